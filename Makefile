@@ -1,0 +1,50 @@
+# Every target sets up what it needs; the only prerequisites are Python 3.11+, git and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: all demo test lint types arrows check bench lock screenshots clean
+all: $(STAMP)
+
+$(STAMP): requirements-dev.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "IMQ needs Python 3.11 or later; this is %d.%d. Set PYTHON=." % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements-dev.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/imq demo $(ARGS)
+
+test: $(STAMP)
+	$(BIN)/pytest -n 2 $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+arrows: $(STAMP)
+	$(BIN)/lint-imports
+
+check: lint types arrows test
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# Renew the locked requirements. No index address may enter them.
+lock:
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/pip install --quiet uv
+	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+		--custom-compile-command 'make lock' --extra demo --extra dev pyproject.toml -o requirements-dev.txt
+	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+		--custom-compile-command 'make lock' --constraint requirements-dev.txt pyproject.toml -o requirements.txt
+	rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV) $(VENV)-lock .mypy_cache .ruff_cache .pytest_cache build *.egg-info
