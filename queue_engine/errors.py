@@ -1,0 +1,67 @@
+"""Errors of the engine and of its port to GitHub. The docstrings are what logs say."""
+
+from datetime import timedelta
+
+
+class EngineError(Exception):
+    """The queue engine could not do what it was asked to."""
+
+
+class StaleVersion(EngineError):
+    """Somebody else changed this row since it was read: read it again and decide again."""
+
+
+class InvariantBroken(EngineError):
+    """A queue's stored state contradicts its invariants."""
+
+
+class ForbiddenTransition(InvariantBroken):
+    """An entry was about to take a status that its present one does not lead to."""
+
+
+class GitHubError(Exception):
+    """GitHub did not do what it was asked to."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+
+
+class Unavailable(GitHubError):
+    """GitHub is in trouble: no connection, a timeout, 5xx, 408, or an answer that is not GitHub's.
+
+    The request may have been carried out all the same: read before deciding.
+    """
+
+
+class RateLimited(GitHubError):
+    """A primary or secondary limit was met. `retry_after` is how long GitHub asks to wait. Nothing was done."""
+
+    def __init__(self, message: str, *, retry_after: timedelta, status: int | None = None) -> None:
+        super().__init__(message, status=status)
+        self.retry_after = retry_after
+
+
+class NotFound(GitHubError):
+    """GitHub knows no such thing, or does not show it to this installation (404, 410)."""
+
+
+class Forbidden(GitHubError):
+    """A permission is missing (403); the message is GitHub's and names it where GitHub does."""
+
+
+class NotMergeable(GitHubError):
+    """405: the pull request cannot be merged now: a rule, a conflict, or a base that moved in that moment."""
+
+
+class HeadMoved(GitHubError):
+    """409: the head is not the one named, or GitHub was momentarily unsure."""
+
+
+class Invalid(GitHubError):
+    """422: GitHub understood and refuses; the message says why."""
+
+
+class Unauthorized(GitHubError):
+    """401: the App's key, id or token is not accepted."""

@@ -1,0 +1,116 @@
+"""What GitHub says, as plain data: the facts that decisions are made of."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class MergeMethod(StrEnum):
+    """How GitHub merges a pull request."""
+
+    MERGE = "merge"
+    SQUASH = "squash"
+    REBASE = "rebase"
+
+
+class Permission(StrEnum):
+    """A person's right on a repository, weakest first."""
+
+    NONE = "none"
+    READ = "read"
+    TRIAGE = "triage"
+    WRITE = "write"
+    MAINTAIN = "maintain"
+    ADMIN = "admin"
+
+    @property
+    def may_merge(self) -> bool:
+        """GitHub lets people with write permission or more merge; triagers may label only."""
+        return self in {Permission.WRITE, Permission.MAINTAIN, Permission.ADMIN}
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """A pull request as GitHub told it at one instant.
+
+    `head_repository` is None when the fork was deleted. `mergeable` None means that GitHub has not computed it yet.
+    `merge_sha` is the commit that landed it, when `merged`; None where the API version no longer tells.
+    """
+
+    number: int
+    title: str
+    author: str
+    assignees: tuple[str, ...]
+    open: bool
+    merged: bool
+    draft: bool
+    head_sha: str
+    head_repository: str | None
+    base_branch: str
+    mergeable: bool | None
+    labels: frozenset[str]
+    merge_sha: str | None
+    maintainer_can_modify: bool
+    methods: tuple[MergeMethod, ...]
+    """Merge methods that the repository allows, in the order merge, squash, rebase."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit: its tree and its parents in order."""
+
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A head against the tip of a base branch. `behind` counts the base's commits that the head lacks."""
+
+    base_tip: str
+    merge_base: str
+    behind: int
+    ahead: int
+    head: Commit
+
+
+class CheckState(StrEnum):
+    """What a check's newest run means for landing. `success`, `skipped` and `neutral` pass."""
+
+    PENDING = "pending"
+    PASSED = "passed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The newest report of one check on one commit: a check run, or a commit status (`app_id` None)."""
+
+    name: str
+    app_id: int | None
+    state: CheckState
+    conclusion: str
+    """GitHub's own word: success, failure, timed_out, queued, error..."""
+    url: str | None
+    started_at: datetime | None
+    completed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredCheck:
+    """A check that protection demands; from any source when `app_id` is None."""
+
+    name: str
+    app_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRules:
+    """What classic protection and rulesets together demand of a base branch."""
+
+    required_checks: frozenset[RequiredCheck]
+    native_queue: bool
+    """GitHub's own merge queue is required: nobody else can merge."""
+    linear_history: bool
+    """Merge commits are refused."""

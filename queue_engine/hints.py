@@ -1,0 +1,53 @@
+"""Webhooks as the engine sees them: hints that something may have changed. GitHub is the truth.
+
+The receiver distils each delivery to one of these before it is stored; fields that an event does not have are None.
+"""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+
+class HintKind(StrEnum):
+    """What a delivery may mean for a queue."""
+
+    LABELED = "labeled"
+    """pull_request.labeled: `label` (any label; the engine knows the trigger), `head_sha`, `sender`."""
+    CONSENT = "consent"
+    """Anything that may withdraw consent: unlabeled, closed, reopened, converted_to_draft, ready_for_review,
+    edited (base), synchronize by anyone: `number`, `action`, and for synchronize `before` and `head_sha`."""
+    CHECK = "check"
+    """check_run completed, or status that is no longer pending: `head_sha`, `check_name`, `passed`."""
+    CHECKS = "checks"
+    """check_suite completed: `head_sha`."""
+    BASE_MOVED = "base_moved"
+    """push to a branch: `branch`, `head_sha` (the new tip)."""
+    RULES = "rules"
+    """branch_protection_rule or repository_ruleset."""
+    INSTALLED = "installed"
+    """installation or installation_repositories: repositories were added; sweep them."""
+
+
+class Hint(BaseModel):
+    """One distilled delivery."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: HintKind
+    delivery: str
+    """GitHub's delivery id, followed through the logs."""
+    action: str | None = None
+    installation_id: int
+    repository_id: int | None = None
+    owner: str | None = None
+    name: str | None = None
+    sender: str | None = None
+    sender_is_bot: bool = False
+    number: int | None = None
+    label: str | None = None
+    branch: str | None = None
+    before: str | None = None
+    head_sha: str | None = None
+    check_name: str | None = None
+    passed: bool | None = None
+    """For CHECK: whether its conclusion passes (success, skipped, neutral)."""

@@ -1,0 +1,139 @@
+"""The nouns of the queue as plain, frozen data: repository, queue, entry, and the statuses of an entry."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from queue_engine.reasons import Reason
+
+
+class EntryStatus(StrEnum):
+    """Where an entry stands. What happened to it is told by the timeline, never by the status."""
+
+    PENDING = "pending"
+    UPDATING = "updating"
+    CHECKING = "checking"
+    READY = "ready"
+    LANDED = "landed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        """Whether an entry with this status has left its queue for good."""
+        return not TRANSITIONS[self]
+
+
+_LEAVING = frozenset({EntryStatus.FAILED, EntryStatus.CANCELLED})
+
+TRANSITIONS: Mapping[EntryStatus, frozenset[EntryStatus]] = {
+    EntryStatus.PENDING: _LEAVING | {EntryStatus.UPDATING, EntryStatus.CHECKING},
+    EntryStatus.UPDATING: _LEAVING | {EntryStatus.CHECKING},
+    # Back to updating: the base moved while the checks ran, or between the last check and the merge.
+    EntryStatus.CHECKING: _LEAVING | {EntryStatus.UPDATING, EntryStatus.READY},
+    EntryStatus.READY: _LEAVING | {EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.LANDED},
+    EntryStatus.LANDED: frozenset(),
+    EntryStatus.FAILED: frozenset(),
+    EntryStatus.CANCELLED: frozenset(),
+}
+"""The only transitions there are; `queue_engine.invariants.check_transition` refuses every other.
+
+An entry may leave (`landed` only from `ready`) from each of the four waiting statuses. A merge found to have
+happened although its answer was lost is always found in `ready`, where it was asked for.
+"""
+
+PROCESSING = frozenset({EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.READY})
+"""Statuses that only the front of a queue may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository as IMQ addresses it. `id` outlives renames; `owner` and `name` may not."""
+
+    id: int
+    owner: str
+    name: str
+    installation_id: int
+
+    @property
+    def full_name(self) -> str:
+        """`owner/name`."""
+        return f"{self.owner}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Why a queue stands still until a maintainer resumes it."""
+
+    reason: Reason
+    detail: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """One base branch of one repository, with what is needed to advance it.
+
+    `wakes` counts the calls for attention; a worker that releases the queue having seen fewer than there are
+    makes it due at once, so that no hint is lost between its last look and its release.
+    """
+
+    id: int
+    repository: Repository
+    base_branch: str
+    paused: Pause | None
+    due_at: datetime | None
+    wakes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One pull request standing in a queue.
+
+    `queued_head` is the head that was consented to; `head` is it or IMQ's own update of it, bound for checking and
+    merging. An update is bound on its webhook and proved by its parents before anything lands (`head_proved`).
+    `candidate_head` is a head seen in a webhook and not yet judged. `known_behind` is set when the base moved by our
+    own landing after this head was seen, so that no request is needed to know that it must be updated.
+    """
+
+    id: str
+    queue_id: int
+    repository: Repository
+    base_branch: str
+    number: int
+    title: str
+    author: str
+    queued_by: str
+    priority: int
+    seq: int
+    position: int
+    status: EntryStatus
+    queued_head: str
+    head: str
+    head_proved: bool
+    candidate_head: str | None
+    candidate_is_ours: bool
+    known_behind: bool
+    base_tip: str | None
+    tested_tree: str | None
+    awaited_checks: tuple[str, ...]
+    """Names of the checks that were pending at the last look; empty before the first look."""
+    reported_checks: tuple[str, ...]
+    """Names of the checks that webhooks have reported on `head` since the last look."""
+    suspect: bool
+    """A hint says that consent may be gone: the pull request is read before anything else is done."""
+    merge_requested_at: datetime | None
+    """Set before the merge call goes out: from then on only a fresh read tells whether it happened."""
+    trouble: int
+    """GitHub's faults in a row, the exponent of the backoff; zero after any success."""
+    trouble_since: datetime | None
+    refusals: int
+    """Merge calls refused in a row for reasons that may pass."""
+    recheck: int
+    """Slow looks taken in this status, the exponent of the fallback's interval."""
+    recheck_at: datetime | None
+    enqueued_at: datetime
+    started_at: datetime | None
+    status_since: datetime
+    version: int

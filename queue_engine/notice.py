@@ -1,0 +1,52 @@
+"""What people are to be told about one pull request right now: plain data, stored in the outbox, rendered later."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from queue_engine.facts import CheckReport
+from queue_engine.reasons import Reason
+
+
+class NoticeKind(StrEnum):
+    """What the comment and the check run show; the four waiting statuses, the outcomes, and two of the door."""
+
+    QUEUED = "queued"
+    UPDATING = "updating"
+    CHECKING = "checking"
+    READY = "ready"
+    LANDED = "landed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    HELD = "held"
+    PAUSED = "paused"
+
+
+class Notice(BaseModel):
+    """Everything that the sticky comment and the check run are made of.
+
+    `position` is zero-based, as of `at`. `people` are those to mention if the reason makes it their move: the author
+    first, then the assignees. `checks` are the awaited checks while checking, the failing ones after a failure.
+    `detail` is GitHub's own words or another fact for people; it is not trusted and is escaped when rendered.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: NoticeKind
+    number: int
+    base_branch: str
+    head_sha: str
+    at: datetime
+    people: tuple[str, ...] = ()
+    position: int | None = None
+    depth: int | None = None
+    reason: Reason | None = None
+    detail: str | None = None
+    checks: tuple[CheckReport, ...] = ()
+    landed_sha: str | None = None
+    enqueued_at: datetime | None = None
+    started_at: datetime | None = None
+    queued_by: str | None = None
+    trigger_label: str = "merge-queue"

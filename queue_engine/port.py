@@ -1,0 +1,127 @@
+"""What the engine and the notifications ask of GitHub. The gateway in `bot` answers over HTTP.
+
+Every method raises the errors of `queue_engine.errors` and no others, and has its time limit in the gateway. Methods
+that write may have happened although they raised `Unavailable`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from queue_engine.facts import (
+    BranchRules,
+    CheckReport,
+    Commit,
+    Comparison,
+    MergeMethod,
+    Permission,
+    PullRequest,
+)
+from queue_engine.model import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPullRequest:
+    """An open pull request that carries the label asked for, from the sweep's cheap list."""
+
+    number: int
+    updated_at: datetime
+
+
+class GitHub(Protocol):
+    """The facts and the few effects that landing needs."""
+
+    async def pull_request(self, repository: Repository, number: int) -> PullRequest:
+        """`GET /repos/{o}/{r}/pulls/{n}`. Asking also makes GitHub compute `mergeable`."""
+        ...
+
+    async def permission(self, repository: Repository, login: str) -> Permission:
+        """`GET /repos/{o}/{r}/collaborators/{u}/permission`, never cached. An unknown person has none."""
+        ...
+
+    async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
+        """`GET /repos/{o}/{r}/compare/{base}...{head}`: base tip, merge base, and the head commit, in one request."""
+        ...
+
+    async def commit(self, repository: Repository, sha: str) -> Commit:
+        """`GET /repos/{o}/{r}/git/commits/{sha}`."""
+        ...
+
+    async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
+        """Classic protection (branch object) and rulesets together; cached for some minutes.
+
+        `forget_rules` drops the cache. Raises NotFound when the branch does not exist.
+        """
+        ...
+
+    def forget_rules(self, repository_id: int) -> None:
+        """Drop cached rules of this repository: a webhook says that they changed."""
+        ...
+
+    async def check_reports(self, repository: Repository, sha: str) -> tuple[CheckReport, ...]:
+        """All pages of check runs and the combined status of a commit; newest per app and name; never IMQ's own."""
+        ...
+
+    async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
+        """`PUT /repos/{o}/{r}/pulls/{n}/update-branch`; the new head appears later.
+
+        Raises Invalid for a head that moved, nothing to update, or a conflict; Forbidden without access to a fork.
+        """
+        ...
+
+    async def merge(self, repository: Repository, number: int, head_sha: str, method: MergeMethod) -> str:
+        """`PUT /repos/{o}/{r}/pulls/{n}/merge` with `sha` as precondition. Returns the SHA that landed."""
+        ...
+
+    async def remove_label(self, repository: Repository, number: int, label: str) -> None:
+        """Take a label off; one that is not there is no error."""
+        ...
+
+    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[LabelledPullRequest, ...]:
+        """Open pull requests with this label, oldest first (`GET /repos/{o}/{r}/issues?labels=...`, all pages)."""
+        ...
+
+    async def labelled_by(self, repository: Repository, number: int, label: str) -> str | None:
+        """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if GitHub does not tell."""
+        ...
+
+    async def repositories(self) -> tuple[Repository, ...]:
+        """Every repository of every installation that is not suspended."""
+        ...
+
+    async def own_login(self) -> str:
+        """The login under which IMQ acts, `slug[bot]`, from `GET /app`; asked once."""
+        ...
+
+
+class Letters(Protocol):
+    """The writes that people read. Implemented by the same gateway."""
+
+    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
+        """`POST .../issues/{n}/comments`. Returns the comment's id."""
+        ...
+
+    async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
+        """`PATCH .../issues/comments/{id}`. Raises NotFound when somebody deleted it."""
+        ...
+
+    async def find_comment(self, repository: Repository, number: int, marker: str) -> int | None:
+        """The id of IMQ's own comment on this pull request whose body contains `marker`; all pages."""
+        ...
+
+    async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
+        """`POST .../check-runs` with GitHub's own fields (name, head_sha, external_id, status, ...)."""
+        ...
+
+    async def update_check_run(self, repository: Repository, check_run_id: int, check_run: Mapping[str, Any]) -> None:
+        """`PATCH .../check-runs/{id}`. Raises NotFound when GitHub no longer knows it."""
+        ...
+
+    async def find_check_run(self, repository: Repository, head_sha: str, name: str, external_id: str) -> int | None:
+        """The id of IMQ's own check run on this commit with this external id."""
+        ...
+
+    async def remove_label(self, repository: Repository, number: int, label: str) -> None:
+        """Take a label off; one that is not there is no error."""
+        ...

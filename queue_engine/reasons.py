@@ -1,0 +1,94 @@
+"""Why an entry left its queue, was refused at its door, or a queue was paused: codes, outcome and whose move it is.
+
+The sentences that people read for each code live in `notifications.texts`; a test holds the two complete.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Move(StrEnum):
+    """Whose turn it is after an entry left."""
+
+    AUTHOR = "author"
+    MAINTAINER = "maintainer"
+    OPERATOR = "operator"
+    NOBODY = "nobody"
+
+
+class Outcome(StrEnum):
+    """What became of the pull request's stay in the queue."""
+
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    HELD = "held"
+    PAUSED = "paused"
+
+
+class Reason(StrEnum):
+    """A reason code: stable, stored in the timeline, named in logs and pages."""
+
+    # Consent withdrawn or changed
+    LABEL_REMOVED = "label_removed"
+    CLOSED = "closed"
+    MERGED_ELSEWHERE = "merged_elsewhere"
+    DRAFT = "draft"
+    BASE_CHANGED = "base_changed"
+    HEAD_CHANGED = "head_changed"
+    # At the door
+    LABEL_WITHOUT_RIGHT = "label_without_right"
+    QUEUE_FULL = "queue_full"
+    FORK_DELETED = "fork_deleted"
+    # Faults of the change, or what looks like it
+    CONFLICT = "conflict"
+    CHECKS_FAILED = "checks_failed"
+    CHECKS_TIMED_OUT = "checks_timed_out"
+    NO_CHECKS = "no_checks"
+    # What GitHub or its rules do not let us do
+    MERGEABLE_UNKNOWN = "mergeable_unknown"
+    UPDATE_REFUSED = "update_refused"
+    UPDATE_TIMED_OUT = "update_timed_out"
+    REFUSED_BY_RULES = "refused_by_rules"
+    NATIVE_QUEUE_REQUIRED = "native_queue_required"
+    PERMISSION_MISSING = "permission_missing"
+    GITHUB_TROUBLE = "github_trouble"
+    # Pauses of a whole queue
+    TREE_MISMATCH = "tree_mismatch"
+    INVARIANT_BROKEN = "invariant_broken"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonFacts:
+    """The outcome that a reason leads to, whose move it is, and whether the trigger label comes off."""
+
+    outcome: Outcome
+    move: Move
+    label_off: bool = True
+
+
+REASONS: Mapping[Reason, ReasonFacts] = {
+    Reason.LABEL_REMOVED: ReasonFacts(Outcome.CANCELLED, Move.NOBODY, label_off=False),
+    Reason.CLOSED: ReasonFacts(Outcome.CANCELLED, Move.NOBODY),
+    Reason.MERGED_ELSEWHERE: ReasonFacts(Outcome.CANCELLED, Move.NOBODY),
+    Reason.DRAFT: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
+    Reason.BASE_CHANGED: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
+    Reason.HEAD_CHANGED: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
+    Reason.LABEL_WITHOUT_RIGHT: ReasonFacts(Outcome.REFUSED, Move.MAINTAINER),
+    Reason.QUEUE_FULL: ReasonFacts(Outcome.HELD, Move.NOBODY, label_off=False),
+    Reason.FORK_DELETED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.CONFLICT: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.CHECKS_FAILED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.CHECKS_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.NO_CHECKS: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.MERGEABLE_UNKNOWN: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.UPDATE_REFUSED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.UPDATE_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.REFUSED_BY_RULES: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.NATIVE_QUEUE_REQUIRED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
+    Reason.GITHUB_TROUBLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.TREE_MISMATCH: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),
+    Reason.INVARIANT_BROKEN: ReasonFacts(Outcome.PAUSED, Move.OPERATOR, label_off=False),
+}
