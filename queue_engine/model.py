@@ -93,8 +93,8 @@ class Entry:
 
     `queued_head` is the head that was consented to; `head` is it or IMQ's own update of it, bound for checking and
     merging. An update is bound on its webhook and proved by its parents before anything lands (`head_proved`).
-    `candidate_head` is a head seen in a webhook and not yet judged. `known_behind` is set when the base moved by our
-    own landing after this head was seen, so that no request is needed to know that it must be updated.
+    `candidate_head` is a head seen in a webhook and not yet judged. `known_behind` is set when the base is known or
+    said to have moved past what `head` was last compared with; `base_tip` is then the tip that it moved to.
     """
 
     id: str
@@ -112,6 +112,8 @@ class Entry:
     queued_head: str
     head: str
     head_proved: bool
+    updated_from: str | None
+    """The head that IMQ's own update started from; the first parent that `head` must have to be proved."""
     candidate_head: str | None
     candidate_is_ours: bool
     known_behind: bool
