@@ -1,0 +1,97 @@
+"""The event bus: what happened to queues and entries, told to whoever listens inside this process.
+
+It carries no state and promises no delivery: the timeline in the database is the record. A listener that fails or is
+slow harms neither the publisher nor the other listeners.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
+
+from queue_engine.model import Repository
+from queue_engine.reasons import Reason
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEvent:
+    """One thing that happened, as the timeline tells it. `number` is None when it concerns the whole queue."""
+
+    at: datetime
+    event: str
+    repository: Repository
+    base_branch: str
+    number: int | None = None
+    reason: Reason | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+Subscriber = Callable[[QueueEvent], None]
+
+
+class EventBus:
+    """Hands each published event to every subscriber, in the order of their subscription, at once."""
+
+    def __init__(self) -> None:
+        self._subscribers: dict[object, Subscriber] = {}
+
+    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
+        """Call `callback` with every event from now on. Returns the function that ends it; ending twice is no error."""
+        key = object()
+        self._subscribers[key] = callback
+
+        def unsubscribe() -> None:
+            self._subscribers.pop(key, None)
+
+        return unsubscribe
+
+    def publish(self, event: QueueEvent) -> None:
+        """Tell everybody. Never raises for a subscriber's fault: that is logged."""
+        for callback in tuple(self._subscribers.values()):
+            try:
+                callback(event)
+            except Exception:
+                _log.exception("event_subscriber_failed", event_name=event.event, number=event.number)
+
+    def stream(self, *, buffer: int = 256) -> "EventStream":
+        """The events from now on, to be read with `async for` inside `async with`."""
+        return EventStream(self, buffer)
+
+
+class EventStream(AsyncIterator[QueueEvent]):
+    """Events in order, at most `buffer` (one or more) of them waiting.
+
+    `missed` counts those that nobody read in time: the oldest are dropped for newer ones.
+    """
+
+    def __init__(self, bus: EventBus, buffer: int) -> None:
+        self._events: asyncio.Queue[QueueEvent] = asyncio.Queue(max(1, buffer))
+        self._unsubscribe = bus.subscribe(self._put)
+        self.missed = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __anext__(self) -> QueueEvent:
+        return await self._events.get()
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self._unsubscribe()
+
+    def _put(self, event: QueueEvent) -> None:
+        if self._events.full():
+            self._events.get_nowait()
+            self.missed += 1
+        self._events.put_nowait(event)
