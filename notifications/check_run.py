@@ -1,0 +1,79 @@
+"""The check run "IMQ", with the fields of GitHub's checks API. Pure."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from notifications import texts
+from notifications.body import headline, paragraphs
+from notifications.escape import one_line
+from queue_engine.model import Repository
+from queue_engine.notice import Notice, NoticeKind
+from queue_engine.reasons import Reason
+
+NAME = "IMQ"
+TITLE_LIMIT = 200
+
+_QUEUED = frozenset({NoticeKind.QUEUED, NoticeKind.HELD, NoticeKind.PAUSED})
+_RUNNING = frozenset({NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
+
+# GitHub counts a completed `failure`, `cancelled`, `timed_out` or `action_required` as red for the whole commit, and
+# some branch rules and tools then refuse to merge it even by hand. So red is kept for what the change itself must
+# mend; a label taken off, a full queue or a GitHub in trouble ends neutral.
+_RED = frozenset({Reason.CONFLICT, Reason.CHECKS_FAILED})
+
+
+def external_id(repository: Repository, notice: Notice) -> str:
+    """By which IMQ's run on this head is found again when the answer to its creation was lost."""
+    return f"imq:{repository.id}:{notice.number}:{notice.head_sha[:12]}"
+
+
+def completes(notice: Notice) -> bool:
+    """Whether the check run of this notice is completed, and with it this stay in the queue."""
+    return notice.kind not in _QUEUED | _RUNNING
+
+
+def conclusion(notice: Notice) -> str:
+    """GitHub's word for how it ended; only for a notice that `completes`."""
+    if notice.kind is NoticeKind.LANDED:
+        return "success"
+    if notice.kind is NoticeKind.FAILED and notice.reason in _RED:
+        return "failure"
+    return "neutral"
+
+
+def render_check_run(notice: Notice, *, external_id: str) -> dict[str, Any]:
+    """The body of `POST .../check-runs`. Nobody is mentioned in it: the comment does that."""
+    fields: dict[str, Any] = {
+        "name": NAME,
+        "head_sha": notice.head_sha,
+        "external_id": external_id,
+        "output": {
+            "title": _title(notice),
+            "summary": "\n\n".join([headline(notice), *paragraphs(notice, mentions=False)]),
+        },
+    }
+    if notice.kind in _QUEUED:
+        return fields | {"status": "queued"}
+    if notice.kind in _RUNNING:
+        return fields | {"status": "in_progress", "started_at": _iso(notice.started_at or notice.at)}
+    began = notice.started_at or notice.enqueued_at or notice.at
+    return fields | {
+        "status": "completed",
+        "conclusion": conclusion(notice),
+        "started_at": _iso(began),
+        "completed_at": _iso(notice.at),
+    }
+
+
+def _title(notice: Notice) -> str:
+    """A plain line, so nothing foreign stands in it; the reason code tells lists of checks apart."""
+    title = texts.KINDS[notice.kind].title
+    if notice.kind is NoticeKind.QUEUED and notice.position is not None:
+        title += f", position {notice.position + 1} when it joined"
+    if notice.reason is not None:
+        title += f": {notice.reason.replace('_', ' ')}"
+    return one_line(title, TITLE_LIMIT)
+
+
+def _iso(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

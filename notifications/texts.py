@@ -1,0 +1,172 @@
+"""Every sentence that people read, in one place; tests hold them complete for all kinds and reasons.
+
+The voice: short, plain, kind. It tells what happened, never who is to blame, and ends in one next step. Placeholders
+are `{base}` (the base branch) and `{label}` (the trigger label), both already escaped when they are filled in.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from queue_engine.notice import NoticeKind
+from queue_engine.reasons import Move, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class KindText:
+    """What one kind of notice is called: in the comment's headline, and in the check run's title.
+
+    The title is plain text on GitHub, so no placeholder may stand in it.
+    """
+
+    headline: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonText:
+    """What happened, and the one thing to do next."""
+
+    sentence: str
+    next_step: str
+
+
+KINDS: Mapping[NoticeKind, KindText] = {
+    NoticeKind.QUEUED: KindText("⏳ Queued for {base}", "Queued"),
+    NoticeKind.UPDATING: KindText("⏳ First in line: being brought up to date with {base}", "Being brought up to date"),
+    NoticeKind.CHECKING: KindText("⏳ First in line for {base}: waiting for checks", "Waiting for checks"),
+    NoticeKind.READY: KindText("⏳ Checks have passed: merging into {base}", "Checks have passed: merging"),
+    NoticeKind.LANDED: KindText("✅ Landed on {base}", "Landed"),
+    NoticeKind.FAILED: KindText("❌ Left the queue for {base} without landing", "Left the queue"),
+    NoticeKind.CANCELLED: KindText("↩️ Taken out of the queue for {base}", "Taken out of the queue"),
+    NoticeKind.REFUSED: KindText("↩️ Not queued for {base}", "Not queued"),
+    NoticeKind.HELD: KindText("⏳ Waiting for a place in the queue for {base}", "Waiting for a place in the queue"),
+    NoticeKind.PAUSED: KindText("⏸️ The queue for {base} is paused", "The queue is paused"),
+}
+
+REASONS: Mapping[Reason, ReasonText] = {
+    Reason.LABEL_REMOVED: ReasonText(
+        "The label {label} was removed, and with it the wish to land this.",
+        "To queue it again, set the label {label}.",
+    ),
+    Reason.CLOSED: ReasonText(
+        "The pull request was closed.",
+        "If it should land after all, reopen it and set the label {label}.",
+    ),
+    Reason.MERGED_ELSEWHERE: ReasonText(
+        "The pull request was merged outside of the queue.",
+        "Nothing is left to do here.",
+    ),
+    Reason.DRAFT: ReasonText(
+        "The pull request is a draft, and drafts are not merged.",
+        "Once it is ready for review, set the label {label} again.",
+    ),
+    Reason.BASE_CHANGED: ReasonText(
+        "The base branch of the pull request was changed, and it was queued for another one.",
+        "If it should land on its new base branch, set the label {label} again.",
+    ),
+    Reason.HEAD_CHANGED: ReasonText(
+        "New commits arrived after it was queued. Only what was queued is merged, so that nothing lands unseen.",
+        "When the new commits are as they should be, set the label {label} again.",
+    ),
+    Reason.LABEL_WITHOUT_RIGHT: ReasonText(
+        "Queueing needs the right to merge, and the person who set the label {label} does not have it here.",
+        "Somebody with write permission can set the label {label} again.",
+    ),
+    Reason.QUEUE_FULL: ReasonText(
+        "The queue for {base} is full right now. The pull request joins by itself as soon as a place frees.",
+        "Leave the label {label} on, and it keeps its turn.",
+    ),
+    Reason.FORK_DELETED: ReasonText(
+        "The repository that the branch comes from no longer exists, so it can be neither updated nor tested.",
+        "Push the branch to a repository that exists and open a new pull request from there.",
+    ),
+    Reason.CONFLICT: ReasonText(
+        "The changes overlap with what is on {base} by now, and git cannot decide alone what to keep.",
+        "Resolve the conflict with {base}, push, and set the label {label} again.",
+    ),
+    Reason.CHECKS_FAILED: ReasonText(
+        "A check that has to pass did not pass.",
+        "Look at the failing check: push a fix, or run it again if it is not about this change. "
+        "Then set the label {label} again.",
+    ),
+    Reason.CHECKS_TIMED_OUT: ReasonText(
+        "A required check did not finish in time. (A workflow that a path filter skips never reports: its check stays "
+        "pending for ever.)",
+        "Find out why the check does not report for this change, then set the label {label} again.",
+    ),
+    Reason.NO_CHECKS: ReasonText(
+        "No check has reported, and {base} requires none: nothing says that this change works.",
+        "Let a check run on this pull request, or require one for {base}. Then set the label {label} again.",
+    ),
+    Reason.MERGEABLE_UNKNOWN: ReasonText(
+        "GitHub did not work out in time whether this can be merged.",
+        "Set the label {label} again: by then GitHub usually knows.",
+    ),
+    Reason.UPDATE_REFUSED: ReasonText(
+        "GitHub did not let IMQ bring the branch up to date with {base}.",
+        "Update the branch with {base} yourself (or, on a fork, allow edits by maintainers), "
+        "then set the label {label} again.",
+    ),
+    Reason.UPDATE_TIMED_OUT: ReasonText(
+        "GitHub agreed to bring the branch up to date with {base}, but the new commit did not appear in time.",
+        "Update the branch with {base} yourself, then set the label {label} again.",
+    ),
+    Reason.REFUSED_BY_RULES: ReasonText(
+        "The rules of {base} do not let it in yet.",
+        "See what GitHub still asks for below the pull request, an approval for example, "
+        "then set the label {label} again.",
+    ),
+    Reason.NATIVE_QUEUE_REQUIRED: ReasonText(
+        "{base} requires GitHub's own merge queue, so nobody can merge past it, IMQ included.",
+        "Use GitHub's queue for {base}, or drop that rule and set the label {label} again.",
+    ),
+    Reason.PERMISSION_MISSING: ReasonText(
+        "IMQ lacks a permission that it needs for this.",
+        "Grant the GitHub App the permission it asks for, then set the label {label} again.",
+    ),
+    Reason.GITHUB_TROUBLE: ReasonText(
+        "GitHub did not answer properly for longer than IMQ waits. The change itself is not the cause.",
+        "When GitHub is well again, set the label {label} again.",
+    ),
+    Reason.TREE_MISMATCH: ReasonText(
+        "What landed on {base} is not exactly what was tested, so the queue stopped before anything else could land "
+        "on top of it.",
+        "Compare the landed commit with the tested one, and resume the queue once {base} is sound.",
+    ),
+    Reason.INVARIANT_BROKEN: ReasonText(
+        "IMQ found its own record of this queue contradicting itself, and stopped the queue to be safe.",
+        "Look for the contradiction in IMQ's log, and resume the queue.",
+    ),
+}
+
+MOVES: Mapping[Move, str] = {
+    Move.AUTHOR: "The author's move:",
+    Move.MAINTAINER: "A maintainer's move:",
+    Move.OPERATOR: "The move of whoever runs IMQ:",
+    Move.NOBODY: "Nobody has to act.",
+}
+YOUR_MOVE = "Your move, {people}:"
+
+PLACE_OF_JOINING = ", position {place} of {depth} when it joined"
+PLACE_OF_JOINING_ALONE = ", position {place} when it joined"
+LANDED_AS = " as {commit}"
+TIME_IN_QUEUE = "Time in the queue: {total}."
+TIME_AT_FRONT = "Time in the queue: {total}, of which {front} at the front."
+
+WAITS_IN_LINE = "It waits for the pull requests ahead of it."
+WAITS_AT_FRONT = "It is next."
+WAITS_FOR_UPDATE = "It waits for the commit that brings it up to date with {base}."
+WAITS_FOR_CHECKS = "It waits for:"
+WAITS_FOR_FIRST_CHECK = "It waits for the first check to report."
+WAITS_FOR_MERGE = "It waits for GitHub to merge it."
+KEEPS_ITS_PLACE = "This pull request keeps its place."
+
+CHECKS_TO_LOOK_AT = "Checks to look at:"
+CHECK_SINCE = " since {time}"
+CHECK_FINISHED = " at {time}"
+CHECK_NOT_STARTED = "not reported yet"
+AND_MORE = "and {count} more"
+
+DETAIL = "Details: {detail}"
+SET_BY = "The label was set by {person}."
+HOW_TO_LEAVE = "To leave the queue, remove the label {label}."
