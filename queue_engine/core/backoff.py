@@ -1,0 +1,77 @@
+"""How long to wait before the next try: pure functions and the policies as data. Randomness is injected."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """A policy: the first wait is `base`, each next one `factor` times longer, all within `minimum` and `maximum`.
+
+    `jitter` is the share by which a wait varies to either side, so that waiters do not come back together.
+    `tries` bounds the attempts, the first included; None leaves the bound to the caller.
+    """
+
+    base: timedelta
+    maximum: timedelta
+    factor: float = 2
+    jitter: float = 0.1
+    minimum: timedelta = timedelta(0)
+    tries: int | None = None
+
+    def exhausted(self, attempts: int) -> bool:
+        """Whether after this many failed attempts no other may follow."""
+        return self.tries is not None and attempts >= self.tries
+
+
+REQUEST = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=4), tries=3)
+"""One request that failed for a passing reason: 1, 2, 4 seconds."""
+
+OVERLOAD = Backoff(base=timedelta(seconds=30), maximum=timedelta(seconds=300), jitter=0)
+"""Somebody is overloaded: 30, 60, 120, 240, 300 seconds; back to the start after a success."""
+
+MONITOR = Backoff(
+    base=timedelta(seconds=1), factor=1.2, minimum=timedelta(seconds=1), maximum=timedelta(seconds=60), tries=5
+)
+"""Looking at something that is pending: from one second on, a fifth longer each time; five errors in a row end it."""
+
+REDELIVERY = Backoff(base=timedelta(minutes=1), maximum=timedelta(hours=1))
+"""A stored job that failed: 2^attempt minutes, at most an hour."""
+
+
+def exponential(
+    attempt: int,
+    *,
+    base: timedelta,
+    factor: float = 2,
+    maximum: timedelta,
+    jitter: float = 0.1,
+    random: Callable[[], float],
+) -> timedelta:
+    """`base * factor ** attempt`, varied by `jitter` to either side, never above `maximum`.
+
+    `attempt` counts the failures before this one, from 0. `random` returns numbers from 0 up to 1.
+    """
+    try:
+        seconds = base.total_seconds() * factor**attempt
+    except OverflowError:
+        return maximum
+    seconds = min(seconds, maximum.total_seconds())
+    seconds *= 1 + jitter * (2 * random() - 1)
+    return timedelta(seconds=min(seconds, maximum.total_seconds()))
+
+
+def wait(policy: Backoff, attempt: int, *, random: Callable[[], float], asked: timedelta | None = None) -> timedelta:
+    """The wait before the next try. What the server `asked` for wins over the policy, be it shorter or longer."""
+    if asked is not None:
+        return asked
+    own = exponential(
+        attempt,
+        base=policy.base,
+        factor=policy.factor,
+        maximum=policy.maximum,
+        jitter=policy.jitter,
+        random=random,
+    )
+    return max(own, policy.minimum)

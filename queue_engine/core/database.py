@@ -1,0 +1,153 @@
+"""One database, SQLite or PostgreSQL, with the same promises: transactions that are whole, instants that are UTC.
+
+SQLite is written by one connection per process, in turn, and read by others; every writing transaction begins with
+`BEGIN IMMEDIATE`, because one that turns from reading to writing half-way is refused when another writes meanwhile.
+
+It runs in WAL mode with `synchronous=NORMAL`: what was committed survives the process, `kill -9` included, which is
+what a stored delivery needs. A power cut may take the last commits, never a part of one. The sweep then finds on
+GitHub what is missing, so a disk flush for each of hundreds of deliveries a second would buy little. Who needs
+that too takes PostgreSQL.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import URL, BigInteger, Connection, DateTime, Dialect, Integer, MetaData, Table, event, make_url, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.types import TypeDecorator
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+"""Every table of IMQ. Names of constraints are given, so that migrations find them again on both databases."""
+
+Counter = BigInteger().with_variant(Integer, "sqlite")
+"""A growing number as primary key: SQLite numbers rows only in a column that is exactly `INTEGER`."""
+
+_BUSY_SECONDS = 10.0
+_POOL_SECONDS = 30.0
+_DRIVERS = {
+    "sqlite": "sqlite+aiosqlite",
+    "sqlite+aiosqlite": "sqlite+aiosqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+
+
+def database_url(url: str) -> URL:
+    """Read a database URL as platforms write it, and name the driver; query parameters such as `sslmode` are kept.
+
+    Raises ValueError with a sentence for the operator, which never repeats the URL: it may hold a password.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise ValueError("The database URL cannot be read; write sqlite:///imq.db or postgresql://…") from error
+    if parsed.drivername not in _DRIVERS:
+        raise ValueError(
+            f"The database URL starts with {parsed.drivername}://; IMQ knows sqlite:///FILE and postgresql://…"
+        )
+    if parsed.get_backend_name() == "sqlite" and (not parsed.database or parsed.database == ":memory:"):
+        raise ValueError("The database URL names no file; a queue kept in memory would be lost: write sqlite:///imq.db")
+    return parsed.set(drivername=_DRIVERS[parsed.drivername])
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An instant: timezone-aware in UTC on both databases, to the microsecond. A naive datetime is refused."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Aware in, as UTC; SQLite stores it as text, so it must be the same zone always to compare."""
+        if value is None:
+            return None
+        if value.utcoffset() is None:
+            raise ValueError("a naive datetime is no instant")
+        value = value.astimezone(UTC)
+        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """UTC out; PostgreSQL answers in the zone of the session."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
+
+
+class Database:
+    """The connections to one database. Used in one event loop; `close` when done."""
+
+    def __init__(self, url: str, *, pool_size: int = 5) -> None:
+        """Connects at first use. `pool_size` bounds PostgreSQL's connections, and SQLite's reading ones.
+
+        Raises ValueError as `database_url` does.
+        """
+        self.url = database_url(url)
+        self.dialect = self.url.get_backend_name()
+        """`sqlite` or `postgresql`."""
+        pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": _POOL_SECONDS}
+        if self.dialect == "sqlite":
+            self._writer = _sqlite_engine(self.url, "BEGIN IMMEDIATE", query_only=False, pool=pool | {"pool_size": 1})
+            self._reader = _sqlite_engine(self.url, "BEGIN", query_only=True, pool=pool)
+        else:
+            # A pre-ping, because a restarted server or an idle firewall leaves dead connections behind.
+            self._writer = create_async_engine(self.url, pool_pre_ping=True, **pool)
+            self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    def transaction(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        """A connection that may write: commits at the end, rolls back on any exception.
+
+        Do not open a second one inside: on SQLite it would wait for the first (and raise after 30 seconds).
+        """
+        return self._writer.begin()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncGenerator[AsyncConnection]:
+        """A connection that cannot write and sees one instant of the database, however many statements it runs."""
+        async with self._reader.connect() as connection:
+            yield connection
+
+    async def ping(self) -> None:
+        """Ask the database for a sign of life. Raises what the driver raises."""
+        async with self.reading() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._writer.dispose()
+        await self._reader.dispose()
+
+
+def insert_into(connection: AsyncConnection, table: Table) -> "postgresql.Insert | sqlite.Insert":
+    """An INSERT that has `on_conflict_do_nothing` and `on_conflict_do_update`; both databases spell them alike."""
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+
+
+def _sqlite_engine(url: URL, begin: str, *, query_only: bool, pool: dict[str, Any]) -> AsyncEngine:
+    engine = create_async_engine(url, connect_args={"timeout": _BUSY_SECONDS}, **pool)
+
+    # SQLAlchemy's documented recipe for sqlite3: keep the driver from beginning transactions, and begin them ourselves.
+    @event.listens_for(engine.sync_engine, "connect")
+    def on_connect(dbapi_connection: Any, _record: object) -> None:
+        dbapi_connection.isolation_level = None
+        cursor = dbapi_connection.cursor()
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"query_only={int(query_only)}"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def on_begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine

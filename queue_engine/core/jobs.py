@@ -1,0 +1,258 @@
+"""The job store: work that survives the process. It knows what a request is for as little as a letter box does.
+
+A job is claimed by one worker for the time of a lease. Whoever dies holding one leaves it claimable when the lease
+ends. Claims are fenced: a worker that lost its lease cannot finish the job of the one that has it now.
+What is done with is deleted for good, so that the table stays as small as the work.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    Index,
+    Integer,
+    Row,
+    String,
+    Table,
+    Text,
+    and_,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database import Counter, UtcDateTime, metadata
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    PENDING = "PENDING"
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+class LeaseLost(Exception):
+    """The lease on this job ended and it is no longer ours: roll back, somebody else does it."""
+
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("seq", Counter, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("process_id", String(255), nullable=False, index=True),
+    Column("kind", String(64), nullable=False),
+    Column("request", JSON, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("batch_job_id", String(255)),
+    Column("response", JSON(none_as_null=True)),
+    Column("error_message", Text),
+    Column("attempt", Integer, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("not_before", UtcDateTime, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("owner", String(255)),
+    Column("leased_until", UtcDateTime),
+    Column("claims", Integer, nullable=False),
+    CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'COMPLETED', 'FAILED')", name="status"),
+    Index(None, "status", "priority", "seq"),
+    sqlite_autoincrement=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it was when read. `attempt` counts its failures, `claims` the times that a worker took it."""
+
+    id: str
+    process_id: str
+    kind: str
+    request: Mapping[str, Any]
+    status: JobStatus
+    batch_job_id: str | None
+    response: Mapping[str, Any] | None
+    error_message: str | None
+    attempt: int
+    priority: int
+    not_before: datetime
+    created_at: datetime
+    updated_at: datetime
+    owner: str | None
+    claims: int
+
+
+_FIELDS = tuple(jobs.c[name] for name in Job.__dataclass_fields__)
+
+
+class Jobs:
+    """The jobs, on one connection; what is done here is part of that connection's transaction."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def enqueue(
+        self,
+        *,
+        kind: str,
+        request: Mapping[str, Any],
+        process_id: str,
+        now: datetime,
+        not_before: datetime | None = None,
+        priority: int = 0,
+    ) -> str:
+        """Store a job, due at `not_before` or now; higher `priority` goes first. Returns its id."""
+        job_id = uuid4().hex
+        await self._connection.execute(
+            jobs.insert().values(
+                id=job_id,
+                process_id=process_id,
+                kind=kind,
+                request=dict(request),
+                status=JobStatus.PENDING,
+                attempt=0,
+                priority=priority,
+                not_before=not_before or now,
+                created_at=now,
+                updated_at=now,
+                claims=0,
+            )
+        )
+        return job_id
+
+    async def claim(
+        self, *, owner: str, now: datetime, lease: timedelta, kinds: Collection[str] | None = None
+    ) -> Job | None:
+        """Take the due job of the highest priority that is oldest, until `now + lease`; None if there is none.
+
+        A job in progress whose lease has ended is taken like a pending one.
+        """
+        due = or_(
+            and_(jobs.c.status == JobStatus.PENDING, jobs.c.not_before <= now),
+            and_(jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until <= now),
+        )
+        first = select(jobs.c.seq).where(due).order_by(jobs.c.priority.desc(), jobs.c.seq).limit(1)
+        if kinds is not None:
+            first = first.where(jobs.c.kind.in_(kinds))
+        row = await self._one(
+            update(jobs)
+            .where(jobs.c.seq == first.with_for_update(skip_locked=True).scalar_subquery())
+            .values(
+                status=JobStatus.IN_PROGRESS,
+                owner=owner,
+                leased_until=now + lease,
+                claims=jobs.c.claims + 1,
+                updated_at=now,
+            )
+            .returning(*_FIELDS)
+        )
+        return None if row is None else _job(row)
+
+    async def renew(self, job_id: str, owner: str, until: datetime) -> bool:
+        """Prolong a lease. False when it is no longer this owner's."""
+        held = and_(jobs.c.id == job_id, jobs.c.owner == owner, jobs.c.status == JobStatus.IN_PROGRESS)
+        return await self._changes(update(jobs).where(held).values(leased_until=until))
+
+    async def complete(self, job: Job, response: Mapping[str, Any] | None, now: datetime) -> None:
+        """The job is done; its result waits for `get_results`. Raises LeaseLost."""
+        await self._settle(
+            job,
+            status=JobStatus.COMPLETED,
+            response=None if response is None else dict(response),
+            error_message=None,
+            updated_at=now,
+        )
+
+    async def retry(self, job: Job, *, at: datetime, error: str, now: datetime) -> None:
+        """The job failed and is due again at `at`: counts an attempt. Raises LeaseLost."""
+        await self._settle(
+            job,
+            status=JobStatus.PENDING,
+            attempt=job.attempt + 1,
+            not_before=at,
+            error_message=error,
+            updated_at=now,
+        )
+
+    async def hold(self, job: Job, *, at: datetime, now: datetime) -> None:
+        """The job cannot be done yet, through no fault of its own: due again at `at`. Raises LeaseLost."""
+        await self._settle(job, status=JobStatus.PENDING, not_before=at, updated_at=now)
+
+    async def fail(self, job: Job, error: str, now: datetime) -> None:
+        """The job failed for good. It stays, counted by nobody's `depth`, until deleted. Raises LeaseLost."""
+        await self._settle(job, status=JobStatus.FAILED, attempt=job.attempt + 1, error_message=error, updated_at=now)
+
+    async def get_results(self, process_id: str) -> tuple[Job, ...]:
+        """The finished jobs of a process, completed and failed, in the order in which they were enqueued."""
+        finished = jobs.c.status.in_([JobStatus.COMPLETED, JobStatus.FAILED])
+        rows = await self._connection.execute(
+            select(*_FIELDS).where(jobs.c.process_id == process_id, finished).order_by(jobs.c.seq)
+        )
+        return tuple(map(_job, rows))
+
+    async def delete(self, ids: Collection[str]) -> int:
+        """Delete jobs for good, in whatever status, once their results are safe elsewhere. Returns how many."""
+        return (await self._connection.execute(delete(jobs).where(jobs.c.id.in_(ids)))).rowcount
+
+    async def release_all(self, now: datetime) -> int:
+        """Make every job in progress pending again: for the start of the only process on this database.
+
+        With several processes leases do this; called then, it would have jobs done twice. Returns how many.
+        """
+        released = await self._connection.execute(
+            update(jobs)
+            .where(jobs.c.status == JobStatus.IN_PROGRESS)
+            .values(status=JobStatus.PENDING, owner=None, leased_until=None, updated_at=now)
+        )
+        return released.rowcount
+
+    async def next_due(self) -> datetime | None:
+        """When the next job can be claimed: an instant that may be past; None if nothing waits."""
+        due = case((jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until), else_=jobs.c.not_before)
+        unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
+        earliest = select(type_coerce(func.min(due), UtcDateTime)).where(unfinished)
+        return (await self._connection.execute(earliest)).scalar_one()
+
+    async def depth(self) -> int:
+        """How many jobs are pending or in progress."""
+        unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
+        return (await self._connection.execute(select(func.count()).select_from(jobs).where(unfinished))).scalar_one()
+
+    async def _settle(self, job: Job, **values: object) -> None:
+        if not await self._changes(update(jobs).where(_claimed(job)).values(owner=None, leased_until=None, **values)):
+            raise LeaseLost(f"job {job.id} ({job.kind}) is no longer held by {job.owner}")
+
+    async def _one(self, statement: Any) -> Row[Any] | None:
+        return (await self._connection.execute(statement)).one_or_none()
+
+    async def _changes(self, statement: Any) -> bool:
+        return (await self._connection.execute(statement)).rowcount == 1
+
+
+def _claimed(job: Job) -> ColumnElement[bool]:
+    """The row is still under the claim that `job` was read from; `claims` tells two claims of one owner apart."""
+    return and_(
+        jobs.c.id == job.id,
+        jobs.c.status == JobStatus.IN_PROGRESS,
+        jobs.c.owner == job.owner,
+        jobs.c.claims == job.claims,
+    )
+
+
+def _job(row: Row[Any]) -> Job:
+    return Job(**(dict(row._mapping) | {"status": JobStatus(row.status)}))

@@ -1,0 +1,29 @@
+"""Deliveries: the ids of webhooks already stored, so that a redelivery, which keeps its id, does nothing."""
+
+from datetime import datetime
+
+from sqlalchemy import delete
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database import insert_into
+from queue_engine.store.tables import deliveries
+
+
+class Deliveries:
+    """The known deliveries, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def record(self, guid: str, event: str, now: datetime) -> bool:
+        """Remember a delivery. False when it was known: whoever stored it first also stored its job."""
+        recorded = await self._connection.execute(
+            insert_into(self._connection, deliveries)
+            .values(guid=guid, event=event, received_at=now)
+            .on_conflict_do_nothing()
+        )
+        return recorded.rowcount == 1
+
+    async def purge(self, before: datetime) -> int:
+        """Forget deliveries received before then; GitHub redelivers for a few days only. Returns how many."""
+        return (await self._connection.execute(delete(deliveries).where(deliveries.c.received_at < before))).rowcount

@@ -1,0 +1,177 @@
+"""Entries: pull requests standing in queues, in order.
+
+A position is computed from priority and sequence number at every read: nothing has to be shifted when an entry
+leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import ColumnElement, Row, and_, delete, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database import insert_into
+from queue_engine.errors import StaleVersion
+from queue_engine.model import Entry, EntryStatus
+from queue_engine.store.errors import DuplicateEntry
+from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
+from queue_engine.store.tables import entries, queues, repositories
+
+_STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
+_FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "version"})
+"""What never changes while an entry stands; `version` only through `save`."""
+
+
+class Entries:
+    """The entries, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(
+        self,
+        *,
+        queue_id: int,
+        number: int,
+        title: str,
+        author: str,
+        queued_by: str,
+        queued_head: str,
+        enqueued_at: datetime,
+        priority: int = 0,
+        known_behind: bool = False,
+        base_tip: str | None = None,
+    ) -> Entry:
+        """Stand a pull request at the end of its priority, pending, bound to `queued_head`.
+
+        Raises DuplicateEntry when it stands in a queue of this repository already; the transaction stays usable.
+        """
+        repository_id = select(queues.c.repository_id).where(queues.c.id == queue_id).scalar_subquery()
+        entry_id = uuid4().hex
+        added = await self._connection.execute(
+            insert_into(self._connection, entries)
+            .values(
+                id=entry_id,
+                queue_id=queue_id,
+                repository_id=repository_id,
+                number=number,
+                title=title,
+                author=author,
+                queued_by=queued_by,
+                priority=priority,
+                status=EntryStatus.PENDING,
+                queued_head=queued_head,
+                head=queued_head,
+                head_proved=True,
+                candidate_is_ours=False,
+                known_behind=known_behind,
+                base_tip=base_tip,
+                awaited_checks=[],
+                reported_checks=[],
+                suspect=False,
+                trouble=0,
+                refusals=0,
+                recheck=0,
+                enqueued_at=enqueued_at,
+                status_since=enqueued_at,
+                version=1,
+            )
+            .on_conflict_do_nothing(index_elements=["repository_id", "number"])
+        )
+        if added.rowcount != 1:
+            raise DuplicateEntry(f"pull request {number} stands in a queue already")
+        entry = await self.get(entry_id)
+        assert entry is not None
+        return entry
+
+    async def get(self, entry_id: str) -> Entry | None:
+        """The entry with this id, if it still stands."""
+        its_queue = select(entries.c.queue_id).where(entries.c.id == entry_id).scalar_subquery()
+        return _only(await self._read(entries.c.queue_id == its_queue, lambda ranked: ranked.c.id == entry_id))
+
+    async def find(self, repository_id: int, number: int) -> Entry | None:
+        """The entry of this pull request, if it stands in a queue."""
+        return _only(
+            await self._read(entries.c.repository_id == repository_id, lambda ranked: ranked.c.number == number)
+        )
+
+    async def of_queue(self, queue_id: int) -> tuple[Entry, ...]:
+        """The queue in order, front first."""
+        return await self._read(entries.c.queue_id == queue_id)
+
+    async def of_repository(self, repository_id: int) -> tuple[Entry, ...]:
+        """Every entry of a repository, queue by queue, each in order."""
+        return await self._read(entries.c.repository_id == repository_id)
+
+    async def by_head(self, repository_id: int, sha: str) -> tuple[Entry, ...]:
+        """The entries for which this commit is the head, or a head not yet judged."""
+        return await self._read(
+            entries.c.repository_id == repository_id,
+            lambda ranked: or_(ranked.c.head == sha, ranked.c.candidate_head == sha),
+        )
+
+    async def count(self, queue_id: int) -> int:
+        """How many entries stand in this queue."""
+        counted = select(func.count()).select_from(entries).where(entries.c.queue_id == queue_id)
+        return (await self._connection.execute(counted)).scalar_one()
+
+    async def save(self, entry: Entry) -> Entry:
+        """Store what changed and return the entry with its new version.
+
+        The position returned is the one passed in: after a change of priority read the queue again.
+        Raises StaleVersion when somebody else changed or removed it since it was read.
+        """
+        values = {name: _stored(getattr(entry, name)) for name in _STORED - _FIXED}
+        changed = await self._connection.execute(
+            update(entries).where(_same(entry)).values(**values, version=entry.version + 1)
+        )
+        if changed.rowcount != 1:
+            raise _stale(entry)
+        return replace(entry, version=entry.version + 1)
+
+    async def remove(self, entry: Entry) -> None:
+        """Take the entry out of its queue for good. Raises StaleVersion as `save` does."""
+        if (await self._connection.execute(delete(entries).where(_same(entry)))).rowcount != 1:
+            raise _stale(entry)
+
+    async def _read(self, scope: ColumnElement[bool], chosen: Any = None) -> tuple[Entry, ...]:
+        """Entries in order. `scope` takes in whole queues, so that ranks are positions; `chosen` picks among them."""
+        rank = func.row_number().over(
+            partition_by=entries.c.queue_id, order_by=(entries.c.priority.desc(), entries.c.seq)
+        )
+        ranked = select(entries, (rank - 1).label("position")).where(scope).subquery()
+        statement = (
+            select(ranked, queues.c.base_branch, *REPOSITORY_FIELDS[1:])
+            .join(queues, queues.c.id == ranked.c.queue_id)
+            .join(repositories, repositories.c.id == ranked.c.repository_id)
+            .order_by(ranked.c.queue_id, ranked.c.position)
+        )
+        if chosen is not None:
+            statement = statement.where(chosen(ranked))
+        return tuple(map(_entry, await self._connection.execute(statement)))
+
+
+def _same(entry: Entry) -> ColumnElement[bool]:
+    return and_(entries.c.id == entry.id, entries.c.version == entry.version)
+
+
+def _stale(entry: Entry) -> StaleVersion:
+    return StaleVersion(f"the entry of pull request {entry.number} is no longer at version {entry.version}")
+
+
+def _only(found: tuple[Entry, ...]) -> Entry | None:
+    return found[0] if found else None
+
+
+def _stored(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _entry(row: Row[Any]) -> Entry:
+    values = {name: row._mapping[name] for name in _STORED}
+    values["status"] = EntryStatus(row.status)
+    values["awaited_checks"] = tuple(row.awaited_checks)
+    values["reported_checks"] = tuple(row.reported_checks)
+    return Entry(**values, repository=repository_of(row), base_branch=row.base_branch, position=row.position)

@@ -1,0 +1,70 @@
+"""Held pull requests: wanted in a queue that is full, waiting for a place in the order of their arrival."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database import insert_into
+from queue_engine.store.tables import held
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPullRequest:
+    """A pull request waiting for a place, with the head and the person that it was consented to by."""
+
+    queue_id: int
+    repository_id: int
+    number: int
+    head_sha: str
+    queued_by: str
+    at: datetime
+
+
+_FIELDS = tuple(held.c[name] for name in HeldPullRequest.__dataclass_fields__)
+
+
+class Held:
+    """The held pull requests, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(
+        self, queue_id: int, repository_id: int, number: int, head_sha: str, queued_by: str, now: datetime
+    ) -> None:
+        """Let it wait. One that waits already keeps its place; head and person are those of the new consent."""
+        consent = {"queue_id": queue_id, "head_sha": head_sha, "queued_by": queued_by}
+        await self._connection.execute(
+            insert_into(self._connection, held)
+            .values(repository_id=repository_id, number=number, at=now, **consent)
+            .on_conflict_do_update(index_elements=["repository_id", "number"], set_=consent)
+        )
+
+    async def next(self, queue_id: int) -> HeldPullRequest | None:
+        """Who waits longest for a place in this queue."""
+        return await self._first(held.c.queue_id == queue_id)
+
+    async def find(self, repository_id: int, number: int) -> HeldPullRequest | None:
+        """This pull request, if it waits."""
+        return await self._first(_of(repository_id, number))
+
+    async def remove(self, repository_id: int, number: int) -> None:
+        """It got its place, or wants it no more."""
+        await self._connection.execute(delete(held).where(_of(repository_id, number)))
+
+    async def count(self, queue_id: int) -> int:
+        """How many wait for a place in this queue."""
+        counted = select(func.count()).select_from(held).where(held.c.queue_id == queue_id)
+        return (await self._connection.execute(counted)).scalar_one()
+
+    async def _first(self, condition: Any) -> HeldPullRequest | None:
+        first = select(*_FIELDS).where(condition).order_by(held.c.seq).limit(1)
+        row = (await self._connection.execute(first)).one_or_none()
+        return None if row is None else HeldPullRequest(**row._mapping)
+
+
+def _of(repository_id: int, number: int) -> ColumnElement[bool]:
+    return and_(held.c.repository_id == repository_id, held.c.number == number)

@@ -1,0 +1,213 @@
+"""The outbox: what people are to read on GitHub, written in the transaction that made it true, sent later.
+
+One row per pull request and kind holds the *desired state*; quick changes overwrite each other before they go out.
+A row is due until the state of one version is known to stand on GitHub. A crash between sending and noting it is
+told by `unsure`, set before anything is created: the next sender looks for what was created before it creates.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, case, delete, func, or_, select, type_coerce, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database import UtcDateTime, insert_into
+from queue_engine.model import Repository
+from queue_engine.notice import Notice
+from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
+from queue_engine.store.tables import entries, outbox, repositories
+from queue_engine.store.tables import held as held_table
+
+
+class LetterKind(StrEnum):
+    """What is written to GitHub."""
+
+    COMMENT = "comment"
+    CHECK_RUN = "check_run"
+    LABEL_OFF = "label_off"
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """The desired state of one thing on GitHub, as claimed by one sender.
+
+    `remote_id` is GitHub's id of the comment or check run once known, `remote_head` the commit that the check run is
+    on. `unsure` says that something may have been created without our learning its id. `attempts` counts failures.
+    """
+
+    id: int
+    kind: LetterKind
+    repository: Repository
+    number: int
+    notice: Notice | None
+    label: str | None
+    remote_id: int | None
+    remote_head: str | None
+    unsure: bool
+    version: int
+    attempts: int
+    owner: str
+
+
+class Outbox:
+    """The outbox, on one connection.
+
+    Of a sender whose lease ended `done`, `retry` and `dead` change nothing, while facts about GitHub (`created`,
+    `lost`) are always noted.
+    """
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def want(
+        self,
+        kind: LetterKind,
+        repository: Repository,
+        number: int,
+        *,
+        now: datetime,
+        notice: Notice | None = None,
+        label: str | None = None,
+    ) -> None:
+        """Replace the desired state, due now. A dead letter gets a new life; what is known of GitHub is kept."""
+        await remember(self._connection, repository)
+        state = {
+            "notice": None if notice is None else notice.model_dump(mode="json"),
+            "label": label,
+            "attempts": 0,
+            "due_at": now,
+            "error": None,
+            "dead": False,
+            "updated_at": now,
+        }
+        await self._connection.execute(
+            insert_into(self._connection, outbox)
+            .values(kind=kind, repository_id=repository.id, number=number, unsure=False, version=1, **state)
+            .on_conflict_do_update(
+                index_elements=["kind", "repository_id", "number"],
+                set_={**state, "version": outbox.c.version + 1},
+            )
+        )
+
+    async def withdraw(self, kind: LetterKind, repository_id: int, number: int) -> None:
+        """Drop a letter that must not go out any more, such as a label removal after the label was set again."""
+        its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
+        await self._connection.execute(delete(outbox).where(*its_own))
+
+    async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> Letter | None:
+        """Take the letter that is due longest and in nobody's hands, until `now + lease`; None if there is none."""
+        due = and_(outbox.c.due_at <= now, or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= now))
+        first = select(outbox.c.id).where(due).order_by(outbox.c.due_at, outbox.c.id).limit(1)
+        claimed = await self._connection.execute(
+            update(outbox)
+            .where(outbox.c.id == first.with_for_update(skip_locked=True).scalar_subquery())
+            .values(lease_owner=owner, leased_until=now + lease)
+            .returning(outbox.c.id)
+        )
+        letter_id = claimed.scalar_one_or_none()
+        if letter_id is None:
+            return None
+        its_own = select(outbox, *REPOSITORY_FIELDS[1:]).join(repositories).where(outbox.c.id == letter_id)
+        return _letter((await self._connection.execute(its_own)).one())
+
+    async def mark_unsure(self, letter: Letter) -> None:
+        """Something is about to be created: commit this before the request goes out."""
+        await self._note(letter, unsure=True)
+
+    async def created(self, letter: Letter, remote_id: int, remote_head: str | None = None) -> None:
+        """It was created, or found, and this is its id (and the commit that a check run is on)."""
+        await self._note(letter, unsure=False, remote_id=remote_id, remote_head=remote_head)
+
+    async def lost(self, letter: Letter) -> None:
+        """What we had written is gone from GitHub: forget its id, so that it is created anew."""
+        await self._note(letter, unsure=False, remote_id=None, remote_head=None)
+
+    async def done(self, letter: Letter, now: datetime) -> None:
+        """The claimed version stands on GitHub: nothing is due any more, unless another is wanted meanwhile."""
+        if letter.kind is LetterKind.LABEL_OFF:
+            sent = and_(_held(letter), outbox.c.version == letter.version)
+            await self._connection.execute(delete(outbox).where(sent))
+        await self._settle(letter, now, due_at=None, attempts=0, error=None)
+
+    async def retry(self, letter: Letter, *, at: datetime, error: str) -> None:
+        """It failed for a reason that may pass: due again at `at`; counts an attempt.
+
+        A newer version keeps its own due time and its untouched count.
+        """
+        await self._settle(letter, None, due_at=at, attempts=letter.attempts + 1, error=error)
+
+    async def dead(self, letter: Letter, error: str, now: datetime) -> None:
+        """It failed for good: not due any more, kept with its error, counted by `count_dead`."""
+        await self._settle(letter, now, due_at=None, attempts=letter.attempts + 1, error=error, dead=True)
+
+    async def count_dead(self) -> int:
+        """How many letters failed for good and were not wanted anew since."""
+        counted = select(func.count()).select_from(outbox).where(outbox.c.dead)
+        return (await self._connection.execute(counted)).scalar_one()
+
+    async def next_due(self) -> datetime | None:
+        """When the next letter can be claimed: an instant that may be past; None if nothing waits."""
+        claimable = case((outbox.c.leased_until > outbox.c.due_at, outbox.c.leased_until), else_=outbox.c.due_at)
+        return (await self._connection.execute(select(type_coerce(func.min(claimable), UtcDateTime)))).scalar_one()
+
+    async def release_all(self) -> None:
+        """Drop every lease: for the start of the only process on this database. What was due is due."""
+        leased = outbox.c.lease_owner.is_not(None)
+        await self._connection.execute(update(outbox).where(leased).values(lease_owner=None, leased_until=None))
+
+    async def purge(self, before: datetime) -> int:
+        """Forget letters with nothing due that were last wanted before then, of pull requests that stand nowhere.
+
+        With them goes the id of the comment: choose a time after which nobody queues a pull request again.
+        Returns how many.
+        """
+        standing = or_(
+            *(
+                select(table.c.number)
+                .where(table.c.repository_id == outbox.c.repository_id, table.c.number == outbox.c.number)
+                .exists()
+                for table in (entries, held_table)
+            )
+        )
+        finished = and_(outbox.c.due_at.is_(None), outbox.c.updated_at < before, ~standing)
+        return (await self._connection.execute(delete(outbox).where(finished))).rowcount
+
+    async def _note(self, letter: Letter, **facts: object) -> None:
+        await self._connection.execute(update(outbox).where(outbox.c.id == letter.id).values(**facts))
+
+    async def _settle(self, letter: Letter, now: datetime | None, **values: Any) -> None:
+        """Free the lease; `values` hold for the claimed version only, a newer one is due as it was, or now."""
+        newer = outbox.c.version != letter.version
+        kept = {name: case((newer, outbox.c[name]), else_=_typed(name, value)) for name, value in values.items()}
+        if now is not None:
+            kept["due_at"] = case((newer, now), else_=_typed("due_at", values["due_at"]))
+        await self._connection.execute(
+            update(outbox).where(_held(letter)).values(lease_owner=None, leased_until=None, **kept)
+        )
+
+
+def _typed(name: str, value: object) -> ColumnElement[Any]:
+    return type_coerce(value, outbox.c[name].type)
+
+
+def _held(letter: Letter) -> ColumnElement[bool]:
+    return and_(outbox.c.id == letter.id, outbox.c.lease_owner == letter.owner)
+
+
+def _letter(row: Row[Any]) -> Letter:
+    return Letter(
+        id=row.id,
+        kind=LetterKind(row.kind),
+        repository=repository_of(row),
+        number=row.number,
+        notice=None if row.notice is None else Notice.model_validate(row.notice),
+        label=row.label,
+        remote_id=row.remote_id,
+        remote_head=row.remote_head,
+        unsure=row.unsure,
+        version=row.version,
+        attempts=row.attempts,
+        owner=row.lease_owner,
+    )

@@ -1,0 +1,174 @@
+"""Queues: which base branches are served, which are due, and who holds the lease to advance one.
+
+Nothing runs while a queue waits: `due_at` is its alarm clock. A claim leaves `due_at` as it is, so that a worker that
+dies leaves the queue due as soon as its lease ends. Whoever releases a queue in which entries stand gives the
+instant of the next look; without one only `wake` brings it back: a hint, a command, or the sweep, which wakes every
+queue that has entries.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select, type_coerce, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database import UtcDateTime, insert_into
+from queue_engine.model import Pause, Queue, Repository
+from queue_engine.reasons import Reason
+from queue_engine.store import repositories
+from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
+from queue_engine.store.tables import queues
+from queue_engine.store.tables import repositories as repositories_table
+
+_QUEUES = select(queues, *REPOSITORY_FIELDS[1:]).join(repositories_table).order_by(queues.c.id)
+
+
+class Queues:
+    """The queues, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def get(self, queue_id: int) -> Queue | None:
+        """The queue with this id."""
+        return await self._one(queues.c.id == queue_id)
+
+    async def find(self, repository_id: int, base_branch: str) -> Queue | None:
+        """The queue of this base branch, if there has ever been one."""
+        return await self._one(_of_branch(repository_id, base_branch))
+
+    async def find_or_create(self, repository: Repository, base_branch: str, now: datetime) -> Queue:
+        """The queue of this base branch; the same one for everybody who asks at the same time."""
+        await repositories.remember(self._connection, repository)
+        await self._connection.execute(
+            insert_into(self._connection, queues)
+            .values(repository_id=repository.id, base_branch=base_branch, wakes=0, created_at=now)
+            .on_conflict_do_nothing()
+        )
+        queue = await self.find(repository.id, base_branch)
+        assert queue is not None
+        return queue
+
+    async def of_repository(self, repository_id: int) -> tuple[Queue, ...]:
+        """Every queue of a repository."""
+        return await self._many(queues.c.repository_id == repository_id)
+
+    async def all(self) -> tuple[Queue, ...]:
+        """Every queue there is."""
+        return await self._many()
+
+    async def refresh_repository(self, repository: Repository) -> None:
+        """The repository was renamed, transferred or installed anew: its queues, entries and letters follow."""
+        await repositories.refresh(self._connection, repository)
+
+    async def wake(self, queue_id: int, at: datetime) -> None:
+        """Call for attention at `at`, or earlier if the queue is due earlier; a leased queue is looked at again."""
+        await self._connection.execute(
+            update(queues)
+            .where(queues.c.id == queue_id)
+            .values(
+                due_at=case((or_(queues.c.due_at.is_(None), queues.c.due_at > at), at), else_=queues.c.due_at),
+                wakes=queues.c.wakes + 1,
+            )
+        )
+
+    async def claim_due(self, *, owner: str, now: datetime, lease: timedelta, limit: int) -> tuple[Queue, ...]:
+        """Take up to `limit` queues that are due, not paused and in nobody's hands, until `now + lease`.
+
+        The longest due come first. An `owner` is one running worker: it must not outlive its process.
+        """
+        due = and_(queues.c.due_at <= now, queues.c.paused_reason.is_(None), _free(now))
+        first = select(queues.c.id).where(due).order_by(queues.c.due_at, queues.c.id).limit(limit)
+        ids = (await self._connection.execute(first.with_for_update(skip_locked=True))).scalars().all()
+        if not ids:
+            return ()
+        await self._connection.execute(
+            update(queues).where(queues.c.id.in_(ids)).values(lease_owner=owner, leased_until=now + lease)
+        )
+        claimed = {queue.id: queue for queue in await self._many(queues.c.id.in_(ids))}
+        return tuple(claimed[queue_id] for queue_id in ids)
+
+    async def renew(self, queue_id: int, owner: str, until: datetime) -> bool:
+        """Prolong a lease. False when it is no longer this owner's."""
+        return await self._changes(update(queues).where(_leased(queue_id, owner)).values(leased_until=until))
+
+    async def release(
+        self, queue_id: int, owner: str, *, due_at: datetime | None, seen_wakes: int, now: datetime
+    ) -> bool:
+        """Give a queue back, due at `due_at`, or now if it was woken since its `wakes` were `seen_wakes`.
+
+        False, and nothing is changed, when the lease is no longer this owner's.
+        """
+        return await self._changes(
+            update(queues)
+            .where(_leased(queue_id, owner))
+            .values(
+                lease_owner=None,
+                leased_until=None,
+                due_at=case((queues.c.wakes > seen_wakes, now), else_=type_coerce(due_at, UtcDateTime)),
+            )
+        )
+
+    async def release_all(self) -> None:
+        """Drop every lease: for the start of the only process on this database. What was due is due."""
+        leased = queues.c.lease_owner.is_not(None)
+        await self._connection.execute(update(queues).where(leased).values(lease_owner=None, leased_until=None))
+
+    async def next_due(self) -> datetime | None:
+        """When the next queue can be claimed: an instant that may be past; None if no unpaused queue is due ever."""
+        claimable = case((queues.c.leased_until > queues.c.due_at, queues.c.leased_until), else_=queues.c.due_at)
+        earliest = select(type_coerce(func.min(claimable), UtcDateTime)).where(queues.c.paused_reason.is_(None))
+        return (await self._connection.execute(earliest)).scalar_one()
+
+    async def pause(self, queue_id: int, pause: Pause) -> None:
+        """Let the queue stand still until `resume`; a pause that stands is replaced."""
+        await self._connection.execute(
+            update(queues)
+            .where(queues.c.id == queue_id)
+            .values(paused_reason=pause.reason, paused_detail=pause.detail, paused_since=pause.since)
+        )
+
+    async def resume(self, queue_id: int, now: datetime) -> None:
+        """Lift the pause; the queue is looked at now."""
+        await self._connection.execute(
+            update(queues)
+            .where(queues.c.id == queue_id)
+            .values(paused_reason=None, paused_detail=None, paused_since=None)
+        )
+        await self.wake(queue_id, now)
+
+    async def _one(self, condition: ColumnElement[bool]) -> Queue | None:
+        row = (await self._connection.execute(_QUEUES.where(condition))).one_or_none()
+        return None if row is None else _queue(row)
+
+    async def _many(self, *conditions: ColumnElement[bool]) -> tuple[Queue, ...]:
+        return tuple(map(_queue, await self._connection.execute(_QUEUES.where(*conditions))))
+
+    async def _changes(self, statement: Any) -> bool:
+        return (await self._connection.execute(statement)).rowcount == 1
+
+
+def _of_branch(repository_id: int, base_branch: str) -> ColumnElement[bool]:
+    return and_(queues.c.repository_id == repository_id, queues.c.base_branch == base_branch)
+
+
+def _free(now: datetime) -> ColumnElement[bool]:
+    return or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
+
+
+def _leased(queue_id: int, owner: str) -> ColumnElement[bool]:
+    return and_(queues.c.id == queue_id, queues.c.lease_owner == owner)
+
+
+def _queue(row: Row[Any]) -> Queue:
+    paused = None
+    if row.paused_reason is not None:
+        paused = Pause(reason=Reason(row.paused_reason), detail=row.paused_detail, since=row.paused_since)
+    return Queue(
+        id=row.id,
+        repository=repository_of(row),
+        base_branch=row.base_branch,
+        paused=paused,
+        due_at=row.due_at,
+        wakes=row.wakes,
+    )

@@ -1,0 +1,50 @@
+"""The store: everything the queue keeps, by noun, within transactions."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database import Database
+from queue_engine.core.jobs import Jobs
+from queue_engine.store.deliveries import Deliveries
+from queue_engine.store.entries import Entries
+from queue_engine.store.held import Held
+from queue_engine.store.outbox import Outbox
+from queue_engine.store.queues import Queues
+from queue_engine.store.refusals import Refusals
+from queue_engine.store.timeline import Timeline
+
+
+class Transaction:
+    """The nouns of the store, bound to one connection: what is done through them holds together or not at all."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self.connection = connection
+        self.queues = Queues(connection)
+        self.entries = Entries(connection)
+        self.timeline = Timeline(connection)
+        self.outbox = Outbox(connection)
+        self.refusals = Refusals(connection)
+        self.held = Held(connection)
+        self.deliveries = Deliveries(connection)
+        self.jobs = Jobs(connection)
+
+
+class Store:
+    """The way to everything that is kept in one database. The caller closes the database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction]:
+        """A transaction that may write: whole at its end, or not at all on any exception. Never nest two."""
+        async with self.database.transaction() as connection:
+            yield Transaction(connection)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncGenerator[Transaction]:
+        """A view of one instant, in which nothing can be written."""
+        async with self.database.reading() as connection:
+            yield Transaction(connection)

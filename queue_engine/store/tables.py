@@ -1,0 +1,164 @@
+"""The tables of the queue. What the database can refuse by itself, it refuses."""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from queue_engine.core.database import Counter, UtcDateTime, metadata
+
+repositories = Table(
+    "repositories",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("owner", String(255), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("installation_id", BigInteger, nullable=False),
+)
+"""Where names and installations change in one place for everything that refers to a repository."""
+
+queues = Table(
+    "queues",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
+    Column("base_branch", String(255), nullable=False),
+    Column("paused_reason", String(64)),
+    Column("paused_detail", Text),
+    Column("paused_since", UtcDateTime),
+    Column("due_at", UtcDateTime, index=True),
+    Column("wakes", Integer, nullable=False),
+    Column("lease_owner", String(255)),
+    Column("leased_until", UtcDateTime),
+    Column("created_at", UtcDateTime, nullable=False),
+    UniqueConstraint("repository_id", "base_branch"),
+    CheckConstraint("(paused_reason IS NULL) = (paused_since IS NULL)", name="paused"),
+    CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("seq", Counter, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("queue_id", ForeignKey(queues.c.id), nullable=False),
+    Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("author", String(255), nullable=False),
+    Column("queued_by", String(255), nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("queued_head", String(64), nullable=False),
+    Column("head", String(64), nullable=False),
+    Column("head_proved", Boolean, nullable=False),
+    Column("updated_from", String(64)),
+    Column("candidate_head", String(64)),
+    Column("candidate_is_ours", Boolean, nullable=False),
+    Column("known_behind", Boolean, nullable=False),
+    Column("base_tip", String(64)),
+    Column("tested_tree", String(64)),
+    Column("awaited_checks", JSON, nullable=False),
+    Column("reported_checks", JSON, nullable=False),
+    Column("suspect", Boolean, nullable=False),
+    Column("merge_requested_at", UtcDateTime),
+    Column("trouble", Integer, nullable=False),
+    Column("trouble_since", UtcDateTime),
+    Column("refusals", Integer, nullable=False),
+    Column("recheck", Integer, nullable=False),
+    Column("recheck_at", UtcDateTime),
+    Column("enqueued_at", UtcDateTime, nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("status_since", UtcDateTime, nullable=False),
+    Column("version", Integer, nullable=False),
+    UniqueConstraint("repository_id", "number"),
+    Index(None, "queue_id", "priority", "seq"),
+    CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),
+    # A sequence number is never given twice: order is told by it, and a removed entry's number may stand in a log.
+    sqlite_autoincrement=True,
+)
+
+timeline = Table(
+    "timeline",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("event", String(64), nullable=False),
+    Column("repository_id", BigInteger, nullable=False),
+    Column("base_branch", String(255), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("entry_id", String(32)),
+    Column("reason", String(64)),
+    Column("delivery", String(64)),
+    Column("data", JSON(none_as_null=True)),
+    Index(None, "repository_id", "number", "id"),
+    sqlite_autoincrement=True,
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("kind", String(16), nullable=False),
+    Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("notice", JSON(none_as_null=True)),
+    Column("label", String(255)),
+    Column("remote_id", BigInteger),
+    Column("remote_head", String(64)),
+    Column("unsure", Boolean, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("due_at", UtcDateTime, index=True),
+    Column("lease_owner", String(255)),
+    Column("leased_until", UtcDateTime),
+    Column("error", Text),
+    Column("dead", Boolean, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    UniqueConstraint("kind", "repository_id", "number"),
+    CheckConstraint("kind IN ('comment', 'check_run', 'label_off')", name="kind"),
+    CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),
+)
+
+refusals = Table(
+    "refusals",
+    metadata,
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("head_sha", String(64), nullable=False),
+    Column("reason", String(64), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+held = Table(
+    "held",
+    metadata,
+    Column("seq", Counter, primary_key=True, autoincrement=True),
+    Column("queue_id", ForeignKey(queues.c.id), nullable=False),
+    Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("head_sha", String(64), nullable=False),
+    Column("queued_by", String(255), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    UniqueConstraint("repository_id", "number"),
+    Index(None, "queue_id", "seq"),
+    sqlite_autoincrement=True,
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("guid", String(64), primary_key=True),
+    Column("event", String(64), nullable=False),
+    Column("received_at", UtcDateTime, nullable=False, index=True),
+)

@@ -1,0 +1,87 @@
+"""The timeline: what happened, one row per event, only ever appended to. Pages, statistics and ETAs derive from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.reasons import Reason
+from queue_engine.store.tables import timeline
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEvent:
+    """Something that happened to a pull request, and why. `delivery` is the webhook that brought it about."""
+
+    id: int
+    at: datetime
+    event: str
+    repository_id: int
+    base_branch: str
+    number: int
+    entry_id: str | None
+    reason: Reason | None
+    delivery: str | None
+    data: Mapping[str, Any] | None
+
+
+class Timeline:
+    """The timeline, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def append(
+        self,
+        *,
+        at: datetime,
+        event: str,
+        repository_id: int,
+        base_branch: str,
+        number: int,
+        entry_id: str | None = None,
+        reason: Reason | None = None,
+        delivery: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write down what happened."""
+        await self._connection.execute(
+            timeline.insert().values(
+                at=at,
+                event=event,
+                repository_id=repository_id,
+                base_branch=base_branch,
+                number=number,
+                entry_id=entry_id,
+                reason=reason,
+                delivery=delivery,
+                data=None if data is None else dict(data),
+            )
+        )
+
+    async def of_pull_request(self, repository_id: int, number: int) -> tuple[TimelineEvent, ...]:
+        """Everything that happened to a pull request, oldest first."""
+        its_own = (timeline.c.repository_id == repository_id, timeline.c.number == number)
+        return await self._read(select(timeline).where(*its_own).order_by(timeline.c.id))
+
+    async def latest(self, limit: int) -> tuple[TimelineEvent, ...]:
+        """The last `limit` events of all, newest first."""
+        return await self._read(select(timeline).order_by(timeline.c.id.desc()).limit(limit))
+
+    async def since(self, event_id: int) -> tuple[TimelineEvent, ...]:
+        """The events after this one, oldest first.
+
+        With several writers on PostgreSQL an event may become visible after one with a higher id.
+        """
+        return await self._read(select(timeline).where(timeline.c.id > event_id).order_by(timeline.c.id))
+
+    async def _read(self, statement: Any) -> tuple[TimelineEvent, ...]:
+        return tuple(map(_event, await self._connection.execute(statement)))
+
+
+def _event(row: Row[Any]) -> TimelineEvent:
+    reason = None if row.reason is None else Reason(row.reason)
+    return TimelineEvent(**(dict(row._mapping) | {"reason": reason}))
