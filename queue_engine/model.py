@@ -32,7 +32,7 @@ TRANSITIONS: Mapping[EntryStatus, frozenset[EntryStatus]] = {
     EntryStatus.UPDATING: _LEAVING | {EntryStatus.CHECKING},
     # Back to updating: the base moved while the checks ran, or between the last check and the merge.
     EntryStatus.CHECKING: _LEAVING | {EntryStatus.UPDATING, EntryStatus.READY},
-    EntryStatus.READY: _LEAVING | {EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.LANDED},
+    EntryStatus.READY: _LEAVING | {EntryStatus.UPDATING, EntryStatus.LANDED},
     EntryStatus.LANDED: frozenset(),
     EntryStatus.FAILED: frozenset(),
     EntryStatus.CANCELLED: frozenset(),

@@ -67,27 +67,35 @@ class Outbox:
         repository: Repository,
         number: int,
         *,
-        now: datetime,
+        due: datetime,
         notice: Notice | None = None,
         label: str | None = None,
     ) -> None:
-        """Replace the desired state, due now. A dead letter gets a new life; what is known of GitHub is kept."""
+        """Replace the desired state, to be sent at `due`, or sooner if an older state was to be sent sooner.
+
+        A dead letter gets a new life; what is known of GitHub is kept.
+        """
         await remember(self._connection, repository)
         state = {
             "notice": None if notice is None else notice.model_dump(mode="json"),
             "label": label,
             "attempts": 0,
-            "due_at": now,
             "error": None,
             "dead": False,
-            "updated_at": now,
+            "updated_at": due,
         }
+        later = type_coerce(due, UtcDateTime)
+        waits_already = and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < later)
         await self._connection.execute(
             insert_into(self._connection, outbox)
-            .values(kind=kind, repository_id=repository.id, number=number, unsure=False, version=1, **state)
+            .values(kind=kind, repository_id=repository.id, number=number, unsure=False, version=1, due_at=due, **state)
             .on_conflict_do_update(
                 index_elements=["kind", "repository_id", "number"],
-                set_={**state, "version": outbox.c.version + 1},
+                set_={
+                    **state,
+                    "due_at": case((waits_already, outbox.c.due_at), else_=later),
+                    "version": outbox.c.version + 1,
+                },
             )
         )
 

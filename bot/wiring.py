@@ -1,0 +1,144 @@
+"""What one process of IMQ is made of, put together in one place."""
+
+import os
+import socket
+from collections.abc import Callable
+from datetime import datetime
+from uuid import uuid4
+
+import aiohttp
+import structlog
+from aiohttp import web
+
+from bot.gateway.gateway import Gateway
+from bot.receiver import Receiver
+from bot.settings import Settings
+from bot.web import create_app
+from notifications.bus import EventBus, QueueEvent
+from notifications.courier import Courier
+from queue_engine.core.clock import Clock
+from queue_engine.core.database import Database
+from queue_engine.core.worker import Worker
+from queue_engine.engine import Engine
+from queue_engine.inbox import Inbox
+from queue_engine.journal import Happening
+from queue_engine.migrations import current, head, migrate
+from queue_engine.policy import Policy
+from queue_engine.processor import Processor
+from queue_engine.store import Store
+from queue_engine.sweep import Sweeper
+
+_log = structlog.get_logger("imq.wiring")
+
+
+class Bot:
+    """The parts of one process. Open with `start`, end with `close`; driven by `bot.process` or, step by step, by tests."""
+
+    def __init__(self, settings: Settings, *, clock: Clock, random: Callable[[], float]) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.database = Database(settings.database_url.get_secret_value())
+        self.bus = EventBus()
+        self._random = random
+        self._session = aiohttp.ClientSession()
+        self.gateway = Gateway(
+            self._session,
+            api_url=settings.github_api_url,
+            app_id=settings.github_app_id,
+            private_key=settings.github_private_key.get_secret_value(),
+            clock=clock,
+        )
+        store = Store(self.database)
+        owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+        self.engine = Engine(
+            store=store,
+            github=self.gateway,
+            clock=clock,
+            policy=policy_of(settings),
+            random=random,
+            owner=owner,
+            publish=self._publish,
+        )
+        self.sweeper = Sweeper(self.engine, interval=settings.sweep)
+        self.inbox = Inbox(self.engine, self.sweeper)
+        self.worker = Worker(
+            self.database,
+            clock,
+            self.inbox.handlers(),
+            owner=owner,
+            random=random,
+            done=self.engine.bell.ring,
+        )
+        self.processor = Processor(self.engine)
+        self.courier = Courier(store, self.gateway, clock, owner=owner, random=random)
+
+    async def start(self) -> None:
+        """Bring an SQLite file up to date and take back what a process before this one left half done.
+
+        SQLite belongs to one installation of one worker, so that nobody alive can hold a lease at its start; on
+        PostgreSQL others may be at work, and leases that nobody renews end by themselves.
+        """
+        if self.database.dialect != "sqlite":
+            return
+        await migrate(self.database)
+        async with self.engine.change() as change:
+            await change.tx.queues.release_all()
+            await change.tx.jobs.release_all(change.now)
+            await change.tx.outbox.release_all()
+
+    def application(self) -> web.Application:
+        """The web application of this process."""
+        receiver = Receiver(
+            secret=self.settings.github_webhook_secret.get_secret_value(),
+            own_app_id=int(self.settings.github_app_id),
+            store=self.inbox.receive,
+        )
+        return create_app(receiver, {"database": self._database_answers, "migrations": self._migrated})
+
+    async def run_due(self) -> bool:
+        """Do everything that is due now, one part after another; whether anything was."""
+        done = False
+        for part in (self.sweeper, self.worker, self.processor, self.courier):
+            done = await part.run_due() or done
+        return done
+
+    async def next_due(self) -> datetime | None:
+        """When something is due next."""
+        dues = [await part.next_due() for part in (self.sweeper, self.worker, self.processor, self.courier)]
+        return min((due for due in dues if due is not None), default=None)
+
+    async def close(self) -> None:
+        """End what still runs and let go of connections."""
+        await self.processor.cancel()
+        await self.worker.cancel()
+        await self._session.close()
+        await self.database.close()
+
+    async def _database_answers(self) -> bool:
+        await self.database.ping()
+        return True
+
+    async def _migrated(self) -> bool:
+        return await current(self.database) == head()
+
+    def _publish(self, happening: Happening) -> None:
+        self.bus.publish(
+            QueueEvent(
+                at=happening.at,
+                event=happening.event,
+                repository=happening.repository,
+                base_branch=happening.base_branch,
+                number=happening.number,
+                reason=happening.reason,
+                data=happening.data or {},
+            )
+        )
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The engine's policy as the operator set it."""
+    return Policy(
+        trigger_label=settings.trigger_label,
+        max_depth=settings.max_queue_depth,
+        check_timeout=settings.check_timeout,
+    )

@@ -1,0 +1,97 @@
+"""What a decision is made from and what it can ask for: facts seen, and the actions of the front entry."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from queue_engine.facts import BranchRules, CheckReport, Comparison, MergeMethod, PullRequest
+from queue_engine.model import Entry
+from queue_engine.reasons import Reason
+
+
+class Fact(Enum):
+    """Something that GitHub can be asked for."""
+
+    PULL = "pull"
+    COMPARISON = "comparison"
+    """The entry's head, or its candidate if it has one, against the base."""
+    CHECKS = "checks"
+    RULES = "rules"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The facts read in this pass."""
+
+    pull: PullRequest | None = None
+    comparison: Comparison | None = None
+    reports: tuple[CheckReport, ...] | None = None
+    rules: BranchRules | None = None
+    update_refused: str | None = None
+    """GitHub's words, when it refused to update the branch in this pass."""
+    update_forbidden: bool = False
+    """The refusal was a missing right, not a fact about the pull request."""
+    merge_refused: str | None = None
+    """GitHub's words, when it refused to merge in this pass."""
+    merge_denied: Reason | None = None
+    """The reason that the refusal stands for where its status leaves no doubt that it is final."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Ask GitHub for this fact, then decide again."""
+
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Store the entry in this state, then decide again."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Store the entry and leave the queue alone until `until` or until something happens.
+
+    `pending` are the reports under way, for people to read.
+    """
+
+    entry: Entry
+    until: datetime
+    pending: tuple[CheckReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Store the entry (status `updating`), then ask GitHub to update its branch."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Store the entry (the merge noted as asked for), then merge its head."""
+
+    entry: Entry
+    method: MergeMethod
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """The merge happened as this commit (None: GitHub does not say which): compare trees, then let the entry go."""
+
+    landed_sha: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The entry leaves its queue for this reason."""
+
+    reason: Reason
+    detail: str | None = None
+    checks: tuple[CheckReport, ...] = ()
+
+
+Action = Look | Save | Wait | Update | Merge | Confirm | Leave

@@ -1,0 +1,280 @@
+"""One pass over one queue: decide, store, act, again, until there is nothing to do but wait.
+
+The pass never sleeps: waiting is a due time in the database. Every state change is a compare-and-set; who loses one
+reads again and decides again. Intent is stored before each call that changes something on GitHub, so that a process
+killed in between leaves a state from which the next one asks GitHub what happened before it acts (P2).
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from queue_engine import journal
+from queue_engine.actions import Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
+from queue_engine.core import backoff
+from queue_engine.decide import decide
+from queue_engine.engine import Engine
+from queue_engine.errors import (
+    Forbidden,
+    GitHubError,
+    HeadMoved,
+    Invalid,
+    InvariantBroken,
+    NotFound,
+    NotMergeable,
+    RateLimited,
+    StaleVersion,
+)
+from queue_engine.facts import CheckReport, MergeMethod
+from queue_engine.invariants import check_queue, check_transition
+from queue_engine.landing import land
+from queue_engine.model import Entry, EntryStatus, Queue
+from queue_engine.notice import NoticeKind
+from queue_engine.reasons import REASONS, Outcome, Reason
+
+_log = structlog.get_logger("imq.advance")
+
+_STEPS = 200
+"""More steps than any real pass needs; a pass that reaches it goes on at the next tick, so that it starves nobody."""
+
+_TROUBLE = backoff.Backoff(base=timedelta(seconds=1), maximum=timedelta(minutes=5))
+"""While GitHub is in trouble: 1, 2, 4 ... seconds, at most five minutes; the policy bounds the whole."""
+
+_TOLD = {EntryStatus.UPDATING: NoticeKind.UPDATING, EntryStatus.CHECKING: NoticeKind.CHECKING}
+
+
+Checks = tuple[CheckReport, ...]
+
+
+class LeaseLost(Exception):
+    """Somebody else holds this queue now; the pass ends without another step."""
+
+
+async def advance(engine: Engine, queue: Queue, keep: Callable[[], Awaitable[bool]]) -> datetime | None:
+    """Advance a leased queue as far as it goes; returns when to look again, None if it is empty or paused.
+
+    `keep` renews the lease and says whether it is still held. Raises LeaseLost when it is not.
+    """
+    return await _Pass(engine, queue, keep).run()
+
+
+class _Pass:
+    def __init__(self, engine: Engine, queue: Queue, keep: Callable[[], Awaitable[bool]]) -> None:
+        self._engine = engine
+        self._queue = queue
+        self._keep = keep
+        self._seen = Seen()
+        self._seen_for: str | None = None
+        self._depth = 0
+
+    async def run(self) -> datetime | None:
+        for _ in range(_STEPS):
+            if not await self._keep():
+                raise LeaseLost(self._queue.repository.full_name)
+            entry = await self._front()
+            if entry is None:
+                return None
+            try:
+                due = await self._step(entry)
+            except StaleVersion:
+                self._seen = Seen()
+                continue
+            if due is not None:
+                return due
+        return self._engine.clock.now()
+
+    async def _front(self) -> Entry | None:
+        """The entry to work on; a queue whose stored state is broken is paused and harms no other."""
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.get(self._queue.id)
+            entries = await tx.entries.of_queue(self._queue.id)
+        if queue is None or queue.paused is not None or not entries:
+            return None
+        try:
+            check_queue(entries)
+        except InvariantBroken as broken:
+            _log.critical("invariant_broken", queue=self._queue.id, detail=str(broken))
+            async with self._engine.change() as change:
+                change.happenings.append(
+                    await journal.pause(
+                        change.tx,
+                        queue,
+                        entries,
+                        Reason.INVARIANT_BROKEN,
+                        str(broken),
+                        self._engine.policy,
+                        change.now,
+                    )
+                )
+            return None
+        self._depth = len(entries)
+        if entries[0].id != self._seen_for:
+            self._seen, self._seen_for = Seen(), entries[0].id
+        return entries[0]
+
+    async def _step(self, entry: Entry) -> datetime | None:
+        """Take one action; returns when to look again if it was to wait."""
+        action = decide(entry, self._seen, self._engine.policy, self._engine.clock.now())
+        match action:
+            case Look(fact):
+                return await self._look(entry, fact)
+            case Save(changed):
+                await self._save(entry, changed)
+                return None
+            case Wait(changed, until, pending):
+                settled = replace(changed, trouble=0, trouble_since=None)
+                if settled != entry:
+                    await self._save(
+                        entry, settled, tell=settled.awaited_checks != entry.awaited_checks, checks=pending
+                    )
+                return until
+            case Update(changed):
+                return await self._update(entry, changed)
+            case Merge(changed, method):
+                return await self._merge(await self._save(entry, changed), method)
+            case Confirm(sha):
+                return await self._confirm(entry, sha)
+            case Leave(reason, detail, checks):
+                return await self._leave(entry, reason, detail, checks)
+
+    async def _save(self, entry: Entry, changed: Entry, *, tell: bool = False, checks: Checks = ()) -> Entry:
+        engine = self._engine
+        moved = changed.status is not entry.status
+        if moved:
+            check_transition(entry.status, changed.status)
+        async with engine.change() as change:
+            saved = await change.tx.entries.save(changed)
+            if (moved or tell) and (kind := _TOLD.get(saved.status)):
+                await journal.tell_progress(
+                    change.tx, saved, kind, engine.policy, change.now, depth=self._depth, checks=checks
+                )
+            if moved:
+                data = {"head": saved.head, "base_tip": saved.base_tip}
+                change.happenings.append(
+                    await journal.note(
+                        change.tx,
+                        change.now,
+                        saved.status.value,
+                        saved.repository,
+                        saved.base_branch,
+                        saved.number,
+                        entry_id=saved.id,
+                        data=data,
+                    )
+                )
+        if moved:
+            _log.info(saved.status.value, repository=saved.repository.full_name, number=saved.number, **data)
+        return saved
+
+    async def _look(self, entry: Entry, fact: Fact) -> datetime | None:
+        github, repository = self._engine.github, entry.repository
+        try:
+            match fact:
+                case Fact.PULL:
+                    pull = await github.pull_request(repository, entry.number)
+                    self._seen = replace(self._seen, pull=pull)
+                case Fact.COMPARISON:
+                    head = entry.candidate_head or entry.head
+                    compared = await github.comparison(repository, entry.base_branch, head)
+                    self._seen = replace(self._seen, comparison=compared)
+                case Fact.CHECKS:
+                    reports = await github.check_reports(repository, entry.head)
+                    self._seen = replace(self._seen, reports=reports)
+                case Fact.RULES:
+                    rules = await github.branch_rules(repository, entry.base_branch)
+                    self._seen = replace(self._seen, rules=rules)
+        except GitHubError as error:
+            return await self._trouble(entry, error, looked_at_pull=fact is Fact.PULL)
+        return None
+
+    async def _update(self, entry: Entry, changed: Entry) -> datetime | None:
+        saved = await self._save(entry, changed)
+        self._seen = Seen()
+        try:
+            await self._engine.github.update_branch(saved.repository, saved.number, saved.head)
+        except Invalid as refusal:
+            self._seen = Seen(update_refused=refusal.message)
+        except Forbidden as refusal:
+            self._seen = Seen(update_refused=refusal.message, update_forbidden=True)
+        except GitHubError as error:
+            return await self._trouble(saved, error)
+        return None
+
+    async def _merge(self, entry: Entry, method: MergeMethod) -> datetime | None:
+        self._seen = Seen()
+        try:
+            sha = await self._engine.github.merge(entry.repository, entry.number, entry.head, method)
+        except (NotMergeable, HeadMoved) as refusal:
+            self._seen = Seen(merge_refused=refusal.message)
+            await self._save(entry, replace(entry, refusals=entry.refusals + 1))
+            return None
+        except Invalid as refusal:
+            self._seen = Seen(merge_refused=refusal.message, merge_denied=Reason.REFUSED_BY_RULES)
+            return None
+        except Forbidden as refusal:
+            self._seen = Seen(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
+            return None
+        except GitHubError as error:
+            return await self._trouble(entry, error)
+        return await self._confirm(entry, sha)
+
+    async def _confirm(self, entry: Entry, sha: str | None) -> datetime | None:
+        github = self._engine.github
+        try:
+            if sha is None:
+                compared = await github.comparison(entry.repository, entry.base_branch, entry.head)
+                sha = compared.base_tip
+            landed = await github.commit(entry.repository, sha)
+        except GitHubError as error:
+            return await self._trouble(entry, error, looked_at_pull=True)
+        await land(self._engine, self._queue, entry, landed)
+        return None
+
+    async def _leave(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:
+        """Dismiss the entry; before a fault is laid at somebody's door, the pull request is read once more."""
+        pull = self._seen.pull
+        if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in _UNREADABLE:
+            return await self._look(entry, Fact.PULL)
+        check_transition(entry.status, journal.status_of(reason))
+        people = (entry.author, *(pull.assignees if pull else ()))
+        async with self._engine.change() as change:
+            change.happenings.append(
+                await journal.dismiss(
+                    change.tx,
+                    entry,
+                    reason,
+                    self._engine.policy,
+                    change.now,
+                    detail=detail,
+                    checks=checks,
+                    people=tuple(dict.fromkeys(people)),
+                )
+            )
+        _log.info("left", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
+        return None
+
+    async def _trouble(self, entry: Entry, error: GitHubError, *, looked_at_pull: bool = False) -> datetime | None:
+        """GitHub did not answer as it should: wait within bounds, or find out whose fault it is."""
+        now, policy = self._engine.clock.now(), self._engine.policy
+        _log.warning("github_error", number=entry.number, error=type(error).__name__, message=error.message)
+        if isinstance(error, RateLimited):
+            return now + max(error.retry_after, timedelta(seconds=1))
+        if isinstance(error, NotFound | Forbidden):
+            if looked_at_pull or self._seen.pull is not None:
+                return await self._leave(entry, Reason.PERMISSION_MISSING, error.message)
+            await self._save(entry, replace(entry, suspect=True))
+            return None
+        since = entry.trouble_since or now
+        # A merge in doubt is not given up lightly: only GitHub can say whether it happened.
+        limit = policy.trouble_timeout * (6 if entry.merge_requested_at else 1)
+        if now - since >= limit:
+            return await self._leave(entry, Reason.GITHUB_TROUBLE, error.message)
+        wait = backoff.wait(_TROUBLE, entry.trouble, random=self._engine.random)
+        await self._save(entry, replace(entry, trouble=entry.trouble + 1, trouble_since=since))
+        return now + wait
+
+
+_UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})
+"""Reasons found while GitHub does not let the pull request be read: no use in asking again."""

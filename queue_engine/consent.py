@@ -1,0 +1,37 @@
+"""P4: what lands is the head that was queued, or IMQ's own update of it. Pure judgements over plain data."""
+
+from queue_engine.facts import Comparison, PullRequest
+from queue_engine.model import Entry, EntryStatus
+from queue_engine.policy import Policy
+from queue_engine.reasons import Reason
+
+
+def withdrawn(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | None:
+    """The reason for which this entry no longer has consent, or None.
+
+    A head that differs while an update of ours is under way is no withdrawal yet: it is to be proved.
+    """
+    if pull.merged:
+        return Reason.MERGED_ELSEWHERE
+    if not pull.open:
+        return Reason.CLOSED
+    if pull.base_branch != entry.base_branch:
+        return Reason.BASE_CHANGED
+    if policy.trigger_label not in pull.labels:
+        return Reason.LABEL_REMOVED
+    if pull.draft:
+        return Reason.DRAFT
+    if pull.head_repository is None:
+        return Reason.FORK_DELETED
+    if pull.head_sha != entry.head and entry.status is not EntryStatus.UPDATING:
+        return Reason.HEAD_CHANGED
+    return None
+
+
+def is_own_update(updated_from: str | None, comparison: Comparison) -> bool:
+    """Whether the compared head is IMQ's update: its parents are the old head and a commit of the base, in this order.
+
+    The second parent is a commit of the base exactly if it is the merge base of head and base. Who sent the commit
+    proves nothing and is not asked.
+    """
+    return updated_from is not None and comparison.head.parents == (updated_from, comparison.merge_base)

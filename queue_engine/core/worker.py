@@ -1,0 +1,127 @@
+"""The worker: claims stored jobs, has each done by the handler of its kind, and settles what became of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from queue_engine.core import backoff
+from queue_engine.core.clock import Clock
+from queue_engine.core.database import Database
+from queue_engine.core.jobs import Job, Jobs, LeaseLost
+from queue_engine.core.pool import Pool
+
+_log = structlog.get_logger("imq.worker")
+
+_LEASE = timedelta(seconds=120)
+"""How long a dead worker can keep a job."""
+
+_RETRY = backoff.Backoff(base=timedelta(seconds=1), maximum=timedelta(minutes=10))
+_ATTEMPTS = 12
+"""About an hour of tries; then the job is kept as failed, for a person to see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A handler's answer: not a failure, but try again after `delay`."""
+
+    delay: timedelta
+
+
+Handler = Callable[[Job], Awaitable[Hold | None]]
+"""Does one job. None means done; raising means to try again later, a bounded number of times."""
+
+
+class Worker:
+    """Does due jobs, at most `concurrency` at once, and those of one `process_id` one after another in their order."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        handlers: Mapping[str, Handler],
+        *,
+        owner: str,
+        random: Callable[[], float],
+        done: Callable[[], None] = lambda: None,
+        concurrency: int = 16,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._handlers = handlers
+        self._owner = owner
+        self._random = random
+        self._pool = Pool(concurrency, done=done)
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    async def start_due(self) -> bool:
+        """Start due jobs as far as there is room; whether any was due."""
+        started = False
+        while self._pool.free > 0:
+            async with self._database.transaction() as connection:
+                job = await Jobs(connection).claim(owner=self._owner, now=self._clock.now(), lease=_LEASE)
+            if job is None:
+                break
+            self._pool.start(self._in_turn(job))
+            started = True
+        return started
+
+    async def run_due(self) -> bool:
+        """Do what is due and wait until that is done; whether anything was."""
+        started = await self.start_due()
+        await self._pool.join()
+        return started
+
+    async def next_due(self) -> datetime | None:
+        """When the next job is due."""
+        async with self._database.reading() as connection:
+            return await Jobs(connection).next_due()
+
+    async def drain(self) -> None:
+        """Wait for the jobs under way."""
+        await self._pool.join()
+
+    async def cancel(self) -> None:
+        """End the jobs under way; they come back when their lease ends."""
+        await self._pool.cancel()
+
+    async def _in_turn(self, job: Job) -> None:
+        lock = self._turns.setdefault(job.process_id, asyncio.Lock())
+        try:
+            async with lock:
+                with suppress(LeaseLost):
+                    await self._do(job)
+        finally:
+            if not lock.locked() and self._turns.get(job.process_id) is lock:
+                del self._turns[job.process_id]
+
+    async def _do(self, job: Job) -> None:
+        try:
+            answer = await self._handlers[job.kind](job)
+        except Exception as error:
+            await self._failed(job, error)
+            return
+        now = self._clock.now()
+        async with self._database.transaction() as connection:
+            jobs = Jobs(connection)
+            if answer is not None:
+                await jobs.hold(job, at=now + answer.delay, now=now)
+            else:
+                await jobs.complete(job, None, now)
+                await jobs.delete([job.id])
+
+    async def _failed(self, job: Job, error: Exception) -> None:
+        now = self._clock.now()
+        words = f"{type(error).__name__}: {error}"
+        final = job.attempt + 1 >= _ATTEMPTS
+        log = _log.error if final else _log.warning
+        log("job_failed", kind=job.kind, attempt=job.attempt + 1, final=final, exc_info=error)
+        async with self._database.transaction() as connection:
+            if final:
+                await Jobs(connection).fail(job, words, now)
+            else:
+                again = now + backoff.wait(_RETRY, job.attempt, random=self._random)
+                await Jobs(connection).retry(job, at=again, error=words, now=now)

@@ -1,0 +1,54 @@
+"""What every part of the engine works with: one record, made once by the wiring."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from queue_engine.core.bell import Bell
+from queue_engine.core.clock import Clock
+from queue_engine.journal import Happening
+from queue_engine.policy import Policy
+from queue_engine.port import GitHub
+from queue_engine.store import Store, Transaction
+
+Publish = Callable[[Happening], None]
+"""Takes the events of a committed transaction, one by one; must not raise."""
+
+
+def _nobody(happening: Happening) -> None:
+    """Nobody listens."""
+
+
+@dataclass(slots=True)
+class Change:
+    """One transaction under way, with the events that are published when it has been committed."""
+
+    tx: Transaction
+    now: datetime
+    happenings: list[Happening] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The engine's surroundings. `random` gives numbers in [0, 1) for jitter; `owner` names this process's leases."""
+
+    store: Store
+    github: GitHub
+    clock: Clock
+    policy: Policy
+    random: Callable[[], float]
+    owner: str
+    publish: Publish = _nobody
+    bell: Bell = field(default_factory=Bell)
+    """Rung whenever a queue, a job or a letter may have become due."""
+
+    @asynccontextmanager
+    async def change(self) -> AsyncIterator[Change]:
+        """A transaction; after its commit its events are published and the loops are woken."""
+        async with self.store.transaction() as tx:
+            change = Change(tx, self.clock.now())
+            yield change
+        for happening in change.happenings:
+            self.publish(happening)
+        self.bell.ring()

@@ -1,0 +1,194 @@
+"""The inbox: a delivery is stored before it is answered, then its hint is followed as a job (P2).
+
+Hints cost requests to GitHub only where something queued may have changed; everything else ends here.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from queue_engine.admission import Knock, admit
+from queue_engine.core.jobs import Job
+from queue_engine.core.worker import Handler, Hold
+from queue_engine.engine import Engine
+from queue_engine.errors import RateLimited, StaleVersion
+from queue_engine.hints import Hint, HintKind
+from queue_engine.journal import DOOR_JOB
+from queue_engine.model import PROCESSING, Entry, EntryStatus, Repository
+from queue_engine.review import review
+from queue_engine.store import Transaction
+from queue_engine.sweep import REPOSITORY_JOB, SWEEP_JOB, Sweeper
+
+_log = structlog.get_logger("imq.inbox")
+
+HINT_JOB = "hint"
+"""Kind of the job that follows one stored delivery."""
+
+_REPORTS_KEPT = 200
+"""Reports remembered for a head that is not bound yet; more checks than any commit has."""
+
+
+class Inbox:
+    """Stores deliveries and follows their hints."""
+
+    def __init__(self, engine: Engine, sweeper: Sweeper) -> None:
+        self._engine = engine
+        self._sweeper = sweeper
+
+    async def receive(self, hint: Hint) -> bool:
+        """Store a delivery and the job that follows it, in one transaction; False if it is known already."""
+        async with self._engine.change() as change:
+            if not await change.tx.deliveries.record(hint.delivery, hint.kind.value, change.now):
+                return False
+            await change.tx.jobs.enqueue(
+                kind=HINT_JOB,
+                request=hint.model_dump(mode="json", exclude_none=True),
+                process_id=f"{hint.repository_id or hint.installation_id}:{hint.number or hint.branch or ''}",
+                now=change.now,
+            )
+        return True
+
+    def handlers(self) -> dict[str, Handler]:
+        """The handlers of all the engine's jobs, by kind."""
+        return {
+            HINT_JOB: _obeying_limits(self._follow),
+            DOOR_JOB: _obeying_limits(self._knock_again),
+            SWEEP_JOB: _obeying_limits(self._sweeper.sweep),
+            REPOSITORY_JOB: _obeying_limits(self._sweeper.sweep_repository),
+        }
+
+    async def _knock_again(self, job: Job) -> None:
+        request = job.request
+        repository = Repository(**request["repository"])
+        await admit(self._engine, Knock(repository, request["number"], request["by"], request["head_sha"]))
+
+    async def _follow(self, job: Job) -> None:
+        hint = Hint.model_validate(job.request)
+        with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
+            if hint.kind is HintKind.INSTALLED:
+                await self._sweeper.request()
+                return
+            if hint.repository_id is None or hint.owner is None or hint.name is None:
+                return
+            repository = Repository(hint.repository_id, hint.owner, hint.name, hint.installation_id)
+            await self._of_repository(repository, hint)
+
+    async def _of_repository(self, repository: Repository, hint: Hint) -> None:
+        match hint.kind:
+            case HintKind.LABELED:
+                await self._labeled(repository, hint)
+            case HintKind.CONSENT:
+                await self._consent(repository, hint)
+            case HintKind.CHECK | HintKind.CHECKS:
+                await self._check(repository, hint)
+            case HintKind.BASE_MOVED:
+                await self._base_moved(repository, hint)
+            case HintKind.RULES:
+                self._engine.github.forget_rules(repository.id)
+            case HintKind.INSTALLED:
+                await self._sweeper.request()
+
+    async def _labeled(self, repository: Repository, hint: Hint) -> None:
+        if hint.label != self._engine.policy.trigger_label or hint.number is None:
+            return
+        if hint.sender == await self._engine.github.own_login():
+            return
+        async with self._engine.change() as change:
+            await change.tx.queues.refresh_repository(repository)
+        await admit(
+            self._engine,
+            Knock(repository, hint.number, hint.sender, hint.head_sha, hint.sender_is_bot, hint.delivery),
+        )
+
+    async def _consent(self, repository: Repository, hint: Hint) -> None:
+        """Something about a pull request changed: if it is queued, find out whether it may stay."""
+        other_label = hint.action == "unlabeled" and hint.label not in {None, self._engine.policy.trigger_label}
+        if hint.number is None or other_label:
+            return
+        if hint.action == "synchronize" and await self._own_update(repository, hint):
+            return
+        async with self._engine.change() as change:
+            entry = await change.tx.entries.find(repository.id, hint.number)
+            if entry is None:
+                if hint.action in {"unlabeled", "closed", "converted_to_draft"}:
+                    await change.tx.held.remove(repository.id, hint.number)
+                return
+        await review(self._engine, repository, hint.number, delivery=hint.delivery)
+
+    async def _own_update(self, repository: Repository, hint: Hint) -> bool:
+        """Whether a push is known already or is the update that was asked for; the latter is bound by its pass."""
+        own = hint.sender == await self._engine.github.own_login()
+        async with self._engine.change() as change:
+            entry = await change.tx.entries.find(repository.id, hint.number or 0)
+            if entry is None or hint.head_sha == entry.head:
+                return True
+            if not (own and entry.status is EntryStatus.UPDATING and hint.before == entry.head):
+                return False
+            await change.tx.entries.save(replace(entry, candidate_head=hint.head_sha, candidate_is_ours=True))
+            await change.tx.queues.wake(entry.queue_id, change.now)
+        return True
+
+    async def _check(self, repository: Repository, hint: Hint) -> None:
+        """A report came: it is counted here, and GitHub is asked only when the count says that it may matter."""
+        if hint.head_sha is None:
+            return
+        async with self._engine.change() as change:
+            entries = await change.tx.entries.by_head(repository.id, hint.head_sha)
+            bound = [e for e in entries if e.status is EntryStatus.CHECKING and e.head == hint.head_sha]
+            for entry in bound:
+                await _count_report(change.tx, entry, hint, change.now)
+            if not bound:
+                for entry in await change.tx.entries.of_repository(repository.id):
+                    if entry.status is EntryStatus.UPDATING and entry.head != hint.head_sha:
+                        await _keep_report(change.tx, entry, hint)
+
+    async def _base_moved(self, repository: Repository, hint: Hint) -> None:
+        """A branch moved: heads that were compared with its old tip are believed to be behind."""
+        async with self._engine.change() as change:
+            queue = await change.tx.queues.find(repository.id, hint.branch or "")
+            if queue is None or hint.head_sha is None:
+                return
+            for entry in await change.tx.entries.of_queue(queue.id):
+                if entry.base_tip == hint.head_sha or entry.merge_requested_at is not None:
+                    continue
+                # A front under way compares before it updates: the push may be one that it contains already.
+                tip = entry.base_tip if entry.status in PROCESSING else hint.head_sha
+                await change.tx.entries.save(replace(entry, known_behind=True, base_tip=tip))
+            await change.tx.queues.wake(queue.id, change.now)
+
+
+async def _count_report(tx: Transaction, entry: Entry, hint: Hint, now: datetime) -> None:
+    """Note a report on a bound head; look now if it may decide: a failure that counts, or the last one awaited.
+
+    While nothing is known to be awaited, every report may decide; the look that follows tells what is awaited.
+    """
+    awaited, name = set(entry.awaited_checks), hint.check_name
+    if awaited and name not in awaited:
+        return
+    if name is not None:
+        entry = replace(entry, reported_checks=tuple(dict.fromkeys((*entry.reported_checks, name)))[:_REPORTS_KEPT])
+    if hint.passed is False or awaited <= set(entry.reported_checks):
+        entry = replace(entry, recheck_at=now)
+        await tx.queues.wake(entry.queue_id, now)
+    await tx.entries.save(entry)
+
+
+async def _keep_report(tx: Transaction, entry: Entry, hint: Hint) -> None:
+    """A report may be on the head that an update is just creating: kept until that head is bound."""
+    reports = (*entry.reported_checks, f"{hint.head_sha}:{hint.check_name or ''}")
+    await tx.entries.save(replace(entry, reported_checks=tuple(dict.fromkeys(reports))[-_REPORTS_KEPT:]))
+
+
+def _obeying_limits(handler: Handler) -> Handler:
+    """GitHub's limits and lost races are no failures of a job: it is held as long as GitHub asks."""
+
+    async def handle(job: Job) -> Hold | None:
+        try:
+            return await handler(job)
+        except RateLimited as limited:
+            return Hold(limited.retry_after)
+        except StaleVersion:
+            return Hold(timedelta(0))
+
+    return handle

@@ -1,0 +1,56 @@
+"""P1 after the merge: the landed tree is compared with the tested tree; a mismatch stops the queue and says so."""
+
+from dataclasses import replace
+
+import structlog
+
+from queue_engine import journal
+from queue_engine.engine import Engine
+from queue_engine.facts import Commit
+from queue_engine.invariants import check_transition
+from queue_engine.model import Entry, EntryStatus, Queue
+from queue_engine.reasons import Reason
+
+_log = structlog.get_logger("imq.landing")
+
+
+async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit) -> bool:
+    """Let a merged entry go, in one transaction with all that follows from it; whether the trees agree.
+
+    Everyone behind it is now known to lack the landed commit, so that the next entry is updated without asking.
+    Raises StaleVersion if the entry changed since it was read.
+    """
+    check_transition(entry.status, EntryStatus.LANDED)
+    agree = entry.tested_tree == landed.tree
+    async with engine.change() as change:
+        tx, now = change.tx, change.now
+        await tx.entries.remove(entry)
+        await tx.refusals.clear(entry.repository.id, entry.number)
+        await journal.tell_end(tx, entry, engine.policy, now, reason=None, landed_sha=landed.sha)
+        change.happenings.append(
+            await journal.note(
+                tx,
+                now,
+                EntryStatus.LANDED.value,
+                entry.repository,
+                entry.base_branch,
+                entry.number,
+                entry_id=entry.id,
+                data={"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.tested_tree, "head": entry.head},
+            )
+        )
+        others = await tx.entries.of_queue(queue.id)
+        for other in others:
+            await tx.entries.save(replace(other, known_behind=True, base_tip=landed.sha))
+        if agree:
+            await journal.free_place(tx, queue.id, entry.repository, entry.base_branch, now)
+        else:
+            detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.tested_tree}"
+            change.happenings.append(
+                await journal.pause(tx, queue, others, Reason.TREE_MISMATCH, detail, engine.policy, now)
+            )
+    if agree:
+        _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
+    else:
+        _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=detail)
+    return agree
