@@ -170,3 +170,8 @@ AND_MORE = "and {count} more"
 DETAIL = "Details: {detail}"
 SET_BY = "The label was set by {person}."
 HOW_TO_LEAVE = "To leave the queue, remove the label {label}."
+
+SUPERSEDED_TITLE = "Superseded by a newer commit"
+SUPERSEDED_SUMMARY = (
+    "The branch was updated. What is tested and merged is its newer commit, which has a run of its own."
+)

@@ -1,0 +1,151 @@
+"""The courier: takes letters from the outbox to GitHub, and decides what becomes of those that fail.
+
+Letters of one pull request go one after another; different pull requests do not wait for each other, but only a few
+are served at once. A letter that fails for good is buried with its error and harms no other.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import structlog
+
+from notifications.delivery import Delivery
+from queue_engine.core.backoff import OVERLOAD, wait
+from queue_engine.core.clock import Clock
+from queue_engine.errors import GitHubError, RateLimited, Unauthorized, Unavailable
+from queue_engine.port import Letters
+from queue_engine.store import Store
+from queue_engine.store.outbox import Letter
+
+LEASE = timedelta(minutes=5)
+"""How long a claimed letter is left alone by other couriers; then its sender counts as dead."""
+
+LAST_START = timedelta(minutes=3)
+"""How long after its claim a letter may still be begun: it makes a few requests, each with its time limit."""
+
+MAX_TRIES = 12
+"""With OVERLOAD's waits nearly an hour, unless GitHub itself asks for longer ones."""
+
+_log = structlog.get_logger(__name__)
+
+_Chains = dict[tuple[int, int], deque[tuple[Letter, datetime]]]
+
+
+class Courier:
+    """Sends what is due. `owner` names this running worker in leases; `random` gives numbers from 0 up to 1.
+
+    `on_dead` is told of every letter that failed for good, with the error, after that is stored.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        letters: Letters,
+        clock: Clock,
+        *,
+        owner: str,
+        random: Callable[[], float],
+        on_dead: Callable[[Letter, str], None] | None = None,
+        concurrency: int = 4,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._owner = owner
+        self._random = random
+        self._on_dead = on_dead
+        self._concurrency = concurrency
+        self._delivery = Delivery(store, letters, clock)
+
+    async def run_due(self) -> bool:
+        """Send everything that is due by now. Returns whether anything was sent.
+
+        Raises what the database raises; the letters concerned come back when their leases end.
+        """
+        first = await self._claim()
+        if first is None:
+            return False
+        chains: _Chains = {}
+        results = await asyncio.gather(
+            self._work(chains, first),
+            *(self._work(chains, None) for _ in range(self._concurrency - 1)),
+            return_exceptions=True,
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return any(results)
+
+    async def next_due(self) -> datetime | None:
+        """When the next letter can be sent: an instant that may be past; None if nothing waits."""
+        async with self._store.reading() as tx:
+            return await tx.outbox.next_due()
+
+    async def _claim(self) -> Letter | None:
+        async with self._store.transaction() as tx:
+            return await tx.outbox.claim(owner=self._owner, now=self._clock.now(), lease=LEASE)
+
+    async def _work(self, chains: _Chains, letter: Letter | None) -> bool:
+        """Serve pull requests until nothing is due. A letter for one that is being served joins its chain."""
+        sent = False
+        while (letter := letter or await self._claim()) is not None:
+            key = (letter.repository.id, letter.number)
+            item = (letter, self._clock.now() + LAST_START)
+            letter = None
+            if key in chains:
+                chains[key].append(item)
+                continue
+            chain = chains[key] = deque([item])
+            try:
+                while chain:
+                    sent |= await self._deliver(*chain.popleft())
+            finally:
+                del chains[key]
+        return sent
+
+    async def _deliver(self, letter: Letter, last_start: datetime) -> bool:
+        """Send one letter; whether it arrived. What becomes of a failed one is stored before this returns."""
+        log = _log.bind(kind=letter.kind, repository=letter.repository.full_name, number=letter.number)
+        if self._clock.now() >= last_start:
+            log.warning("letter_left_to_the_next_courier")
+            return False
+        try:
+            await self._delivery.send(letter)
+        except RateLimited as error:
+            await self._again(letter, error.message, log, asked=error.retry_after)
+        # A key or a token that is not accepted is the operator's trouble, and mended while letters wait.
+        except (Unavailable, Unauthorized) as error:
+            await self._again(letter, error.message, log)
+        except GitHubError as error:
+            await self._bury(letter, f"{type(error).__name__}: {error.message}", log)
+        except Exception as error:
+            log.exception("letter_failed_unexpectedly")
+            await self._again(letter, repr(error), log)
+        else:
+            log.info("letter_sent", version=letter.version)
+            return True
+        return False
+
+    async def _again(
+        self, letter: Letter, error: str, log: structlog.typing.FilteringBoundLogger, *, asked: timedelta | None = None
+    ) -> None:
+        """Try again after OVERLOAD's wait, or the one that GitHub asked for; not for ever."""
+        if letter.attempts + 1 >= MAX_TRIES:
+            await self._bury(letter, error, log)
+            return
+        at = self._clock.now() + wait(OVERLOAD, letter.attempts, random=self._random, asked=asked)
+        async with self._store.transaction() as tx:
+            await tx.outbox.retry(letter, at=at, error=error)
+        log.warning("letter_will_be_sent_again", error=error, at=at.isoformat(), attempts=letter.attempts + 1)
+
+    async def _bury(self, letter: Letter, error: str, log: structlog.typing.FilteringBoundLogger) -> None:
+        async with self._store.transaction() as tx:
+            await tx.outbox.dead(letter, error, self._clock.now())
+        log.error("letter_dead", error=error)
+        if self._on_dead is None:
+            return
+        try:
+            self._on_dead(letter, error)
+        except Exception:
+            log.exception("dead_letter_subscriber_failed")
