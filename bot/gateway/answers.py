@@ -1,0 +1,221 @@
+"""GitHub's answers, as far as IMQ reads them. What GitHub adds is ignored; what it may leave out has a default."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+
+class UserAnswer(BaseModel):
+    """A person, a bot or an organisation."""
+
+    login: str
+
+
+class LabelAnswer(BaseModel):
+    """A label."""
+
+    name: str
+
+
+class IdAnswer(BaseModel):
+    """Anything of which only the id matters: an App, or something just created."""
+
+    id: int
+
+
+class RepositoryAnswer(BaseModel):
+    """A repository. The allowances are only told to those who may push; None means not told."""
+
+    id: int
+    name: str
+    full_name: str
+    owner: UserAnswer
+    archived: bool = False
+    allow_merge_commit: bool | None = None
+    allow_squash_merge: bool | None = None
+    allow_rebase_merge: bool | None = None
+
+
+class SideAnswer(BaseModel):
+    """The head or the base of a pull request; `repo` is None when the fork was deleted."""
+
+    sha: str
+    ref: str
+    repo: RepositoryAnswer | None = None
+
+
+class PullRequestAnswer(BaseModel):
+    """`GET /repos/{owner}/{repo}/pulls/{pull_number}`. `user` is None when the account was deleted."""
+
+    number: int
+    title: str
+    user: UserAnswer | None = None
+    assignees: list[UserAnswer] | None = None
+    state: str
+    merged: bool = False
+    draft: bool | None = None
+    head: SideAnswer
+    base: SideAnswer
+    mergeable: bool | None = None
+    labels: list[LabelAnswer] = Field(default_factory=list)
+    merge_commit_sha: str | None = None
+    maintainer_can_modify: bool = False
+
+
+class ShaAnswer(BaseModel):
+    """A git object by its name."""
+
+    sha: str
+
+
+class CommitAnswer(BaseModel):
+    """`GET /repos/{owner}/{repo}/git/commits/{commit_sha}`."""
+
+    sha: str
+    tree: ShaAnswer
+    parents: list[ShaAnswer]
+
+
+class InnerCommitAnswer(BaseModel):
+    """The git part of a listed commit."""
+
+    tree: ShaAnswer
+
+
+class ListedCommitAnswer(BaseModel):
+    """A commit where GitHub lists it."""
+
+    sha: str
+    commit: InnerCommitAnswer
+    parents: list[ShaAnswer]
+
+
+class ComparisonAnswer(BaseModel):
+    """`GET /repos/{owner}/{repo}/compare/{basehead}`: commits in chronological order, at most 250 of them."""
+
+    base_commit: ListedCommitAnswer
+    merge_base_commit: ListedCommitAnswer
+    ahead_by: int
+    behind_by: int
+    commits: list[ListedCommitAnswer]
+
+
+class CheckRunAnswer(BaseModel):
+    """A check run; `conclusion` is None until it is completed."""
+
+    id: int
+    name: str
+    status: str
+    conclusion: str | None = None
+    app: IdAnswer | None = None
+    external_id: str | None = None
+    html_url: str | None = None
+    details_url: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+class StatusAnswer(BaseModel):
+    """A commit status in the combined status."""
+
+    id: int
+    context: str
+    state: str
+    target_url: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+class ProtectedCheckAnswer(BaseModel):
+    """A required check of classic protection; `app_id` None or -1 means from any source."""
+
+    context: str
+    app_id: int | None = None
+
+
+class ProtectedChecksAnswer(BaseModel):
+    """Required checks of classic protection. `contexts` is the older form, and all that old servers tell."""
+
+    enforcement_level: str | None = None
+    contexts: list[str] = Field(default_factory=list)
+    checks: list[ProtectedCheckAnswer] = Field(default_factory=list)
+
+
+class ProtectionAnswer(BaseModel):
+    """The summary of classic protection in a branch."""
+
+    enabled: bool = True
+    required_status_checks: ProtectedChecksAnswer | None = None
+
+
+class BranchAnswer(BaseModel):
+    """`GET /repos/{owner}/{repo}/branches/{branch}`."""
+
+    protection: ProtectionAnswer | None = None
+
+
+class RuleAnswer(BaseModel):
+    """One rule of `GET /repos/{owner}/{repo}/rules/branches/{branch}`."""
+
+    type: str
+    parameters: dict[str, Any] | None = None
+
+
+class RuledCheckAnswer(BaseModel):
+    """A required check of a ruleset; without `integration_id` from any source."""
+
+    context: str
+    integration_id: int | None = None
+
+
+class IssueAnswer(BaseModel):
+    """An issue in a list; pull requests are those that have `pull_request`."""
+
+    number: int
+    updated_at: datetime
+    pull_request: dict[str, Any] | None = None
+
+
+class EventAnswer(BaseModel):
+    """An event of an issue's history."""
+
+    event: str
+    label: LabelAnswer | None = None
+    actor: UserAnswer | None = None
+
+
+class CommentAnswer(BaseModel):
+    """A comment on a pull request."""
+
+    id: int
+    body: str | None = None
+    user: UserAnswer | None = None
+    performed_via_github_app: IdAnswer | None = None
+
+
+class PermissionAnswer(BaseModel):
+    """A person's permission. `permission` knows no triage and no maintain; `role_name` may be an organisation's own."""
+
+    permission: str
+    role_name: str | None = None
+
+
+class InstallationAnswer(BaseModel):
+    """An installation of the App."""
+
+    id: int
+    suspended_at: datetime | None = None
+
+
+class AppAnswer(BaseModel):
+    """`GET /app`."""
+
+    slug: str
+
+
+class TokenAnswer(BaseModel):
+    """`POST /app/installations/{installation_id}/access_tokens`."""
+
+    token: str
+    expires_at: datetime

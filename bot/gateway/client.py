@@ -1,0 +1,151 @@
+"""One request to GitHub and what came back: the only module that imports gidgethub.
+
+gidgethub's part without input and output is used: headers, URLs from templates, deciphered answers. Its clients are
+not, because they have no time limits, follow redirects of writes as reads, send the token wherever a link points, and
+hand out one mutable cached object to everybody.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from importlib.metadata import version
+from typing import Any
+
+import aiohttp
+from gidgethub import GitHubException, sansio
+from yarl import URL
+
+from bot.gateway.faults import refusal
+from queue_engine.core.clock import Clock
+from queue_engine.errors import GitHubError, Unavailable
+
+API_VERSION = "2022-11-28"
+USER_AGENT = f"imq/{version('imq')}"
+
+_CONNECT_SECONDS = 5.0
+_REDIRECTS = frozenset({301, 302, 307, 308})
+_MOST_REDIRECTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to be made: a method, a URL template as GitHub's documentation spells it, and what fills it.
+
+    `link` is a whole URL from GitHub that replaces the template, as paging does. `limit` bounds the whole exchange.
+    """
+
+    method: str
+    template: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    limit: timedelta = timedelta(seconds=20)
+    link: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What metrics call it: the method and the template's path."""
+        return f"{self.method} {self.template.partition('{?')[0].partition('?')[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What a request is signed with: an installation's token, or the App's JWT."""
+
+    token: str | None = field(default=None, repr=False)
+    jwt: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP answer as it came, with the links of its `Link` header by relation."""
+
+    status: int
+    headers: Mapping[str, str]
+    links: Mapping[str, str]
+    body: bytes
+
+
+class Client:
+    """Sends calls to one GitHub and deciphers its replies. It keeps no state between calls."""
+
+    def __init__(self, session: aiohttp.ClientSession, *, api_url: str, clock: Clock) -> None:
+        self._session = session
+        self._api_url = api_url.rstrip("/")
+        self._origin = URL(self._api_url).origin()
+        self._clock = clock
+
+    async def exchange(self, call: Call, credential: Credential, *, etag: str | None = None) -> Reply:
+        """Send a call, once. Raises Unavailable when no whole answer came within the limit.
+
+        Only ETags make requests conditional: a pull request's `Last-Modified` stays when `mergeable` becomes known.
+        """
+        headers = sansio.create_headers(
+            USER_AGENT, accept=sansio.accept_format(), oauth_token=credential.token, jwt=credential.jwt
+        )
+        headers["x-github-api-version"] = API_VERSION
+        if etag is not None:
+            headers["if-none-match"] = etag
+        body = b""
+        if call.body is not None:
+            body = json.dumps(call.body).encode()
+            headers["content-type"] = "application/json; charset=utf-8"
+        url = call.link or sansio.format_url(call.template, dict(call.variables), base_url=self._api_url)
+        try:
+            return await self._follow(call, url, headers, body)
+        except TimeoutError:
+            raise Unavailable(f"GitHub did not answer {call.name} in time") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unavailable(f"{call.name} failed: {type(error).__name__}: {error}") from error
+
+    def understand(self, reply: Reply) -> Any:
+        """The JSON of a good reply, fresh on every call. Raises the error that any other reply means."""
+        if reply.status < 300:
+            try:
+                data, _, _ = sansio.decipher_response(reply.status, reply.headers, reply.body)
+            except (GitHubException, ValueError, LookupError) as error:
+                raise Unavailable("the answer is not GitHub's: it cannot be read", status=reply.status) from error
+            if isinstance(data, str):
+                raise Unavailable("the answer is not GitHub's: it is no JSON", status=reply.status)
+            return data
+        raise refusal(reply.status, reply.headers, reply.body, self._clock.now())
+
+    async def _follow(self, call: Call, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Send to `url`. A read follows a renamed repository; a write never goes where it was not sent to."""
+        target = URL(url, encoded=True)
+        async with asyncio.timeout(call.limit.total_seconds()):
+            for _ in range(_MOST_REDIRECTS + 1):
+                reply, location = await self._send(call.method, self._checked(target), headers, body)
+                if call.method != "GET" or reply.status not in _REDIRECTS or location is None:
+                    return reply
+                target = target.join(location)
+        raise Unavailable(f"GitHub redirects {call.name} in circles", status=reply.status)
+
+    async def _send(self, method: str, url: URL, headers: Mapping[str, str], body: bytes) -> tuple[Reply, URL | None]:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
+        middlewares = () if method == "GET" else (_once,)
+        async with self._session.request(
+            method, url, headers=headers, data=body, timeout=timeout, allow_redirects=False, middlewares=middlewares
+        ) as response:
+            links = {relation: str(link["url"]) for relation, link in response.links.items() if "url" in link}
+            location = response.headers.get("location")
+            reply = Reply(response.status, response.headers, links, await response.read())
+            return reply, URL(location) if location else None
+
+    def _checked(self, url: URL) -> URL:
+        """Refuse to take the token anywhere but to the configured scheme, host and port."""
+        if not url.absolute or url.origin() != self._origin:
+            raise GitHubError(f"GitHub pointed to another host, {url.host}; the token stays here")
+        return url
+
+
+async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keep aiohttp from repeating a PUT or DELETE by itself when a reused connection breaks.
+
+    A merge whose answer was lost would be answered 405 the second time, as if it had been refused.
+    """
+    try:
+        return await send(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise Unavailable(f"the connection broke: {type(error).__name__}: {error}") from error

@@ -1,0 +1,183 @@
+"""GitHub's answers become the engine's facts. Pure functions."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from bot.gateway.answers import (
+    BranchAnswer,
+    CheckRunAnswer,
+    CommitAnswer,
+    ListedCommitAnswer,
+    PermissionAnswer,
+    PullRequestAnswer,
+    RepositoryAnswer,
+    RuleAnswer,
+    RuledCheckAnswer,
+    StatusAnswer,
+)
+from bot.gateway.connection import listed
+from queue_engine.facts import (
+    BranchRules,
+    CheckReport,
+    CheckState,
+    Commit,
+    MergeMethod,
+    Permission,
+    PullRequest,
+    RequiredCheck,
+)
+
+PASSING_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
+"""GitHub's "About status checks": these three satisfy a required check."""
+
+_GHOST = "ghost"
+"""Whom GitHub shows in place of a deleted account."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def pull_request(answer: PullRequestAnswer) -> PullRequest:
+    """A pull request."""
+    return PullRequest(
+        number=answer.number,
+        title=answer.title,
+        author=answer.user.login if answer.user else _GHOST,
+        assignees=tuple(user.login for user in answer.assignees or ()),
+        open=answer.state == "open",
+        merged=answer.merged,
+        draft=bool(answer.draft),
+        head_sha=answer.head.sha,
+        head_repository=answer.head.repo.full_name if answer.head.repo else None,
+        base_branch=answer.base.ref,
+        mergeable=answer.mergeable,
+        labels=frozenset(label.name for label in answer.labels),
+        # Before the merge this field names GitHub's trial merge, which lands nothing.
+        merge_sha=answer.merge_commit_sha if answer.merged else None,
+        maintainer_can_modify=answer.maintainer_can_modify,
+        methods=_methods(answer.base.repo),
+    )
+
+
+def _methods(repository: RepositoryAnswer | None) -> tuple[MergeMethod, ...]:
+    if repository is None:
+        return tuple(MergeMethod)
+    allowed = {
+        MergeMethod.MERGE: repository.allow_merge_commit,
+        MergeMethod.SQUASH: repository.allow_squash_merge,
+        MergeMethod.REBASE: repository.allow_rebase_merge,
+    }
+    return tuple(method for method in MergeMethod if allowed[method] is not False)
+
+
+def commit(answer: CommitAnswer) -> Commit:
+    """A commit from the git database."""
+    return Commit(answer.sha, answer.tree.sha, tuple(parent.sha for parent in answer.parents))
+
+
+def listed_commit(answer: ListedCommitAnswer) -> Commit:
+    """A commit from a list or a comparison."""
+    return Commit(answer.sha, answer.commit.tree.sha, tuple(parent.sha for parent in answer.parents))
+
+
+def permission(answer: PermissionAnswer) -> Permission:
+    """A person's permission; an organisation's own role counts as the base permission that it extends."""
+    for word in (answer.role_name, answer.permission):
+        if word in set(Permission):
+            return Permission(word)
+    return Permission.NONE
+
+
+def check_reports(
+    runs: Iterable[CheckRunAnswer], statuses: Iterable[StatusAnswer], *, own_app_id: int
+) -> tuple[CheckReport, ...]:
+    """The newest run per App and name, and the newest status per context, by name; never IMQ's own."""
+    newest_runs = _newest(
+        ((run.app.id if run.app else None, run.name), run.id, run)
+        for run in runs
+        if run.app is None or run.app.id != own_app_id
+    )
+    newest_statuses = _newest((status.context, status.id, status) for status in statuses)
+    reports = [*map(_run_report, newest_runs), *map(_status_report, newest_statuses)]
+    return tuple(sorted(reports, key=lambda report: (report.name, report.app_id or 0)))
+
+
+def _newest(candidates: Iterable[tuple[K, int, V]]) -> list[V]:
+    """The value with the highest id per key: ids grow, while the times of a rerun may be those of its first run."""
+    newest: dict[K, tuple[int, V]] = {}
+    for key, age, value in candidates:
+        if key not in newest or age > newest[key][0]:
+            newest[key] = age, value
+    return [value for _, value in newest.values()]
+
+
+def _run_report(run: CheckRunAnswer) -> CheckReport:
+    if run.status != "completed":
+        state = CheckState.PENDING
+    else:
+        state = CheckState.PASSED if run.conclusion in PASSING_CONCLUSIONS else CheckState.FAILED
+    return CheckReport(
+        name=run.name,
+        app_id=run.app.id if run.app else None,
+        state=state,
+        conclusion=run.conclusion or run.status,
+        url=run.html_url or run.details_url,
+        started_at=_utc(run.started_at),
+        completed_at=_utc(run.completed_at),
+    )
+
+
+def _status_report(status: StatusAnswer) -> CheckReport:
+    state = {"success": CheckState.PASSED, "pending": CheckState.PENDING}.get(status.state, CheckState.FAILED)
+    return CheckReport(
+        name=status.context,
+        app_id=None,
+        state=state,
+        conclusion=status.state,
+        url=status.target_url,
+        started_at=_utc(status.created_at),
+        completed_at=None if state is CheckState.PENDING else _utc(status.updated_at),
+    )
+
+
+def _utc(instant: datetime | None) -> datetime | None:
+    return None if instant is None else instant.astimezone(UTC)
+
+
+def branch_rules(branch: BranchAnswer, rules: Iterable[RuleAnswer]) -> BranchRules:
+    """What classic protection and rulesets demand together."""
+    rules = tuple(rules)
+    types = {rule.type for rule in rules}
+    return BranchRules(
+        required_checks=_protected_checks(branch) | _ruled_checks(rules),
+        native_queue="merge_queue" in types,
+        linear_history="required_linear_history" in types,
+    )
+
+
+def _protected_checks(branch: BranchAnswer) -> frozenset[RequiredCheck]:
+    protection = branch.protection
+    if protection is None or not protection.enabled or protection.required_status_checks is None:
+        return frozenset()
+    required = protection.required_status_checks
+    if required.enforcement_level == "off":
+        return frozenset()
+    checks = {RequiredCheck(check.context, _source(check.app_id)) for check in required.checks}
+    # `contexts` repeats the names of `checks`; alone it comes from servers that do not know `checks` yet.
+    named = {check.name for check in checks}
+    return frozenset(checks | {RequiredCheck(name, None) for name in required.contexts if name not in named})
+
+
+def _ruled_checks(rules: Iterable[RuleAnswer]) -> frozenset[RequiredCheck]:
+    return frozenset(
+        RequiredCheck(check.context, _source(check.integration_id))
+        for rule in rules
+        if rule.type == "required_status_checks"
+        for check in listed(RuledCheckAnswer, rule.parameters or {}, "required_status_checks")
+    )
+
+
+def _source(app_id: int | None) -> int | None:
+    """The App a check must come from; GitHub writes "any" as null or -1."""
+    return app_id if app_id is not None and app_id > 0 else None

@@ -1,0 +1,109 @@
+"""GitHub's refusals as errors of `queue_engine.errors`: the one place where they are classed."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from queue_engine.errors import (
+    Forbidden,
+    GitHubError,
+    HeadMoved,
+    Invalid,
+    NotFound,
+    NotMergeable,
+    RateLimited,
+    Unauthorized,
+    Unavailable,
+)
+
+_LONGEST_MESSAGE = 1000
+_UNNAMED_WAIT = timedelta(minutes=1)
+"""GitHub's documented wait for a secondary limit that names none."""
+
+_LIMIT_WORDS = ("rate limit", "abuse detection")
+
+_CLASSES: Mapping[int, type[GitHubError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    405: NotMergeable,
+    408: Unavailable,
+    409: HeadMoved,
+    410: NotFound,
+    422: Invalid,
+}
+
+
+def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> GitHubError:
+    """The error that an answer with this status means; `headers` are looked up in lower case.
+
+    Limits come as 403 or 429, with and without headers that say how long to wait (GitHub's "Rate limits for the REST
+    API"); redirects of writes are not followed and are passing: the rename's webhook brings the new name.
+    """
+    message = _message(status, body)
+    if _is_limit(status, headers, message):
+        return RateLimited(message, retry_after=retry_after(headers, now), status=status)
+    if status >= 500 or status < 400:
+        return Unavailable(message, status=status)
+    return _CLASSES.get(status, GitHubError)(message, status=status)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta:
+    """How long GitHub asks to wait: `retry-after`, else until `x-ratelimit-reset` when none remain, else a minute."""
+    asked = headers.get("retry-after", "").strip()
+    if asked.isdecimal():
+        return timedelta(seconds=int(asked))
+    if asked:
+        return _until(_http_date(asked), now)
+    reset = headers.get("x-ratelimit-reset", "")
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+        return _until(datetime.fromtimestamp(int(reset), UTC), now)
+    return _UNNAMED_WAIT
+
+
+def _until(instant: datetime | None, now: datetime) -> timedelta:
+    return _UNNAMED_WAIT if instant is None else max(instant - now, timedelta(seconds=1))
+
+
+def _http_date(text: str) -> datetime | None:
+    try:
+        parsed = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def _is_limit(status: int, headers: Mapping[str, str], message: str) -> bool:
+    if status == 429:
+        return True
+    if status != 403:
+        return False
+    # Secondary limits have requests remaining and may come without any header; then only the words tell.
+    return (
+        "retry-after" in headers
+        or headers.get("x-ratelimit-remaining") == "0"
+        or any(words in message.lower() for words in _LIMIT_WORDS)
+    )
+
+
+def _message(status: int, body: bytes) -> str:
+    """GitHub's own words, with those of every single error; a proxy's HTML says nothing to anybody."""
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        return f"GitHub answered {status}"
+    message = str(answer.get("message") or f"GitHub answered {status}")
+    errors = answer.get("errors") or ()
+    details = [errors] if isinstance(errors, str) else [_detail(error) for error in errors]
+    return ": ".join(filter(None, (message, "; ".join(details))))[:_LONGEST_MESSAGE]
+
+
+def _detail(error: Any) -> str:
+    if not isinstance(error, dict):
+        return str(error)
+    named = " ".join(str(error[key]) for key in ("resource", "field", "code") if error.get(key))
+    return str(error.get("message") or named)

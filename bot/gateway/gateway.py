@@ -1,0 +1,223 @@
+"""The gateway itself: every question and effect of `queue_engine.port` as requests to GitHub's REST API."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, timedelta
+
+import aiohttp
+import structlog
+
+from bot.gateway import facts
+from bot.gateway.answers import (
+    CheckRunAnswer,
+    CommitAnswer,
+    ComparisonAnswer,
+    EventAnswer,
+    InstallationAnswer,
+    IssueAnswer,
+    PermissionAnswer,
+    PullRequestAnswer,
+    RepositoryAnswer,
+    ShaAnswer,
+    StatusAnswer,
+)
+from bot.gateway.client import Call
+from bot.gateway.connection import Connection, Page, listed, understood
+from bot.gateway.letters import LetterBox, place
+from bot.gateway.limits import Budget
+from bot.gateway.rules import RuleBook
+from queue_engine.core.clock import Clock
+from queue_engine.errors import Forbidden, NotFound
+from queue_engine.facts import BranchRules, CheckReport, Commit, Comparison, MergeMethod, Permission, PullRequest
+from queue_engine.model import Repository
+from queue_engine.port import LabelledPullRequest
+
+log = structlog.get_logger(__name__)
+
+_MERGE_LIMIT = timedelta(seconds=60)
+"""Merges of big repositories take long, and a merge given up on must be read back."""
+
+
+class Gateway(LetterBox):
+    """Implements the ports `GitHub` and `Letters`. Raises the errors of `queue_engine.errors` and no others.
+
+    `private_key` is a PEM; ValueError if it is none. The session stays the caller's: it is neither opened nor closed.
+    """
+
+    def __init__(
+        self, session: aiohttp.ClientSession, *, api_url: str, app_id: str, private_key: str, clock: Clock
+    ) -> None:
+        connection = Connection(session, api_url=api_url, app_id=app_id, private_key=private_key, clock=clock)
+        super().__init__(connection, app_id=int(app_id))
+        self._rules = RuleBook(connection, clock)
+
+    @property
+    def requests(self) -> Counter[str]:
+        """Requests sent so far by method and path template, such as `GET /repos/{owner}/{repo}/pulls/{pull_number}`."""
+        return self._connection.requests
+
+    @property
+    def requests_by_installation(self) -> Counter[int | None]:
+        """Requests sent so far by installation; those of the App itself under None."""
+        return self._connection.requests_by_installation
+
+    @property
+    def budget(self) -> Mapping[int | None, Budget]:
+        """The primary limit of each installation as GitHub last told it; the App's own under None."""
+        return self._connection.limits.budget
+
+    async def pull_request(self, repository: Repository, number: int) -> PullRequest:
+        """`GET /repos/{owner}/{repo}/pulls/{pull_number}`."""
+        template = "/repos/{owner}/{repo}/pulls/{pull_number}"
+        variables = {**place(repository), "pull_number": str(number)}
+        answer = await self._connection.get(repository.installation_id, PullRequestAnswer, template, variables)
+        return facts.pull_request(answer)
+
+    async def permission(self, repository: Repository, login: str) -> Permission:
+        """`GET /repos/{owner}/{repo}/collaborators/{username}/permission`, never from a cache."""
+        template = "/repos/{owner}/{repo}/collaborators/{username}/permission"
+        variables = {**place(repository), "username": login}
+        try:
+            answer = await self._connection.get(
+                repository.installation_id, PermissionAnswer, template, variables, fresh=True
+            )
+        except NotFound:
+            return Permission.NONE
+        return facts.permission(answer)
+
+    async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
+        """`GET /repos/{owner}/{repo}/compare/{base}...{head}`; the head's commit by itself if GitHub does not list it.
+
+        Without paging parameters the last of at most 250 commits is the newest (GitHub's "Compare two commits").
+        """
+        template = "/repos/{owner}/{repo}/compare/{base}...{head}"
+        variables = {**place(repository), "base": base_branch, "head": head_sha}
+        answer = await self._connection.get(repository.installation_id, ComparisonAnswer, template, variables)
+        # When nothing is ahead, no commit is listed, and the head is the merge base.
+        last = answer.commits[-1] if answer.commits else answer.merge_base_commit
+        head = facts.listed_commit(last) if last.sha == head_sha else await self.commit(repository, head_sha)
+        return Comparison(
+            base_tip=answer.base_commit.sha,
+            merge_base=answer.merge_base_commit.sha,
+            behind=answer.behind_by,
+            ahead=answer.ahead_by,
+            head=head,
+        )
+
+    async def commit(self, repository: Repository, sha: str) -> Commit:
+        """`GET /repos/{owner}/{repo}/git/commits/{commit_sha}`."""
+        template = "/repos/{owner}/{repo}/git/commits/{commit_sha}"
+        variables = {**place(repository), "commit_sha": sha}
+        answer = await self._connection.get(repository.installation_id, CommitAnswer, template, variables)
+        return facts.commit(answer)
+
+    async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
+        """Classic protection and rulesets together, remembered for five minutes."""
+        return await self._rules.read(repository, base_branch)
+
+    def forget_rules(self, repository_id: int) -> None:
+        """Drop remembered rules of this repository."""
+        self._rules.forget(repository_id)
+
+    async def check_reports(self, repository: Repository, sha: str) -> tuple[CheckReport, ...]:
+        """Check runs and the combined status of a commit, all pages of both, asked at the same time."""
+        runs_of = "/repos/{owner}/{repo}/commits/{ref}/check-runs?filter=latest&per_page=100"
+        statuses_of = "/repos/{owner}/{repo}/commits/{ref}/status?per_page=100"
+        where = {**place(repository), "ref": sha}
+        installation = repository.installation_id
+        try:
+            async with asyncio.TaskGroup() as both:
+                runs = both.create_task(
+                    self._connection.items(installation, CheckRunAnswer, runs_of, where, key="check_runs")
+                )
+                statuses = both.create_task(
+                    self._connection.items(installation, StatusAnswer, statuses_of, where, key="statuses")
+                )
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        return facts.check_reports(runs.result(), statuses.result(), own_app_id=self._app_id)
+
+    async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
+        """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch`."""
+        template = "/repos/{owner}/{repo}/pulls/{pull_number}/update-branch"
+        body = {"expected_head_sha": expected_head}
+        await self._write(repository, "PUT", template, body, pull_number=str(number))
+
+    async def merge(self, repository: Repository, number: int, head_sha: str, method: MergeMethod) -> str:
+        """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge`. Returns the SHA that landed."""
+        call = Call(
+            "PUT",
+            "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
+            {**place(repository), "pull_number": str(number)},
+            body={"sha": head_sha, "merge_method": method.value},
+            limit=_MERGE_LIMIT,
+        )
+        page = await self._connection.call(repository.installation_id, call)
+        return understood(ShaAnswer, page.data).sha
+
+    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[LabelledPullRequest, ...]:
+        """`GET /repos/{owner}/{repo}/issues` with this label, open, oldest first; issues that are none are left out."""
+        issues = await self._connection.items(
+            repository.installation_id,
+            IssueAnswer,
+            "/repos/{owner}/{repo}/issues{?labels,state,sort,direction,per_page}",
+            {
+                **place(repository),
+                "labels": label,
+                "state": "open",
+                "sort": "created",
+                "direction": "asc",
+                "per_page": "100",
+            },
+        )
+        return tuple(
+            LabelledPullRequest(issue.number, issue.updated_at.astimezone(UTC))
+            for issue in issues
+            if issue.pull_request is not None
+        )
+
+    async def labelled_by(self, repository: Repository, number: int, label: str) -> str | None:
+        """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`: oldest first, so read from the last page back."""
+        template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
+        call = Call("GET", template, {**place(repository), "issue_number": str(number)})
+        first = await self._connection.call(repository.installation_id, call)
+        if "last" not in first.links:
+            return next(_setters(first, label), None)
+        last = replace(call, link=first.links["last"])
+        async for page in self._connection.pages(repository.installation_id, last, "prev"):
+            for setter in _setters(page, label):
+                return setter
+        return None
+
+    async def repositories(self) -> tuple[Repository, ...]:
+        """Every repository of every installation that is not suspended; archived ones are read-only and left out."""
+        installations = await self._connection.items(None, InstallationAnswer, "/app/installations?per_page=100")
+        found: list[Repository] = []
+        for installation in installations:
+            if installation.suspended_at is not None:
+                continue
+            try:
+                found += await self._repositories_of(installation.id)
+            except (NotFound, Forbidden) as error:
+                # Uninstalled or suspended between the two questions: no reason to lose sight of the others.
+                log.warning("installation unreadable", installation=installation.id, error=error.message)
+        return tuple(found)
+
+    async def _repositories_of(self, installation_id: int) -> list[Repository]:
+        answers = await self._connection.items(
+            installation_id, RepositoryAnswer, "/installation/repositories?per_page=100", key="repositories"
+        )
+        return [
+            Repository(answer.id, answer.owner.login, answer.name, installation_id)
+            for answer in answers
+            if not answer.archived
+        ]
+
+
+def _setters(page: Page, label: str) -> Iterator[str | None]:
+    """Who set the label, newest first; None for a deleted account."""
+    for event in reversed(listed(EventAnswer, page.data)):
+        if event.event == "labeled" and event.label is not None and event.label.name.casefold() == label.casefold():
+            yield event.actor.login if event.actor else None

@@ -1,0 +1,101 @@
+"""What people read on GitHub: comments and check runs. Implements `queue_engine.port.Letters`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot.gateway.answers import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer
+from bot.gateway.client import Call
+from bot.gateway.connection import Connection, understood
+from queue_engine.errors import NotFound
+from queue_engine.model import Repository
+
+
+def place(repository: Repository) -> dict[str, str]:
+    """The variables of every template below `/repos/{owner}/{repo}`."""
+    return {"owner": repository.owner, "repo": repository.name}
+
+
+class LetterBox:
+    """Writes comments and check runs, takes labels off, and finds what IMQ itself wrote."""
+
+    def __init__(self, connection: Connection, *, app_id: int) -> None:
+        self._connection = connection
+        self._app_id = app_id
+        self._own_login: str | None = None
+
+    async def own_login(self) -> str:
+        """The login under which IMQ acts, `slug[bot]`, from `GET /app`; asked once."""
+        if self._own_login is None:
+            app = await self._connection.get(None, AppAnswer, "/app")
+            self._own_login = f"{app.slug}[bot]"
+        return self._own_login
+
+    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
+        """`POST /repos/{owner}/{repo}/issues/{issue_number}/comments`. Returns the comment's id."""
+        template = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+        answer = await self._write(repository, "POST", template, {"body": body}, issue_number=str(number))
+        return understood(IdAnswer, answer).id
+
+    async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
+        """`PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}`. Raises NotFound when somebody deleted it."""
+        template = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+        await self._write(repository, "PATCH", template, {"body": body}, comment_id=str(comment_id))
+
+    async def find_comment(self, repository: Repository, number: int, marker: str) -> int | None:
+        """The id of IMQ's own, oldest comment that contains `marker`; other people's quotes of it do not count."""
+        comments = await self._connection.items(
+            repository.installation_id,
+            CommentAnswer,
+            "/repos/{owner}/{repo}/issues/{issue_number}/comments?per_page=100",
+            {**place(repository), "issue_number": str(number)},
+        )
+        for comment in comments:
+            if marker in (comment.body or "") and await self._is_own(comment):
+                return comment.id
+        return None
+
+    async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
+        """`POST /repos/{owner}/{repo}/check-runs`. Returns the check run's id."""
+        answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/check-runs", dict(check_run))
+        return understood(IdAnswer, answer).id
+
+    async def update_check_run(self, repository: Repository, check_run_id: int, check_run: Mapping[str, Any]) -> None:
+        """`PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}`."""
+        template = "/repos/{owner}/{repo}/check-runs/{check_run_id}"
+        await self._write(repository, "PATCH", template, dict(check_run), check_run_id=str(check_run_id))
+
+    async def find_check_run(self, repository: Repository, head_sha: str, name: str, external_id: str) -> int | None:
+        """The id of IMQ's own check run on this commit with this external id; the newest of several."""
+        runs = await self._connection.items(
+            repository.installation_id,
+            CheckRunAnswer,
+            "/repos/{owner}/{repo}/commits/{ref}/check-runs{?check_name,app_id,filter,per_page}",
+            {
+                **place(repository),
+                "ref": head_sha,
+                "check_name": name,
+                "app_id": str(self._app_id),
+                "filter": "all",
+                "per_page": "100",
+            },
+            key="check_runs",
+        )
+        own = [run.id for run in runs if run.external_id == external_id and run.app and run.app.id == self._app_id]
+        return max(own, default=None)
+
+    async def remove_label(self, repository: Repository, number: int, label: str) -> None:
+        """`DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}`; one that is not there is no error."""
+        template = "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}"
+        try:
+            await self._write(repository, "DELETE", template, None, issue_number=str(number), name=label)
+        except NotFound:
+            return
+
+    async def _is_own(self, comment: CommentAnswer) -> bool:
+        if comment.performed_via_github_app is not None:
+            return comment.performed_via_github_app.id == self._app_id
+        return comment.user is not None and comment.user.login == await self.own_login()
+
+    async def _write(self, repository: Repository, method: str, template: str, body: Any, **variables: str) -> Any:
+        call = Call(method, template, {**place(repository), **variables}, body=body)
+        return (await self._connection.call(repository.installation_id, call)).data

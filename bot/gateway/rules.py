@@ -1,0 +1,66 @@
+"""What protection and rulesets demand of a branch, remembered for some minutes."""
+
+from collections import Counter
+from datetime import timedelta
+
+from cachetools import TTLCache
+
+from bot.gateway.answers import BranchAnswer, RuleAnswer
+from bot.gateway.connection import Connection
+from bot.gateway.facts import branch_rules
+from bot.gateway.letters import place
+from queue_engine.core.clock import Clock
+from queue_engine.errors import Forbidden, NotFound
+from queue_engine.facts import BranchRules
+from queue_engine.model import Repository
+
+_REMEMBERED = timedelta(minutes=5)
+_MOST_BRANCHES = 10_000
+_PLAN_GATE = "upgrade to github"
+
+
+class RuleBook:
+    """Reads rules and remembers them until they are old or a webhook says that they changed."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._cache: TTLCache[tuple[int, str], BranchRules] = TTLCache(
+            _MOST_BRANCHES, ttl=_REMEMBERED.total_seconds(), timer=lambda: clock.now().timestamp()
+        )
+        self._forgotten: Counter[int] = Counter()
+
+    async def read(self, repository: Repository, branch: str) -> BranchRules:
+        """The rules of a branch. Raises NotFound when it does not exist."""
+        key = repository.id, branch
+        known: BranchRules | None = self._cache.get(key)
+        if known is not None:
+            return known
+        forgotten = self._forgotten[repository.id]
+        variables = {**place(repository), "branch": branch}
+        answer = await self._connection.get(
+            repository.installation_id, BranchAnswer, "/repos/{owner}/{repo}/branches/{branch}", variables
+        )
+        rules = branch_rules(answer, await self._rulesets(repository, variables))
+        if forgotten == self._forgotten[repository.id]:
+            # Otherwise the rules changed while they were read: good for this answer, not for later ones.
+            self._cache[key] = rules
+        return rules
+
+    def forget(self, repository_id: int) -> None:
+        """Drop what is remembered of this repository."""
+        self._forgotten[repository_id] += 1
+        for key in [key for key in self._cache if key[0] == repository_id]:
+            self._cache.pop(key, None)
+
+    async def _rulesets(self, repository: Repository, variables: dict[str, str]) -> list[RuleAnswer]:
+        template = "/repos/{owner}/{repo}/rules/branches/{branch}?per_page=100"
+        try:
+            return await self._connection.items(repository.installation_id, RuleAnswer, template, variables)
+        except NotFound:
+            # Enterprise Server before 3.11 has no rulesets; that the branch exists was seen just before.
+            return []
+        except Forbidden as error:
+            # Private repositories on GitHub's free plan have no rulesets, and GitHub says so with a 403.
+            if _PLAN_GATE in error.message.lower():
+                return []
+            raise

@@ -1,0 +1,102 @@
+"""What requests are signed with: the App's JWT, and one token per installation."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import jwt
+from cachetools import TLRUCache
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from queue_engine.core.clock import Clock
+
+_CLOCK_SKEW = timedelta(seconds=60)
+_JWT_LIFE = timedelta(minutes=8)
+"""GitHub refuses JWTs that live longer than ten minutes by its own clock."""
+_JWT_REUSE = timedelta(minutes=5)
+_TOKEN_MARGIN = timedelta(minutes=10)
+"""Tokens are renewed this long before they expire: a token in hand outlasts any request, whatever the clocks."""
+_MOST_TOKENS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """An installation's token: opaque, of any length."""
+
+    value: str = field(repr=False)
+    expires_at: datetime
+
+
+class AppKey:
+    """The App's private key. Raises ValueError when the PEM is not an unencrypted RSA key."""
+
+    def __init__(self, app_id: str, private_key: str, clock: Clock) -> None:
+        try:
+            key = load_pem_private_key(private_key.encode(), password=None)
+        except TypeError as error:
+            raise ValueError("the key is encrypted") from error
+        if not isinstance(key, RSAPrivateKey):
+            raise ValueError("the key is not an RSA key")
+        self._key = key
+        self._app_id = app_id
+        self._clock = clock
+        self._cached: tuple[str, datetime] | None = None
+
+    def jwt(self) -> str:
+        """A JWT of the App that GitHub accepts for the next minutes; issued a minute ago, as GitHub advises."""
+        now = self._clock.now()
+        if self._cached is None or now >= self._cached[1]:
+            claims = {"iat": int((now - _CLOCK_SKEW).timestamp()), "exp": int((now + _JWT_LIFE).timestamp())}
+            encoded = jwt.encode({**claims, "iss": self._app_id}, self._key, algorithm="RS256")
+            self._cached = encoded, now + _JWT_REUSE
+        return self._cached[0]
+
+
+class Tokens:
+    """One cached token per installation; those who ask at the same time share one renewal, and its failure."""
+
+    def __init__(self, fetch: Callable[[int], Awaitable[Token]], clock: Clock) -> None:
+        self._fetch = fetch
+        self._renewals: dict[int, asyncio.Task[Token]] = {}
+        self._cache: TLRUCache[int, Token] = TLRUCache(
+            _MOST_TOKENS,
+            ttu=_use_until,
+            timer=lambda: clock.now().timestamp(),
+        )
+
+    async def get(self, installation_id: int) -> str:
+        """A token with minutes left to live."""
+        token: Token | None = self._cache.get(installation_id)
+        if token is not None:
+            return token.value
+        renewal = self._renewals.get(installation_id)
+        if renewal is None:
+            renewal = asyncio.create_task(self._renew(installation_id))
+            self._renewals[installation_id] = renewal
+            renewal.add_done_callback(lambda task: self._done(installation_id, task))
+        # Shielded: one caller who gives up must not take the token from the others.
+        return (await asyncio.shield(renewal)).value
+
+    def forget(self, installation_id: int, token: str) -> None:
+        """GitHub no longer accepts this token. A newer one that somebody else has fetched meanwhile stays."""
+        cached = self._cache.get(installation_id)
+        if cached is not None and cached.value == token:
+            del self._cache[installation_id]
+
+    async def _renew(self, installation_id: int) -> Token:
+        token = await self._fetch(installation_id)
+        self._cache[installation_id] = token
+        return token
+
+    def _done(self, installation_id: int, task: asyncio.Task[Token]) -> None:
+        self._renewals.pop(installation_id, None)
+        if not task.cancelled():
+            task.exception()  # looked at, so that a failure nobody waits for any more is not reported by asyncio
+
+
+def _use_until(_: int, token: Token, now: float) -> float:
+    """Until when a token fetched `now` is handed out, both in seconds since the epoch; at least half its life."""
+    expires = token.expires_at.timestamp()
+    return expires - min(_TOKEN_MARGIN.total_seconds(), (expires - now) / 2)

@@ -1,0 +1,224 @@
+"""What every request carries: identity, versions, tokens, conditions; and that it is counted."""
+
+import asyncio
+from datetime import timedelta
+from importlib.metadata import version
+
+import aiohttp
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+from bot.gateway import Gateway
+from bot.gateway.client import Credential
+from bot.gateway.tokens import Token
+from queue_engine.errors import Unauthorized, Unavailable
+from queue_engine.facts import MergeMethod, Permission
+from queue_engine.model import Repository
+from tests.bot.answers import pull_request
+from tests.bot.conftest import APP_ID, ManualClock
+from tests.bot.github_double import GitHubDouble, Says
+
+PULL = "/repos/ada/engine/pulls/3"
+TOKENS = "/app/installations/9/access_tokens"
+
+
+async def test_request_carries_pinned_version_and_name(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Newer API versions drop fields; GitHub refuses requests without a user agent."""
+    github.on("GET", PULL, Says(pull_request()))
+    await gateway.pull_request(repository, 3)
+    headers = github.asked_for("GET", PULL)[0].headers
+    assert headers["X-GitHub-Api-Version"] == "2022-11-28"
+    assert headers["User-Agent"] == f"imq/{version('imq')}"
+    assert headers["Authorization"] == "token ghs_token1"
+
+
+async def test_enterprise_server_url_with_a_path_is_kept(
+    session: aiohttp.ClientSession, github: GitHubDouble, pem: str, clock: ManualClock, repository: Repository
+) -> None:
+    """Enterprise Server has its API below /api/v3."""
+    gateway = Gateway(session, api_url=github.url + "/api/v3/", app_id="1", private_key=pem, clock=clock)
+    github.on("GET", "/api/v3" + PULL, Says(pull_request()))
+    assert (await gateway.pull_request(repository, 3)).number == 3
+
+
+async def test_app_jwt_is_short_lived_and_signed_by_the_app(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock, rsa_key: RSAPrivateKey
+) -> None:
+    """GitHub refuses JWTs of more than ten minutes, and those issued in what it thinks is the future."""
+    github.on("GET", PULL, Says(pull_request()))
+    await gateway.pull_request(repository, 3)
+    scheme, _, encoded = github.asked_for("POST", TOKENS)[0].headers["Authorization"].partition(" ")
+    claims = jwt.decode(
+        encoded, rsa_key.public_key(), algorithms=["RS256"], options={"verify_exp": False, "verify_iat": False}
+    )
+    now = int(clock.now().timestamp())
+    assert scheme.lower() == "bearer"
+    assert claims["iss"] == str(APP_ID)
+    assert claims["iat"] < now < claims["exp"] <= now + 600
+
+
+async def test_token_asked_for_by_many_is_fetched_once(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A burst after a start must not become a burst of token requests."""
+    github.on("GET", PULL, Says(pull_request()))
+    await asyncio.gather(*(gateway.pull_request(repository, 3) for _ in range(10)))
+    assert len(github.asked_for("POST", TOKENS)) == 1
+
+
+async def test_token_fetch_failing_fails_all_who_wait_and_is_tried_afresh_later(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Many waiting for one failing renewal share its failure instead of queueing up to repeat it."""
+    good = Says({"token": "ghs_ok", "expires_at": "2026-01-02T04:04:05Z"}, 201)
+    github.on("GET", PULL, Says(pull_request()))
+    github.on("POST", TOKENS, Says(status=503, body=b""), good)
+    results = await asyncio.gather(*(gateway.pull_request(repository, 3) for _ in range(5)), return_exceptions=True)
+    assert {type(result) for result in results} == {Unavailable}
+    assert len(github.asked_for("POST", TOKENS)) == 1
+    assert (await gateway.pull_request(repository, 3)).number == 3
+
+
+async def test_token_wait_given_up_by_one_still_serves_the_others(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A cancelled caller must not cancel the renewal that others wait for."""
+    github.on("GET", PULL, Says(pull_request()))
+    impatient = asyncio.create_task(gateway.pull_request(repository, 3))
+    patient = asyncio.create_task(gateway.pull_request(repository, 3))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    assert (await patient).number == 3
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+
+
+@pytest.mark.parametrize(("life", "passed", "fetched"), [(60, 45, 1), (60, 51, 2), (2, 0.9, 1), (2, 1.1, 2)])
+async def test_token_is_renewed_well_before_it_expires(
+    gateway: Gateway,
+    github: GitHubDouble,
+    repository: Repository,
+    clock: ManualClock,
+    life: float,
+    passed: float,
+    fetched: int,
+) -> None:
+    """Ten minutes early, or at half the life of a short one: never one that expires under way (minutes)."""
+    github.token_life = timedelta(minutes=life)
+    github.on("GET", PULL, Says(pull_request()))
+    await gateway.pull_request(repository, 3)
+    clock.instant += timedelta(minutes=passed)
+    await gateway.pull_request(repository, 3)
+    assert github.tokens == fetched
+
+
+async def test_token_no_longer_accepted_is_renewed_once(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A token can be revoked before its time; nothing was done, so even a write may be sent again."""
+    merge = PULL + "/merge"
+    github.on("PUT", merge, Says({"message": "Bad credentials"}, 401), Says({"sha": "landed", "merged": True}))
+    assert await gateway.merge(repository, 3, "h1", MergeMethod.MERGE) == "landed"
+    sent = [asked.headers["Authorization"] for asked in github.asked_for("PUT", merge)]
+    assert sent == ["token ghs_token1", "token ghs_token2"]
+
+
+async def test_new_token_not_accepted_either_raises_unauthorized(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Renewal is tried once, not for ever."""
+    github.on("GET", PULL, Says({"message": "Bad credentials"}, 401))
+    with pytest.raises(Unauthorized):
+        await gateway.pull_request(repository, 3)
+    assert (len(github.asked_for("GET", PULL)), github.tokens) == (2, 2)
+
+
+async def test_app_jwt_not_accepted_raises_unauthorized_at_once(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A wrong key or App id is not cured by asking again."""
+    github.on("POST", TOKENS, Says({"message": "A JSON web token could not be decoded"}, 401))
+    with pytest.raises(Unauthorized, match="could not be decoded"):
+        await gateway.pull_request(repository, 3)
+    assert len(github.asked) == 1
+
+
+async def test_installations_never_share_a_token(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Each installation's token opens its own repositories only."""
+    github.on("GET", PULL, Says(pull_request()))
+    await gateway.pull_request(repository, 3)
+    await gateway.pull_request(Repository(6, "ada", "engine", 10), 3)
+    sent = [asked.headers["Authorization"] for asked in github.asked_for("GET", PULL)]
+    assert sent == ["token ghs_token1", "token ghs_token2"]
+
+
+async def test_read_repeated_is_conditional_and_unchanged_costs_nothing(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """GitHub does not count a 304 against the limit; only ETags are sent, as Last-Modified ignores `mergeable`."""
+    tagged = {"etag": 'W/"one"', "last-modified": "Fri, 02 Jan 2026 03:05:05 GMT"}
+    github.on("GET", PULL, Says(pull_request(), headers=tagged), Says(status=304, body=b""))
+    first = await gateway.pull_request(repository, 3)
+    assert await gateway.pull_request(repository, 3) == first
+    asked = github.asked_for("GET", PULL)
+    assert ["If-None-Match" in each.headers for each in asked] == [False, True]
+    assert asked[1].headers["If-None-Match"] == 'W/"one"'
+    assert "If-Modified-Since" not in asked[1].headers
+
+
+async def test_cached_answer_is_not_shared_between_installations(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """One installation must not learn from the cache what another may see (gidgethub shares by URL)."""
+    github.on("GET", PULL, Says(pull_request(), headers={"etag": '"one"'}))
+    await gateway.pull_request(repository, 3)
+    await gateway.pull_request(Repository(6, "ada", "engine", 10), 3)
+    assert "If-None-Match" not in github.asked_for("GET", PULL)[1].headers
+
+
+async def test_cached_pages_keep_their_links(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
+    """A 304 has no Link header; the pages behind it must still be read."""
+    issues, second = "/repos/ada/engine/issues", "/repositories/5/issues"
+    one = {"number": 1, "updated_at": "2026-01-01T00:00:00Z", "pull_request": {}}
+    link = {"link": f'<{github.url}{second}?page=2>; rel="next"', "etag": '"one"'}
+    github.on("GET", issues, Says([one], headers=link), Says(status=304, body=b""))
+    github.on("GET", second, Says([{**one, "number": 2}]))
+    for _ in range(2):
+        found = await gateway.labelled_pull_requests(repository, "merge-queue")
+        assert [each.number for each in found] == [1, 2]
+
+
+async def test_permission_is_never_taken_from_a_cache(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A right withdrawn a second ago is no right."""
+    path = "/repos/ada/engine/collaborators/grace/permission"
+    github.on("GET", path, Says({"permission": "write", "role_name": "write"}, headers={"etag": '"one"'}))
+    for _ in range(2):
+        assert await gateway.permission(repository, "grace") is Permission.WRITE
+    assert all("If-None-Match" not in asked.headers for asked in github.asked_for("GET", path))
+
+
+async def test_requests_are_counted_by_template_and_installation(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Metrics and the benchmark count requests; names of branches and people must not become labels of metrics."""
+    github.on("GET", PULL, Says(pull_request()))
+    for _ in range(2):
+        await gateway.pull_request(repository, 3)
+    assert gateway.requests == {
+        "POST /app/installations/{installation_id}/access_tokens": 1,
+        "GET /repos/{owner}/{repo}/pulls/{pull_number}": 2,
+    }
+    assert gateway.requests_by_installation == {None: 1, 9: 2}
+
+
+def test_secrets_are_not_in_reprs() -> None:
+    """What a debugger or a traceback prints of a request shows no token."""
+    assert "ghs_" not in repr(Credential(token="ghs_secret", jwt="ghs_jwt"))
+    assert "ghs_" not in repr(Token("ghs_secret", ManualClock().now()))
