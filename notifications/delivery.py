@@ -13,7 +13,7 @@ from notifications.body import WAITING
 from notifications.check_run import NAME, completes, external_id, render_check_run
 from notifications.comment import MARKER, render_comment
 from queue_engine.core.clock import Clock
-from queue_engine.errors import NotFound
+from queue_engine.errors import Invalid, NotFound
 from queue_engine.notice import Notice
 from queue_engine.port import Letters
 from queue_engine.reasons import REASONS, Move
@@ -85,8 +85,11 @@ class Delivery:
         await self._stands(letter, known, head=notice.head_sha, over=completes(notice))
 
     async def _supersede(self, letter: Letter, run_id: int) -> None:
-        """Complete the run on a head that is no longer the one tested: it would show as running for weeks."""
-        with suppress(NotFound):
+        """Complete the run on a head that is no longer the one tested: it would show as running for weeks.
+
+        That is tidiness: a run that GitHub will not change must not cost the new one.
+        """
+        with suppress(NotFound, Invalid):
             await self._letters.update_check_run(
                 letter.repository,
                 run_id,

@@ -144,6 +144,19 @@ async def test_check_run_of_a_new_head_is_a_new_run_and_the_old_one_does_not_sta
     assert (new["head_sha"], new["status"]) == ("2" * 40, "in_progress")
 
 
+@pytest.mark.parametrize("error", [NotFound("gone"), Invalid("archived")])
+async def test_check_run_whose_predecessor_cannot_be_closed_is_created_all_the_same(
+    store: Store, courier: Courier, post: Post, error: GitHubError
+) -> None:
+    """The old commit's run is a matter of tidiness, the new one's is not."""
+    await want(store, LetterKind.CHECK_RUN, notice(NoticeKind.CHECKING, head_sha="1" * 40))
+    await courier.run_due()
+    post.fail["update_check_run"] = [error]
+    await want(store, LetterKind.CHECK_RUN, notice(NoticeKind.CHECKING, head_sha="2" * 40))
+    await courier.run_due()
+    assert [run["head_sha"] for run in post.runs_of(42)] == ["1" * 40, "2" * 40]
+
+
 async def test_check_run_of_a_second_stay_on_the_same_head_is_a_run_of_its_own(
     store: Store, courier: Courier, post: Post
 ) -> None:
