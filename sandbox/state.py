@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from sandbox.keys import KeyPair
+
 if TYPE_CHECKING:
     from sandbox.git import Git
 
@@ -35,7 +37,7 @@ class User:
 
 @dataclass(eq=False, slots=True, repr=False)
 class App:
-    """A GitHub App. `private_key` is PEM; `bot` is the user `slug[bot]` under which it acts."""
+    """A GitHub App. `bot` is the user `slug[bot]` under which it acts."""
 
     id: int
     slug: str
@@ -46,10 +48,19 @@ class App:
     events: frozenset[str]
     webhook_url: str | None
     webhook_secret: str
-    private_key: str
-    public_key: str
+    key: KeyPair
     hook_id: int
     created_at: datetime
+
+    @property
+    def private_key(self) -> str:
+        """The RSA key with which the app signs its tokens, as PEM."""
+        return self.key.private
+
+    @property
+    def public_key(self) -> str:
+        """The half that GitHub keeps, as PEM."""
+        return self.key.public
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -329,6 +340,7 @@ class Repository:
     protections: dict[str, Protection] = field(default_factory=dict)
     rulesets: dict[int, Ruleset] = field(default_factory=dict)
     suites: dict[int, CheckSuite] = field(default_factory=dict)
+    suites_by_sha: dict[str, list[CheckSuite]] = field(default_factory=dict)
     runs: dict[int, CheckRun] = field(default_factory=dict)
     runs_by_sha: dict[str, list[CheckRun]] = field(default_factory=dict)
     statuses: dict[str, list[CommitStatus]] = field(default_factory=dict)

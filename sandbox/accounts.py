@@ -1,0 +1,145 @@
+"""Users, apps and installations: who there is, and who may do what."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from sandbox.errors import Forbidden, NotFound
+from sandbox.keys import KeyPair
+from sandbox.state import ROLES, Actor, App, Installation, Repository, User
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+_REFUSALS = {
+    "read": "Must have read access to repository.",
+    "triage": "Must have triage access to repository.",
+    "write": "Must have push access to repository.",
+    "maintain": "Must have maintain rights to Repository.",
+    "admin": "Must have admin rights to Repository.",
+}
+
+
+class Accounts:
+    """Creates accounts and answers what they may do."""
+
+    def __init__(self, github: "GitHub") -> None:
+        self._github = github
+        self.web_flow = self.create_user("web-flow")
+        """GitHub's own account, the committer of what is merged through its pages and its API."""
+
+    def create_user(self, login: str, kind: str = "User") -> User:
+        """A new account. Raises ValueError when the login is taken."""
+        state = self._github.state
+        if login.lower() in state.users:
+            raise ValueError(f"{login} exists already")
+        user = User(state.next_id("user"), login, kind, self._github.clock.now())
+        state.users[login.lower()] = user
+        return user
+
+    def user(self, login: str) -> User:
+        """An account by its login. Raises NotFound."""
+        user = self._github.state.users.get(login.lower())
+        if user is None:
+            raise NotFound()
+        return user
+
+    def user_or_new(self, login: str) -> User:
+        """An account by its login, created as a person when it is missing."""
+        return self._github.state.users.get(login.lower()) or self.create_user(login)
+
+    def create_app(
+        self, slug: str, permissions: Mapping[str, str], events: Iterable[str], webhook_url: str | None, secret: str
+    ) -> App:
+        """A new app with a bot of its own. `metadata: read` comes with every app."""
+        state = self._github.state
+        app_id = state.next_id("app")
+        app = App(
+            id=app_id,
+            slug=slug,
+            client_id=f"Iv23li{app_id:014d}",
+            owner=self.user_or_new("app-owner"),
+            bot=self.create_user(f"{slug}[bot]", "Bot"),
+            permissions={"metadata": "read"} | dict(permissions),
+            events=frozenset(events),
+            webhook_url=webhook_url,
+            webhook_secret=secret,
+            key=KeyPair(),
+            hook_id=state.next_id("hook"),
+            created_at=self._github.clock.now(),
+        )
+        state.apps[app.id] = app
+        return app
+
+    def install(
+        self,
+        app: App,
+        account: User,
+        repositories: Iterable[Repository] | None = None,
+        permissions: Mapping[str, str] | None = None,
+    ) -> Installation:
+        """Install an app on an account, on all or some of its repositories; it is told so."""
+        now = self._github.clock.now()
+        granted = dict(app.permissions if permissions is None else {"metadata": "read"} | dict(permissions))
+        chosen = None if repositories is None else {repository.id for repository in repositories}
+        installation_id = self._github.state.next_id("installation")
+        installation = Installation(installation_id, app, account, chosen, granted, now, now)
+        self._github.state.installations[installation.id] = installation
+        self._github.happenings.installation(installation, "created", self._seen_by(installation))
+        return installation
+
+    def uninstall(self, installation: Installation) -> None:
+        """Remove an installation; its app is told so."""
+        seen = self._seen_by(installation)
+        del self._github.state.installations[installation.id]
+        self._github.happenings.installation(installation, "deleted", seen)
+
+    def suspend(self, installation: Installation, suspended: bool = True) -> None:
+        """Suspend an installation, or end its suspension; its app is told so."""
+        seen = self._seen_by(installation)
+        installation.suspended_at = self._github.clock.now() if suspended else None
+        self._github.happenings.installation(installation, "suspend" if suspended else "unsuspend", seen)
+
+    def select(self, installation: Installation, repositories: Iterable[Repository]) -> None:
+        """Let an installation see these repositories only; its app is told what came and what went."""
+        before = self._seen_by(installation)
+        after = list(repositories)
+        installation.repositories = {repository.id for repository in after}
+        added = [repository for repository in after if repository not in before]
+        removed = [repository for repository in before if repository not in after]
+        for came, went in ((added, []), ([], removed)):
+            if came or went:
+                self._github.happenings.installation_repositories(installation, came, went)
+
+    def announce(self, repository: Repository) -> None:
+        """Tell the apps that see all of an account's repositories that there is a new one."""
+        for installation in self._github.state.installations_of(repository):
+            self._github.happenings.installation_repositories(installation, [repository], [])
+
+    def actor(self, login: str) -> Actor:
+        """Somebody who acts: a person, or an app with its own permissions. Raises NotFound."""
+        user = self.user(login)
+        app = next((app for app in self._github.state.apps.values() if app.bot is user), None)
+        return Actor(user, app, dict(app.permissions) if app else None)
+
+    def role(self, user: User, repository: Repository) -> str:
+        """A person's role, none to admin. Everyone reads what is public."""
+        if user is repository.owner:
+            return "admin"
+        return repository.collaborators.get(user.login, "none" if repository.private else "read")
+
+    def has_role(self, user: User, repository: Repository, role: str) -> bool:
+        """Whether a person's role is this one or stronger."""
+        return ROLES.index(self.role(user, repository)) >= ROLES.index(role)
+
+    def require_role(self, actor: Actor, repository: Repository, role: str) -> None:
+        """Raise NotFound or Forbidden when a person lacks a role. Apps have permissions instead: always passed."""
+        if actor.app is not None or self.has_role(actor.user, repository, role):
+            return
+        if not self.has_role(actor.user, repository, "read"):
+            raise NotFound()
+        raise Forbidden(_REFUSALS[role])
+
+    def _seen_by(self, installation: Installation) -> list[Repository]:
+        return [
+            repository for repository in self._github.state.repositories.values() if installation.covers(repository)
+        ]

@@ -1,0 +1,198 @@
+"""Check suites, check runs and commit statuses: how CI tells GitHub what it found."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sandbox.errors import Forbidden, Invalid
+from sandbox.happenings import Happening
+from sandbox.state import Actor, App, CheckRun, CheckSuite, CommitStatus, Repository
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+_WORST_FIRST = ("failure", "timed_out", "cancelled", "action_required", "stale", "success", "neutral", "skipped")
+_STATUSES = ("queued", "in_progress", "completed", "waiting", "requested", "pending")
+
+
+class Checks:
+    """Everything reported on commits. Runs belong to the suite of their app and commit."""
+
+    def __init__(self, github: "GitHub") -> None:
+        self._github = github
+
+    def requested(self, repository: Repository, sha: str, branch: str, before: str | None) -> None:
+        """GitHub's own part of a push: a suite for each app that may write checks, which alone is told."""
+        for installation in self._github.state.installations_of(repository):
+            if installation.permissions.get("checks") == "write":
+                self.suite(repository, installation.app, sha, branch=branch, before=before)
+
+    def suite(
+        self, repository: Repository, app: App, sha: str, *, branch: str | None = None, before: str | None = None
+    ) -> CheckSuite:
+        """The suite of an app on a commit, created (and `requested` of the app) when it is missing."""
+        for suite in repository.suites_by_sha.get(sha, ()):
+            if suite.app is app:
+                return suite
+        branch = branch or _branch_at(repository, sha)
+        now = self._github.clock.now()
+        suite_id = self._github.state.next_id("check_suite")
+        suite = CheckSuite(suite_id, app, repository, sha, branch, before, now, now)
+        repository.suites[suite.id] = suite
+        repository.suites_by_sha.setdefault(sha, []).append(suite)
+        self._github.happenings.check_suite(suite, "requested")
+        return suite
+
+    def create_run(
+        self,
+        repository: Repository,
+        *,
+        app: App,
+        name: str,
+        head_sha: str,
+        status: str = "queued",
+        conclusion: str | None = None,
+        started_at: datetime | None = None,
+        completed_at: datetime | None = None,
+        external_id: str = "",
+        details_url: str | None = None,
+        output: dict[str, Any] | None = None,
+    ) -> CheckRun:
+        """Report a new run. Raises Invalid for an unknown commit. A conclusion completes it."""
+        if repository.git.commit(head_sha) is None:
+            raise Invalid(f"No commit found for SHA: {head_sha}")
+        suite = self.suite(repository, app, head_sha)
+        run_id = self._github.state.next_id("check_run")
+        started = started_at or self._github.clock.now()
+        run = CheckRun(run_id, suite, name, head_sha, "queued", None, started, external_id=external_id)
+        suite.runs.append(run)
+        repository.runs[run.id] = run
+        repository.runs_by_sha.setdefault(head_sha, []).append(run)
+        _apply(run, details_url=details_url, output=output)
+        self._advance(run, status, conclusion, completed_at)
+        self._github.happenings.check_run(run, "created")
+        self._follow(run)
+        return run
+
+    def update_run(
+        self,
+        run: CheckRun,
+        *,
+        name: str | None = None,
+        status: str | None = None,
+        conclusion: str | None = None,
+        started_at: datetime | None = None,
+        completed_at: datetime | None = None,
+        external_id: str | None = None,
+        details_url: str | None = None,
+        output: dict[str, Any] | None = None,
+    ) -> None:
+        """Change the fields given. A conclusion completes the run; another status reopens it."""
+        was_completed = run.status == "completed"
+        run.name = name or run.name
+        run.started_at = started_at or run.started_at
+        run.external_id = run.external_id if external_id is None else external_id
+        _apply(run, details_url=details_url, output=output)
+        if status or conclusion:
+            self._advance(run, status or "completed", conclusion, completed_at)
+            if run.status != "completed" or not was_completed:
+                self._follow(run)
+
+    def rerequest(self, run: CheckRun, *, actor: Actor) -> None:
+        """Ask the run's app to run it again. The run itself stays as it is; its suite waits. (GitHub's REST page.)"""
+        if actor.app is not None and actor.app is not run.app:
+            raise Forbidden("Resource not accessible by integration")
+        run.suite.status, run.suite.conclusion = "queued", None
+        self._github.happenings.check_run(run, "rerequested", actor)
+        self._github.happenings.tell(Happening("rerequest", run.repository, run.head_sha, run=run))
+
+    def create_status(
+        self,
+        repository: Repository,
+        sha: str,
+        *,
+        actor: Actor,
+        state: str,
+        context: str = "default",
+        description: str | None = None,
+        target_url: str | None = None,
+    ) -> CommitStatus:
+        """Report a commit status. Raises Invalid for an unknown commit or state."""
+        if repository.git.commit(sha) is None:
+            raise Invalid(f"No commit found for SHA: {sha}")
+        if state not in {"error", "failure", "pending", "success"}:
+            raise Invalid("Validation Failed", errors=[{"resource": "Status", "field": "state", "code": "custom"}])
+        now = self._github.clock.now()
+        status_id = self._github.state.next_id("status")
+        user, app = actor.user, actor.app
+        status = CommitStatus(status_id, sha, context, state, description, target_url, user, now, app)
+        repository.statuses.setdefault(sha, []).append(status)
+        self._github.happenings.status(repository, status, actor)
+        return status
+
+    def runs(self, repository: Repository, sha: str) -> list[CheckRun]:
+        """All runs on a commit, newest first."""
+        return list(reversed(repository.runs_by_sha.get(sha, ())))
+
+    def latest_runs(self, repository: Repository, sha: str) -> list[CheckRun]:
+        """The newest run of each app and name, newest first."""
+        newest: dict[tuple[int, str], CheckRun] = {}
+        for run in self.runs(repository, sha):
+            newest.setdefault((run.app.id, run.name), run)
+        return list(newest.values())
+
+    def suites(self, repository: Repository, sha: str) -> list[CheckSuite]:
+        """All suites on a commit, oldest first."""
+        return list(repository.suites_by_sha.get(sha, ()))
+
+    def latest_statuses(self, repository: Repository, sha: str) -> list[CommitStatus]:
+        """The newest status of each context."""
+        return list({status.context: status for status in repository.statuses.get(sha, ())}.values())
+
+    def combined_state(self, repository: Repository, sha: str) -> str:
+        """All contexts in one word; `pending` when there are none, as GitHub has it."""
+        states = {status.state for status in self.latest_statuses(repository, sha)}
+        if states & {"error", "failure"}:
+            return "failure"
+        return "success" if states == {"success"} else "pending"
+
+    def _advance(self, run: CheckRun, status: str, conclusion: str | None, completed_at: datetime | None) -> None:
+        if status not in _STATUSES:
+            raise Invalid(f'Invalid request.\n\n"{status}" is not a status.')
+        if status == "completed" and conclusion is None:
+            raise Invalid("Invalid request.\n\nA completed check run needs a conclusion.")
+        run.status = "completed" if conclusion else status
+        run.conclusion = conclusion
+        run.completed_at = (completed_at or self._github.clock.now()) if conclusion else None
+
+    def _follow(self, run: CheckRun) -> None:
+        suite = run.suite
+        was_completed = suite.status == "completed"
+        current = self._current(suite.runs)
+        if all(one.status == "completed" for one in current):
+            conclusions = {one.conclusion for one in current}
+            suite.status = "completed"
+            suite.conclusion = next(word for word in (*_WORST_FIRST, *conclusions) if word in conclusions)
+        else:
+            started = any(one.status in {"in_progress", "completed"} for one in current)
+            suite.status, suite.conclusion = ("in_progress" if started else "queued"), None
+        suite.updated_at = self._github.clock.now()
+        if run.status == "completed":
+            self._github.happenings.check_run(run, "completed")
+        if suite.status == "completed" and not was_completed:
+            self._github.happenings.check_suite(suite, "completed")
+
+    def _current(self, runs: Sequence[CheckRun]) -> list[CheckRun]:
+        return list({run.name: run for run in runs}.values())
+
+
+def _apply(run: CheckRun, *, details_url: str | None, output: dict[str, Any] | None) -> None:
+    run.details_url = details_url or run.details_url
+    if output is not None:
+        run.output = {key: output.get(key, run.output.get(key)) for key in ("title", "summary", "text")}
+        run.annotations += output.get("annotations") or []
+
+
+def _branch_at(repository: Repository, sha: str) -> str | None:
+    branches = repository.git.branches().items()
+    return next((name for name, tip in branches if tip == sha), None)

@@ -1,0 +1,179 @@
+"""A CI: watches pushes and pull requests, takes its time, judges the tree, and reports."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sandbox.happenings import Happening
+from sandbox.schedule import Appointment
+from sandbox.state import Actor, App, CheckRun, Repository
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+Judge = Callable[[Mapping[str, str]], bool]
+"""Path -> text of the tree under test; whether it is green."""
+
+
+def all_green(files: Mapping[str, str]) -> bool:
+    """Every tree passes."""
+    return True
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    sha: str
+    line: str
+    attempt: int
+    run: CheckRun | None = None
+    next_step: Appointment | None = None
+
+
+class CI:
+    """One check of one repository, reported as check runs of an app of its own, or as commit statuses.
+
+    The tree of the commit is judged, so two changes can be green alone and red together. A commit is tested once,
+    whether it was pushed or opened as a pull request first; a rerequested run is tested again. `waits` passes before
+    a run starts, then `duration` plus up to `jitter`. `flaky` is the probability that a green tree fails, the same for
+    the same seed, commit and attempt. With `reports` False nothing ever appears; with `finishes` False runs never end.
+    `branches` are fnmatch patterns of the branch pushed to, or of the pull request's base.
+    """
+
+    def __init__(
+        self,
+        github: "GitHub",
+        repository: Repository,
+        name: str,
+        *,
+        app: str,
+        as_status: bool,
+        duration: timedelta,
+        waits: timedelta,
+        jitter: timedelta,
+        judge: Judge,
+        flaky: float,
+        reports: bool,
+        finishes: bool,
+        on: frozenset[str],
+        branches: Sequence[str] | None,
+        cancels_older: bool,
+    ) -> None:
+        self.name = name
+        self.app = _app(github, app, repository)
+        self.duration = duration
+        self.judge = judge
+        self.flaky = flaky
+        self.reports = reports
+        self.finishes = finishes
+        self._github = github
+        self._repository = repository
+        self._as_status = as_status
+        self._waits = waits
+        self._jitter = jitter
+        self._on = on
+        self._branches = branches
+        self._cancels_older = cancels_older
+        self._attempts: dict[str, int] = {}
+        self._lines: dict[str, _Job] = {}
+        github.happenings.watchers.append(self._learn)
+
+    @property
+    def tested(self) -> dict[str, int]:
+        """SHA -> how often it was tested, or is being tested."""
+        return dict(self._attempts)
+
+    def _learn(self, happening: Happening) -> None:
+        if happening.repository is not self._repository:
+            return
+        if happening.kind == "rerequest":
+            if happening.run and happening.run.app is self.app and happening.run.name == self.name:
+                self._begin(happening.sha, happening.sha)
+        elif happening.kind in self._on and self._wants(happening.branch) and happening.sha not in self._attempts:
+            line = f"#{happening.pull.number}" if happening.pull else happening.branch or happening.sha
+            self._begin(happening.sha, line)
+
+    def _wants(self, branch: str | None) -> bool:
+        return self._branches is None or any(fnmatchcase(branch or "", pattern) for pattern in self._branches)
+
+    def _begin(self, sha: str, line: str) -> None:
+        self._attempts[sha] = self._attempts.get(sha, 0) + 1
+        if not self.reports:
+            return
+        job = _Job(sha, line, self._attempts[sha])
+        older, self._lines[line] = self._lines.get(line), job
+        if older and self._cancels_older:
+            self._cancel(older)
+        self._after(job, timedelta(0), self._queue)
+
+    def _after(self, job: _Job, delay: timedelta, step: Callable[[_Job], None]) -> None:
+        name = f"{self.name} {job.sha[:7]}"
+        job.next_step = self._github.schedule.after(delay, partial(step, job), name=name)
+
+    def _queue(self, job: _Job) -> None:
+        if self._as_status:
+            self._report_status(job, "pending")
+        else:
+            job.run = self._github.checks.create_run(
+                self._repository, app=self.app, name=self.name, head_sha=job.sha, details_url=self._url(job)
+            )
+        self._after(job, self._waits, self._start)
+
+    def _start(self, job: _Job) -> None:
+        if job.run:
+            now = self._github.clock.now()
+            self._github.checks.update_run(job.run, status="in_progress", started_at=now)
+        if self.finishes:
+            chance = self._github.random(f"{self.name} {job.sha} {job.attempt} jitter")
+            self._after(job, self.duration + self._jitter * chance.random(), self._finish)
+
+    def _finish(self, job: _Job) -> None:
+        job.next_step = None
+        green = self.judge(self._repository.git.files(job.sha))
+        flake = self._github.random(f"{self.name} {job.sha} {job.attempt}").random() < self.flaky
+        if self._as_status:
+            self._report_status(job, "success" if green and not flake else "failure")
+        elif job.run:
+            self._github.checks.update_run(
+                job.run,
+                conclusion="success" if green and not flake else "failure",
+                output={"title": _title(green, flake), "summary": f"{self.name} tested the tree of {job.sha[:7]}."},
+            )
+
+    def _cancel(self, job: _Job) -> None:
+        if job.next_step is None:
+            return
+        job.next_step.cancel()
+        if job.run:
+            self._github.checks.update_run(job.run, conclusion="cancelled")
+
+    def _report_status(self, job: _Job, state: str) -> None:
+        words = {"pending": "Running", "success": "All tests passed", "failure": "Some tests failed"}
+        self._github.checks.create_status(
+            self._repository,
+            job.sha,
+            actor=Actor(self.app.bot, self.app),
+            state=state,
+            context=self.name,
+            description=words[state],
+            target_url=self._url(job),
+        )
+
+    def _url(self, job: _Job) -> str:
+        return f"{self._github.html_url}/{self._repository.full_name}/actions/runs/{job.sha[:12]}-{job.attempt}"
+
+
+def _title(green: bool, flake: bool) -> str:
+    if not green:
+        return "Some tests failed"
+    return "A test failed that passes elsewhere" if flake else "All tests passed"
+
+
+def _app(github: "GitHub", slug: str, repository: Repository) -> App:
+    app = next((app for app in github.state.apps.values() if app.slug == slug), None)
+    app = app or github.create_app(slug, permissions={"checks": "write", "statuses": "write", "contents": "read"})
+    if all(installation.app is not app for installation in github.state.installations_of(repository)):
+        github.accounts.install(app, repository.owner)
+    return app

@@ -1,0 +1,285 @@
+"""Real git underneath: one bare object store per fork network, and a view of it per repository.
+
+Forks share objects with their parent, as on GitHub, so a fork's commit can be read through the parent. Only references
+are a repository's own: a fork's stand under `refs/forks/<owner>/`. All SHAs are hexadecimal text.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import FileMode, SortMode
+
+from sandbox.diff import FileChange, changes
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who wrote or committed, and when (UTC)."""
+
+    name: str
+    email: str
+    date: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit: its tree and its parents in order."""
+
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+    author: Signature
+    committer: Signature
+
+    @property
+    def title(self) -> str:
+        """The message's first line."""
+        return self.message.split("\n", 1)[0]
+
+    @property
+    def body(self) -> str:
+        """The message without its first line."""
+        return self.message.partition("\n")[2].strip("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One entry of a tree; `size` in bytes for blobs."""
+
+    path: str
+    mode: str
+    type: str
+    sha: str
+    size: int | None
+
+
+class Git:
+    """One repository's references over the network's objects."""
+
+    def __init__(self, store: pygit2.Repository, prefix: str = "refs/") -> None:
+        self._store = store
+        self._prefix = prefix
+        self._commits: dict[str, Commit] = {}
+        self._files: dict[str, dict[str, str]] = {}
+        self._diffs: dict[tuple[str, str], tuple[FileChange, ...]] = {}
+        self._related: dict[tuple[str, str], str | None] = {}
+
+    @classmethod
+    def create(cls, path: Path, default_branch: str = "main") -> "Git":
+        """An empty object store in a new directory."""
+        return cls(pygit2.init_repository(str(path), bare=True, initial_head=default_branch))
+
+    def fork(self, owner: str) -> "Git":
+        """Another repository over the same objects, without references yet."""
+        return Git(self._store, f"refs/forks/{owner}/")
+
+    @property
+    def path(self) -> str:
+        """The bare repository's directory, readable with any git."""
+        return self._store.path
+
+    def close(self) -> None:
+        """Let go of open files."""
+        self._store.free()
+
+    # References
+
+    def branches(self) -> dict[str, str]:
+        """Every branch and its tip, by name."""
+        start = f"{self._prefix}heads/"
+        names = sorted(name for name in self._store.references if name.startswith(start))
+        return {name.removeprefix(start): str(self._store.references[name].target) for name in names}
+
+    def branch(self, name: str) -> str | None:
+        """A branch's tip; None when it does not exist."""
+        return self.ref(f"heads/{name}")
+
+    def ref(self, name: str) -> str | None:
+        """What a reference such as `heads/main` or `pull/1/head` points at."""
+        try:
+            reference = self._store.references.get(self._prefix + name)
+        except pygit2.InvalidSpecError:
+            return None
+        return None if reference is None else str(reference.target)
+
+    def set_ref(self, name: str, sha: str) -> None:
+        """Create or move a reference. Raises ValueError for a name that git does not allow."""
+        self._store.references.create(self._prefix + name, sha, force=True)
+
+    def delete_ref(self, name: str) -> None:
+        """Remove a reference, if it is there."""
+        if self.ref(name) is not None:
+            self._store.references.delete(self._prefix + name)
+
+    def resolve(self, name: str) -> str | None:
+        """The commit that a branch, `heads/...`, `refs/...` or a full or short SHA names; None if there is none."""
+        for candidate in (f"heads/{name}", name.removeprefix("refs/")):
+            if sha := self.ref(candidate):
+                return sha
+        if not 7 <= len(name) <= 40 or set(name.lower()) - set("0123456789abcdef"):
+            return None
+        try:
+            found = self._store.get(name)
+        except ValueError:
+            return None
+        return str(found.id) if isinstance(found, pygit2.Commit) else None
+
+    # Objects
+
+    def commit(self, sha: str) -> Commit | None:
+        """A commit by its full SHA; None if it is not one."""
+        if sha not in self._commits:
+            try:
+                found: object = self._store.get(sha)
+            except ValueError:
+                return None
+            if not isinstance(found, pygit2.Commit):
+                return None
+            self._commits[sha] = _commit(found)
+        return self._commits[sha]
+
+    def must(self, sha: str) -> Commit:
+        """A commit that is known to exist."""
+        commit = self.commit(sha)
+        if commit is None:
+            raise KeyError(sha)
+        return commit
+
+    def tree(self, sha: str) -> str:
+        """The tree of a commit."""
+        return self.must(sha).tree
+
+    def files(self, sha: str) -> dict[str, str]:
+        """Path -> text of every file of a commit or tree."""
+        tree = self._tree(sha)
+        if str(tree.id) not in self._files:
+            blobs = ((path, self._store[blob.id]) for path, blob in _walk(tree) if isinstance(blob, pygit2.Blob))
+            self._files[str(tree.id)] = {
+                path: blob.data.decode(errors="replace") for path, blob in blobs if isinstance(blob, pygit2.Blob)
+            }
+        return dict(self._files[str(tree.id)])
+
+    def entries(self, sha: str, *, recursive: bool = False) -> list[TreeEntry]:
+        """What a commit's or tree's directory holds, in git's order."""
+        return [_entry(path, item) for path, item in _walk(self._tree(sha), recursive, directories=True)]
+
+    def read(self, sha: str, path: str) -> bytes | None:
+        """One file of a commit or tree; None when it is not there."""
+        try:
+            found = self._tree(sha) / path
+        except KeyError:
+            return None
+        return found.data if isinstance(found, pygit2.Blob) else None
+
+    def write_tree(self, base: str | None, files: Mapping[str, str | None]) -> str:
+        """A tree: that of commit or tree `base` (None: empty) with these files set; None as text deletes one."""
+        index = pygit2.Index()
+        if base is not None:
+            index.read_tree(self._tree(base))
+        for path, text in files.items():
+            if text is None:
+                index.remove(path)
+            else:
+                index.add(pygit2.IndexEntry(path, self._store.create_blob(text.encode()), FileMode.BLOB))
+        return str(index.write_tree(self._store))
+
+    def write_commit(
+        self, tree: str, parents: tuple[str, ...], message: str, author: Signature, committer: Signature | None = None
+    ) -> str:
+        """Write a commit; the committer is the author unless given."""
+        oids = [pygit2.Oid(hex=parent) for parent in parents]
+        return str(
+            self._store.create_commit(
+                None, _git_signature(author), _git_signature(committer or author), message, pygit2.Oid(hex=tree), oids
+            )
+        )
+
+    # History
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """The best common ancestor; None for unrelated histories."""
+        if (one, other) not in self._related:
+            found: object = self._store.merge_base(one, other)
+            self._related[one, other] = None if found is None else str(found)
+        return self._related[one, other]
+
+    def is_ancestor(self, ancestor: str, sha: str) -> bool:
+        """Whether `sha` contains `ancestor`, itself included."""
+        return self.merge_base(ancestor, sha) == ancestor
+
+    def ahead_behind(self, sha: str, other: str) -> tuple[int, int]:
+        """How many commits `sha` has that `other` lacks, and the reverse."""
+        ahead, behind = self._store.ahead_behind(sha, other)
+        return ahead, behind
+
+    def log(self, tip: str, exclude: str | None = None) -> list[Commit]:
+        """Commits reachable from `tip` and not from `exclude`, children before parents."""
+        walker = self._store.walk(tip, SortMode.TOPOLOGICAL | SortMode.TIME)
+        if exclude is not None:
+            walker.hide(exclude)
+        return [self.must(str(commit.id)) for commit in walker]
+
+    def diff(self, old: str, new: str) -> tuple[FileChange, ...]:
+        """File by file, what turns commit or tree `old` into `new`."""
+        key = (str(self._tree(old).id), str(self._tree(new).id))
+        if key not in self._diffs:
+            self._diffs[key] = changes(self._store, *key)
+        return self._diffs[key]
+
+    # Merging, by line
+
+    def merge_trees(self, ours: str, theirs: str) -> str | None:
+        """The tree of merging commit `theirs` into commit `ours`; None on a conflict or unrelated histories."""
+        if self.merge_base(ours, theirs) is None:
+            return None
+        return self._clean(self._store.merge_commits(ours, theirs))
+
+    def replay_tree(self, sha: str, onto: str) -> str | None:
+        """The tree of commit `onto` with the change that commit `sha` made to its first parent; None on a conflict."""
+        parents = self.must(sha).parents
+        ancestor = self.tree(parents[0]) if parents else self.write_tree(None, {})
+        return self._clean(self._store.merge_trees(ancestor, self.tree(onto), self.tree(sha)))
+
+    def _clean(self, index: pygit2.Index) -> str | None:
+        return None if index.conflicts is not None else str(index.write_tree(self._store))
+
+    def _tree(self, sha: str) -> pygit2.Tree:
+        return self._store[sha].peel(pygit2.Tree)
+
+
+def _walk(
+    tree: pygit2.Tree, recursive: bool = True, prefix: str = "", *, directories: bool = False
+) -> Iterator[tuple[str, pygit2.Object]]:
+    for item in tree:
+        path = f"{prefix}{item.name}"
+        if isinstance(item, pygit2.Tree):
+            if directories:
+                yield path, item
+            if recursive:
+                yield from _walk(item, recursive, f"{path}/", directories=directories)
+        else:
+            yield path, item
+
+
+def _entry(path: str, item: pygit2.Object) -> TreeEntry:
+    is_blob = isinstance(item, pygit2.Blob)
+    size = item.size if isinstance(item, pygit2.Blob) else None
+    return TreeEntry(path, f"{int(item.filemode or 0):06o}", "blob" if is_blob else "tree", str(item.id), size)
+
+
+def _commit(found: pygit2.Commit) -> Commit:
+    parents = tuple(str(parent) for parent in found.parent_ids)
+    author, committer = _signature(found.author), _signature(found.committer)
+    return Commit(str(found.id), str(found.tree_id), parents, found.message, author, committer)
+
+
+def _signature(found: pygit2.Signature) -> Signature:
+    return Signature(found.name, found.email, datetime.fromtimestamp(found.time, UTC))
+
+
+def _git_signature(who: Signature) -> pygit2.Signature:
+    return pygit2.Signature(who.name, who.email, int(who.date.timestamp()), 0)

@@ -1,0 +1,221 @@
+"""Bringing branches together: what can be merged, merging pull requests, updating their heads, merging branches.
+
+The refusals and their order are those of GitHub's `PUT .../merge` and `PUT .../update-branch`.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sandbox.errors import Conflict, Forbidden, Invalid, NotFound, NotMergeable
+from sandbox.git import Signature
+from sandbox.refs import check_workflows, require_branch
+from sandbox.squash import rebased, squash_message
+from sandbox.state import Actor, PullRequest, Repository, User
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+_ALLOWED = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
+_METHOD_NAMES = {"merge": "Merge commits are", "squash": "Squash merges are", "rebase": "Rebase merges are"}
+
+
+class Merging:
+    """Real three-way merges, as GitHub makes them."""
+
+    def __init__(self, github: "GitHub") -> None:
+        self._github = github
+        self._computing: set[tuple[int, str, str]] = set()
+
+    def mergeable(self, pull: PullRequest, *, ask: bool = True) -> bool | None:
+        """Whether it merges without conflict; None while GitHub has not computed it. Asking makes it compute."""
+        tip = pull.repository.git.branch(pull.base_branch)
+        if pull.state != "open" or tip is None:
+            return None
+        key = (tip, pull.head_sha)
+        if pull.mergeable_for == key:
+            return pull.mergeable
+        if ask and (pull.id, *key) not in self._computing:
+            self._computing.add((pull.id, *key))
+            delay = self._github.timings.mergeable
+            self._github.schedule.after(delay, partial(self._computed, pull, key), name=f"mergeable #{pull.number}")
+        return None
+
+    def mergeable_state(self, pull: PullRequest) -> str:
+        """GitHub's word: unknown, dirty, draft, blocked, behind, unstable or clean."""
+        mergeable = self.mergeable(pull, ask=False)
+        if mergeable is None:
+            return "unknown"
+        if not mergeable:
+            return "dirty"
+        if pull.draft:
+            return "draft"
+        rules = self._github.rules
+        if rules.is_behind(pull) and not rules.missing_approvals(pull):
+            return "behind"
+        if rules.merge_violations(pull):
+            return "blocked"
+        checks = self._github.checks
+        runs = checks.latest_runs(pull.repository, pull.head_sha)
+        statuses = checks.latest_statuses(pull.repository, pull.head_sha)
+        green = all(run.conclusion in {"success", "neutral", "skipped"} for run in runs)
+        return "clean" if green and all(status.state == "success" for status in statuses) else "unstable"
+
+    def merge(
+        self,
+        pull: PullRequest,
+        *,
+        actor: Actor,
+        sha: str | None = None,
+        method: str = "merge",
+        title: str | None = None,
+        message: str | None = None,
+    ) -> str:
+        """Merge a pull request; returns the landed SHA. Raises Forbidden, NotMergeable, Conflict or Invalid."""
+        repository = pull.repository
+        self._check_merge(pull, actor, sha, method)
+        tip = require_branch(repository, pull.base_branch)
+        tree = repository.git.merge_trees(tip, pull.head_sha)
+        if tree is None:
+            raise NotMergeable("Pull Request is not mergeable")
+        if not actor.may("workflows"):
+            check_workflows([change.filename for change in repository.git.diff(tip, tree)])
+        violations = self._github.rules.merge_violations(pull, actor=actor, method=method)
+        if violations:
+            raise NotMergeable(" ".join(violations))
+        landed = self._landing(pull, tip, tree, actor, method, title, message)
+        self._github.pulls.mark_merged(pull, landed, actor)
+        self._github.refs.move(repository, pull.base_branch, landed, actor=actor, landed=pull)
+        self._github.happenings.pull_request(pull, "closed", actor)
+        if repository.delete_branch_on_merge and pull.head_repository is repository:
+            self._github.refs.delete(repository, pull.head_branch, actor=actor)
+        return landed
+
+    def update_branch(self, pull: PullRequest, *, actor: Actor, expected_head_sha: str | None = None) -> None:
+        """Accept to merge the base into the head; it happens later. Raises Invalid or Forbidden at once."""
+        if expected_head_sha is not None and expected_head_sha != pull.head_sha:
+            raise Invalid("expected head sha didn\u2019t match current head ref.")
+        head = self._head_to_update(pull, actor)
+        tip = require_branch(pull.repository, pull.base_branch)
+        git = pull.repository.git
+        if git.is_ancestor(tip, pull.head_sha):
+            raise Invalid("There are no new commits on the base branch.")
+        if git.merge_trees(pull.head_sha, tip) is None:
+            raise Invalid("merge conflict between base and head")
+        if pull.from_fork and not actor.may("workflows"):
+            base = git.merge_base(tip, pull.head_sha) or tip
+            check_workflows([change.filename for change in git.diff(base, tip)])
+        update = partial(self._update, pull, head, pull.head_sha, actor)
+        self._github.schedule.after(self._github.timings.update_branch, update, name=f"update-branch #{pull.number}")
+
+    def merge_branch(
+        self, repository: Repository, *, base: str, head: str, actor: Actor, message: str | None = None
+    ) -> str | None:
+        """`POST /merges`: merge a branch or commit into a branch. None when there is nothing to merge (204)."""
+        self._github.require_role(actor, repository, "write")
+        if not actor.may("contents"):
+            raise Forbidden()
+        git = repository.git
+        tip, other = git.branch(base), git.resolve(head)
+        if tip is None or other is None:
+            raise NotFound("Base does not exist" if tip is None else "Head does not exist")
+        if git.is_ancestor(other, tip):
+            return None
+        tree = git.merge_trees(tip, other)
+        if tree is None:
+            raise Conflict("Merge conflict")
+        text = message or f"Merge {head} into {base}"
+        sha = git.write_commit(tree, (tip, other), text, self._signature(actor.user), self._web_flow())
+        self._github.rules.check_push(repository, base, sha, actor=actor, force=False)
+        self._github.refs.move(repository, base, sha, actor=actor)
+        return sha
+
+    def _computed(self, pull: PullRequest, key: tuple[str, str]) -> None:
+        self._computing.discard((pull.id, *key))
+        tip, head = key
+        git = pull.repository.git
+        if pull.state != "open" or (git.branch(pull.base_branch), pull.head_sha) != key:
+            return
+        tree = git.merge_trees(tip, head)
+        pull.mergeable_for, pull.mergeable = key, tree is not None
+        if tree is None:
+            pull.rebaseable = False
+            return
+        pull.rebaseable = bool(rebased(git, tip, self._github.pulls.commits(pull), self._web_flow()))
+        text = f"Merge {head} into {tip}"
+        pull.merge_commit_sha = git.write_commit(
+            tree, (tip, head), text, self._signature(pull.author), self._web_flow()
+        )
+        git.set_ref(f"pull/{pull.number}/merge", pull.merge_commit_sha)
+
+    def _check_merge(self, pull: PullRequest, actor: Actor, sha: str | None, method: str) -> None:
+        repository = pull.repository
+        self._github.require_role(actor, repository, "write")
+        if not actor.may("contents") or repository.archived:
+            raise Forbidden("Repository was archived so is read-only." if repository.archived else Forbidden().message)
+        if method not in _ALLOWED:
+            raise Invalid("Invalid request.\n\nNo merge method of this name.")
+        if pull.state != "open":
+            raise NotMergeable("Pull Request is not mergeable")
+        if pull.draft:
+            raise NotMergeable("Pull Request is still a draft")
+        if sha is not None and sha != pull.head_sha:
+            raise Conflict("Head branch was modified. Review and try the merge again.")
+        if not getattr(repository, _ALLOWED[method]):
+            raise NotMergeable(f"{_METHOD_NAMES[method]} not allowed on this repository.")
+        settled = repository.pushed_at + self._github.timings.base_settles
+        if self._github.clock.now() < settled and pull.mergeable_for is not None and not self._is_current(pull):
+            raise NotMergeable("Base branch was modified. Review and try the merge again.")
+
+    def _is_current(self, pull: PullRequest) -> bool:
+        return pull.mergeable_for == (pull.repository.git.branch(pull.base_branch), pull.head_sha)
+
+    def _landing(
+        self, pull: PullRequest, tip: str, tree: str, actor: Actor, method: str, title: str | None, message: str | None
+    ) -> str:
+        git, commits = pull.repository.git, self._github.pulls.commits(pull)
+        if method == "rebase":
+            landed = rebased(git, tip, commits, self._signature(actor.user))
+            if not landed:
+                raise NotMergeable("This branch can't be rebased")
+            return landed
+        if method == "squash":
+            text = squash_message(pull, commits, title, message)
+            return git.write_commit(tree, (tip,), text, self._signature(pull.author), self._web_flow())
+        heading = title or f"Merge pull request #{pull.number} from {pull.head_owner}/{pull.head_branch}"
+        body = pull.title if message is None else message
+        text = f"{heading}\n\n{body}" if body else heading
+        return git.write_commit(tree, (tip, pull.head_sha), text, self._signature(actor.user), self._web_flow())
+
+    def _head_to_update(self, pull: PullRequest, actor: Actor) -> Repository:
+        head = pull.head_repository
+        if pull.state != "open" or head is None or head.git.branch(pull.head_branch) is None:
+            raise Invalid("head repository or branch does not exist, or the pull request is closed")
+        if not actor.may("contents") or not actor.may("pull_requests"):
+            raise Forbidden()
+        self._github.require_role(actor, pull.repository, "write")
+        own = actor.app is None and self._github.has_role(actor.user, head, "write")
+        if pull.from_fork and not pull.maintainer_can_modify and not own:
+            raise Forbidden(
+                "Resource not accessible by integration"
+                if actor.app
+                else "Must have push access to the head repository"
+            )
+        return head
+
+    def _update(self, pull: PullRequest, head: Repository, expected: str, actor: Actor) -> None:
+        """The asynchronous half. Whatever changed meanwhile makes it vanish without a word, as on GitHub."""
+        tip = pull.repository.git.branch(pull.base_branch)
+        if pull.state != "open" or tip is None or head.git.branch(pull.head_branch) != expected:
+            return
+        tree = pull.repository.git.merge_trees(expected, tip)
+        if tree is None or pull.repository.git.is_ancestor(tip, expected):
+            return
+        text = f"Merge branch '{pull.base_branch}' into {pull.head_branch}"
+        sha = head.git.write_commit(tree, (expected, tip), text, self._signature(actor.user), self._web_flow())
+        self._github.refs.move(head, pull.head_branch, sha, actor=actor)
+
+    def _signature(self, user: User) -> Signature:
+        return Signature(user.login, user.email, self._github.clock.now())
+
+    def _web_flow(self) -> Signature:
+        return Signature("GitHub", "noreply@github.com", self._github.clock.now())

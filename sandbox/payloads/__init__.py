@@ -1,0 +1,50 @@
+"""GitHub's JSON, shared by the REST answers and the webhooks: one function per object, from a record to a dict.
+
+Complete to GitHub's published schema of 2022-11-28. May not live here: anything that changes state, except that
+showing a pull request asks for its `mergeable`, as on GitHub.
+"""
+
+from sandbox.payloads.accounts import app, installation, integration, node_id, organization, user
+from sandbox.payloads.checks import check_run, check_suite, combined_status, status, status_event
+from sandbox.payloads.commits import commit, file_change, git_commit, git_user, push_commit
+from sandbox.payloads.issues import REACTIONS, comment, issue, issue_event, label, review
+from sandbox.payloads.pulls import pull_request, pull_request_stub, simple_pull_request
+from sandbox.payloads.repositories import minimal_repository, repository, repository_stub, webhook_repository
+from sandbox.payloads.rules import protection_rule, ruleset, ruleset_rules
+from sandbox.payloads.times import timestamp
+
+__all__ = [
+    "app",
+    "installation",
+    "integration",
+    "organization",
+    "user",
+    "git_user",
+    "node_id",
+    "timestamp",
+    "repository",
+    "minimal_repository",
+    "webhook_repository",
+    "repository_stub",
+    "pull_request",
+    "simple_pull_request",
+    "pull_request_stub",
+    "issue",
+    "issue_event",
+    "comment",
+    "label",
+    "review",
+    "REACTIONS",
+    "check_run",
+    "check_suite",
+    "status",
+    "combined_status",
+    "status_event",
+    "commit",
+    "git_commit",
+    "push_commit",
+    "file_change",
+    "protection_rule",
+    "ruleset",
+    "ruleset_rules",
+]

@@ -1,0 +1,118 @@
+"""Accounts, apps and installations."""
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from sandbox.payloads.times import timestamp
+from sandbox.state import App, Installation, User
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+
+def node_id(kind: str, number: int) -> str:
+    """An opaque GraphQL id."""
+    return base64.b64encode(f"0{len(kind)}:{kind}{number}".encode()).decode()
+
+
+def user(github: "GitHub", record: User) -> dict[str, Any]:
+    """`simple-user`."""
+    path = record.login.replace("[", "%5B").replace("]", "%5D")
+    url = f"{github.api_url}/users/{path}"
+    is_bot = record.kind == "Bot"
+    shown = record.login.removesuffix("[bot]")
+    return {
+        "login": record.login,
+        "id": record.id,
+        "node_id": node_id(record.kind, record.id),
+        "avatar_url": f"{github.html_url}/avatars/u/{record.id}?v=4",
+        "gravatar_id": "",
+        "url": url,
+        "html_url": f"{github.html_url}/apps/{shown}" if is_bot else f"{github.html_url}/{record.login}",
+        "followers_url": f"{url}/followers",
+        "following_url": f"{url}/following{{/other_user}}",
+        "gists_url": f"{url}/gists{{/gist_id}}",
+        "starred_url": f"{url}/starred{{/owner}}{{/repo}}",
+        "subscriptions_url": f"{url}/subscriptions",
+        "organizations_url": f"{url}/orgs",
+        "repos_url": f"{url}/repos",
+        "events_url": f"{url}/events{{/privacy}}",
+        "received_events_url": f"{url}/received_events",
+        "type": record.kind,
+        "user_view_type": "public",
+        "site_admin": False,
+    }
+
+
+def organization(github: "GitHub", record: User) -> dict[str, Any]:
+    """`organization-simple`, as webhooks of an organization's repositories carry it."""
+    url = f"{github.api_url}/orgs/{record.login}"
+    return {
+        "login": record.login,
+        "id": record.id,
+        "node_id": node_id("Organization", record.id),
+        "url": url,
+        "repos_url": f"{url}/repos",
+        "events_url": f"{url}/events",
+        "hooks_url": f"{url}/hooks",
+        "issues_url": f"{url}/issues",
+        "members_url": f"{url}/members{{/member}}",
+        "public_members_url": f"{url}/public_members{{/member}}",
+        "avatar_url": f"{github.html_url}/avatars/u/{record.id}?v=4",
+        "description": None,
+    }
+
+
+def integration(github: "GitHub", record: App) -> dict[str, Any]:
+    """`integration`: an app as check runs and comments show it."""
+    return {
+        "id": record.id,
+        "client_id": record.client_id,
+        "slug": record.slug,
+        "node_id": node_id("Integration", record.id),
+        "owner": user(github, record.owner),
+        "name": record.slug,
+        "description": "",
+        "external_url": f"{github.html_url}/apps/{record.slug}",
+        "html_url": f"{github.html_url}/apps/{record.slug}",
+        "created_at": timestamp(record.created_at),
+        "updated_at": timestamp(record.created_at),
+        "permissions": dict(record.permissions),
+        "events": sorted(record.events),
+    }
+
+
+def app(github: "GitHub", record: App) -> dict[str, Any]:
+    """`GET /app`: the integration and how often it is installed."""
+    count = sum(installation.app is record for installation in github.state.installations.values())
+    return integration(github, record) | {"installations_count": count}
+
+
+def installation(github: "GitHub", record: Installation) -> dict[str, Any]:
+    """`installation`."""
+    url = f"{github.api_url}/app/installations/{record.id}"
+    login = record.account.login
+    organisation = record.account.kind == "Organization"
+    place = f"organizations/{login}/settings" if organisation else "settings"
+    return {
+        "id": record.id,
+        "client_id": record.app.client_id,
+        "account": user(github, record.account),
+        "repository_selection": "all" if record.repositories is None else "selected",
+        "access_tokens_url": f"{url}/access_tokens",
+        "repositories_url": f"{github.api_url}/installation/repositories",
+        "html_url": f"{github.html_url}/{place}/installations/{record.id}",
+        "app_id": record.app.id,
+        "app_slug": record.app.slug,
+        "target_id": record.account.id,
+        "target_type": "Organization" if organisation else "User",
+        "permissions": dict(record.permissions),
+        "events": sorted(record.app.events),
+        "created_at": timestamp(record.created_at),
+        "updated_at": timestamp(record.updated_at),
+        "single_file_name": None,
+        "has_multiple_single_files": False,
+        "single_file_paths": [],
+        "suspended_by": None,
+        "suspended_at": timestamp(record.suspended_at),
+    }

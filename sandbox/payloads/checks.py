@@ -1,0 +1,157 @@
+"""Check runs, check suites and commit statuses."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sandbox.payloads.accounts import integration, node_id, user
+from sandbox.payloads.commits import commit
+from sandbox.payloads.pulls import pull_request_stub
+from sandbox.payloads.repositories import api, html, minimal_repository
+from sandbox.payloads.times import timestamp
+from sandbox.state import CheckRun, CheckSuite, CommitStatus, Repository
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+
+def check_run(github: "GitHub", run: CheckRun) -> dict[str, Any]:
+    """`check-run`."""
+    url = f"{api(github, run.repository)}/check-runs/{run.id}"
+    page = f"{html(github, run.repository)}/runs/{run.id}"
+    suite = run.suite
+    return {
+        "id": run.id,
+        "name": run.name,
+        "node_id": node_id("CheckRun", run.id),
+        "head_sha": run.head_sha,
+        "external_id": run.external_id,
+        "url": url,
+        "html_url": page,
+        "details_url": run.details_url or page,
+        "status": run.status,
+        "conclusion": run.conclusion,
+        "started_at": timestamp(run.started_at),
+        "completed_at": timestamp(run.completed_at),
+        "output": {
+            "title": run.output.get("title"),
+            "summary": run.output.get("summary"),
+            "text": run.output.get("text"),
+            "annotations_count": len(run.annotations),
+            "annotations_url": f"{url}/annotations",
+        },
+        "check_suite": _suite(github, suite),
+        "app": integration(github, run.app),
+        "pull_requests": _pulls(github, run.repository, run.head_sha),
+    }
+
+
+def check_suite(github: "GitHub", suite: CheckSuite, *, webhook: bool = False) -> dict[str, Any]:
+    """`check-suite`; in a webhook without its repository."""
+    record = suite.repository
+    head = record.git.must(suite.head_sha)
+    shown = _suite(github, suite) | {
+        "head_commit": {
+            "id": head.sha,
+            "tree_id": head.tree,
+            "message": head.message,
+            "timestamp": timestamp(head.committer.date),
+            "author": {"name": head.author.name, "email": head.author.email},
+            "committer": {"name": head.committer.name, "email": head.committer.email},
+        },
+        "latest_check_runs_count": len({run.name for run in suite.runs}),
+        "check_runs_url": f"{api(github, record)}/check-suites/{suite.id}/check-runs",
+        "rerequestable": True,
+        "runs_rerequestable": True,
+    }
+    return shown if webhook else shown | {"repository": minimal_repository(github, record)}
+
+
+def status(github: "GitHub", record: Repository, found: CommitStatus) -> dict[str, Any]:
+    """`status`, of the list of all statuses."""
+    return {
+        "url": f"{api(github, record)}/statuses/{found.sha}",
+        "avatar_url": f"{github.html_url}/avatars/u/{found.creator.id}?v=4",
+        "id": found.id,
+        "node_id": node_id("StatusContext", found.id),
+        "state": found.state,
+        "description": found.description,
+        "target_url": found.target_url,
+        "context": found.context,
+        "created_at": timestamp(found.created_at),
+        "updated_at": timestamp(found.created_at),
+        "creator": user(github, found.creator),
+    }
+
+
+def combined_status(
+    github: "GitHub", record: Repository, sha: str, page: Sequence[CommitStatus] | None = None
+) -> dict[str, Any]:
+    """`combined-commit-status`: the newest of each context (or a page of them) and all in one word."""
+    latest = github.checks.latest_statuses(record, sha)
+    shown = [status(github, record, found) for found in (latest if page is None else page)]
+    for found in shown:
+        del found["creator"]
+        found["required"] = False
+    return {
+        "state": github.checks.combined_state(record, sha),
+        "statuses": shown,
+        "sha": sha,
+        "total_count": len(latest),
+        "repository": minimal_repository(github, record),
+        "commit_url": f"{api(github, record)}/commits/{sha}",
+        "url": f"{api(github, record)}/commits/{sha}/status",
+    }
+
+
+def status_event(github: "GitHub", record: Repository, found: CommitStatus) -> dict[str, Any]:
+    """The own fields of a `status` webhook."""
+    branches = [name for name, tip in record.git.branches().items() if tip == found.sha]
+    url = f"{api(github, record)}/commits/{found.sha}"
+    return {
+        "id": found.id,
+        "sha": found.sha,
+        "name": record.full_name,
+        "avatar_url": f"{github.html_url}/avatars/u/{found.creator.id}?v=4",
+        "target_url": found.target_url,
+        "context": found.context,
+        "description": found.description,
+        "state": found.state,
+        "commit": commit(github, record, record.git.must(found.sha)),
+        "branches": [
+            {"name": name, "commit": {"sha": found.sha, "url": url}, "protected": _protected(github, record, name)}
+            for name in branches
+        ],
+        "created_at": timestamp(found.created_at),
+        "updated_at": timestamp(found.created_at),
+    }
+
+
+def _suite(github: "GitHub", suite: CheckSuite) -> dict[str, Any]:
+    return {
+        "id": suite.id,
+        "node_id": node_id("CheckSuite", suite.id),
+        "head_branch": suite.head_branch,
+        "head_sha": suite.head_sha,
+        "status": suite.status,
+        "conclusion": suite.conclusion,
+        "url": f"{api(github, suite.repository)}/check-suites/{suite.id}",
+        "before": suite.before,
+        "after": suite.head_sha,
+        "pull_requests": _pulls(github, suite.repository, suite.head_sha),
+        "app": integration(github, suite.app),
+        "created_at": timestamp(suite.created_at),
+        "updated_at": timestamp(suite.updated_at),
+    }
+
+
+def _pulls(github: "GitHub", record: Repository, sha: str) -> list[dict[str, Any]]:
+    """Open pull requests with this head; never those from forks, as on GitHub."""
+    return [
+        pull_request_stub(github, pull)
+        for pull in record.pulls.values()
+        if pull.state == "open" and pull.head_sha == sha and not pull.from_fork
+    ]
+
+
+def _protected(github: "GitHub", record: Repository, branch: str) -> bool:
+    return github.rules.protection(record, branch) is not None

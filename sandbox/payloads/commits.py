@@ -1,0 +1,132 @@
+"""Commits, in the three shapes of REST, git data and push webhooks; and changed files."""
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from sandbox.diff import FileChange
+from sandbox.git import Commit, Signature
+from sandbox.payloads.accounts import node_id, user
+from sandbox.payloads.repositories import api, html
+from sandbox.payloads.times import timestamp
+from sandbox.state import Repository
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+_UNSIGNED = {"verified": False, "reason": "unsigned", "signature": None, "payload": None, "verified_at": None}
+
+
+def git_user(who: Signature) -> dict[str, Any]:
+    """A signature as git data shows it."""
+    return {"name": who.name, "email": who.email, "date": timestamp(who.date)}
+
+
+def git_commit(github: "GitHub", record: Repository, found: Commit) -> dict[str, Any]:
+    """`git-commit`, of `git/commits/{sha}`."""
+    url = api(github, record)
+    return {
+        "sha": found.sha,
+        "node_id": node_id("Commit", int(found.sha[:8], 16)),
+        "url": f"{url}/git/commits/{found.sha}",
+        "html_url": f"{html(github, record)}/commit/{found.sha}",
+        "author": git_user(found.author),
+        "committer": git_user(found.committer),
+        "message": found.message,
+        "tree": {"sha": found.tree, "url": f"{url}/git/trees/{found.tree}"},
+        "parents": _parents(github, record, found, "git/commits"),
+        "verification": dict(_UNSIGNED),
+    }
+
+
+def commit(github: "GitHub", record: Repository, found: Commit, *, files: bool = False) -> dict[str, Any]:
+    """`commit`; with its files and their count when asked for a single one."""
+    url = api(github, record)
+    shown: dict[str, Any] = {
+        "url": f"{url}/commits/{found.sha}",
+        "sha": found.sha,
+        "node_id": node_id("Commit", int(found.sha[:8], 16)),
+        "html_url": f"{html(github, record)}/commit/{found.sha}",
+        "comments_url": f"{url}/commits/{found.sha}/comments",
+        "commit": {
+            "url": f"{url}/git/commits/{found.sha}",
+            "author": git_user(found.author),
+            "committer": git_user(found.committer),
+            "message": found.message,
+            "comment_count": 0,
+            "tree": {"sha": found.tree, "url": f"{url}/git/trees/{found.tree}"},
+            "verification": dict(_UNSIGNED),
+        },
+        "author": _account(github, found.author),
+        "committer": _account(github, found.committer),
+        "parents": _parents(github, record, found, "commits"),
+    }
+    if files:
+        old = found.parents[0] if found.parents else record.git.write_tree(None, {})
+        changes = record.git.diff(old, found.sha)
+        additions, deletions = sum(one.additions for one in changes), sum(one.deletions for one in changes)
+        shown["stats"] = {"additions": additions, "deletions": deletions, "total": additions + deletions}
+        shown["files"] = [file_change(github, record, found.sha, change) for change in changes]
+    return shown
+
+
+def push_commit(github: "GitHub", record: Repository, found: Commit) -> dict[str, Any]:
+    """A commit as push webhooks list it."""
+    old = found.parents[0] if found.parents else record.git.write_tree(None, {})
+    changes = record.git.diff(old, found.sha)
+    return {
+        "id": found.sha,
+        "tree_id": found.tree,
+        "distinct": True,
+        "message": found.message,
+        "timestamp": timestamp(found.committer.date),
+        "url": f"{html(github, record)}/commit/{found.sha}",
+        "author": _pusher(github, found.author),
+        "committer": _pusher(github, found.committer),
+        "added": [change.filename for change in changes if change.status in {"added", "renamed", "copied"}],
+        "removed": [change.previous_filename or change.filename for change in changes if change.status in _GONE],
+        "modified": [change.filename for change in changes if change.status in {"modified", "changed"}],
+    }
+
+
+_GONE = frozenset({"removed", "renamed"})
+
+
+def file_change(github: "GitHub", record: Repository, sha: str, change: FileChange) -> dict[str, Any]:
+    """`diff-entry`; `sha` is the commit whose version is linked."""
+    path = quote(change.filename)
+    page = html(github, record)
+    shown: dict[str, Any] = {
+        "sha": change.sha,
+        "filename": change.filename,
+        "status": change.status,
+        "additions": change.additions,
+        "deletions": change.deletions,
+        "changes": change.additions + change.deletions,
+        "blob_url": f"{page}/blob/{sha}/{path}",
+        "raw_url": f"{page}/raw/{sha}/{path}",
+        "contents_url": f"{api(github, record)}/contents/{path}?ref={sha}",
+    }
+    if change.patch is not None:
+        shown["patch"] = change.patch
+    if change.previous_filename is not None:
+        shown["previous_filename"] = change.previous_filename
+    return shown
+
+
+def _parents(github: "GitHub", record: Repository, found: Commit, kind: str) -> list[dict[str, Any]]:
+    url, page = api(github, record), html(github, record)
+    return [
+        {"sha": parent, "url": f"{url}/{kind}/{parent}", "html_url": f"{page}/commit/{parent}"}
+        for parent in found.parents
+    ]
+
+
+def _account(github: "GitHub", who: Signature) -> dict[str, Any] | None:
+    account = github.account_of(who)
+    return None if account is None else user(github, account)
+
+
+def _pusher(github: "GitHub", who: Signature) -> dict[str, Any]:
+    account = github.account_of(who)
+    shown = {"name": who.name, "email": who.email, "date": timestamp(who.date)}
+    return shown | ({} if account is None else {"username": account.login})

@@ -1,0 +1,156 @@
+"""The conversation: labels, comments, reviews, timeline events, and a pull request as an issue."""
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from sandbox.payloads.accounts import integration, node_id, user
+from sandbox.payloads.repositories import api, html
+from sandbox.payloads.times import timestamp
+from sandbox.state import Comment, IssueEvent, Label, PullRequest, Repository, Review, User
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
+"""GitHub's eight words."""
+
+
+def association(github: "GitHub", record: Repository, author: User) -> str:
+    """GitHub's word for what an author is to a repository."""
+    if author is record.owner:
+        return "OWNER"
+    if author.login in record.collaborators:
+        return "COLLABORATOR"
+    merged = any(pull.author is author and pull.merged for pull in record.pulls.values())
+    return "CONTRIBUTOR" if merged or author.kind == "Bot" else "NONE"
+
+
+def reactions(url: str, given: dict[str, list[str]]) -> dict[str, Any]:
+    """`reaction-rollup`."""
+    counts = {word: len(given.get(word, ())) for word in REACTIONS}
+    return {"url": f"{url}/reactions", "total_count": sum(counts.values())} | counts
+
+
+def label(github: "GitHub", record: Repository, found: Label) -> dict[str, Any]:
+    """`label`."""
+    return {
+        "id": found.id,
+        "node_id": node_id("Label", found.id),
+        "url": f"{api(github, record)}/labels/{quote(found.name)}",
+        "name": found.name,
+        "color": found.color,
+        "default": False,
+        "description": found.description,
+        "archived_at": None,
+        "archived_by": None,
+    }
+
+
+def issue(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
+    """`issue`: a pull request as the issues API shows it."""
+    record = pull.repository
+    url, page = f"{api(github, record)}/issues/{pull.number}", f"{html(github, record)}/pull/{pull.number}"
+    assignees = [user(github, assignee) for assignee in pull.assignees]
+    return {
+        "url": url,
+        "repository_url": api(github, record),
+        "labels_url": f"{url}/labels{{/name}}",
+        "comments_url": f"{url}/comments",
+        "events_url": f"{url}/events",
+        "timeline_url": f"{url}/timeline",
+        "html_url": page,
+        "id": pull.issue_id,
+        "node_id": node_id("PullRequest", pull.id),
+        "number": pull.number,
+        "title": pull.title,
+        "user": user(github, pull.author),
+        "labels": [label(github, record, found) for found in pull.labels],
+        "state": pull.state,
+        "state_reason": None,
+        "locked": pull.locked,
+        "active_lock_reason": None,
+        "assignee": assignees[0] if assignees else None,
+        "assignees": assignees,
+        "milestone": None,
+        "comments": len(pull.comments),
+        "created_at": timestamp(pull.created_at),
+        "updated_at": timestamp(pull.updated_at),
+        "closed_at": timestamp(pull.closed_at),
+        "closed_by": user(github, pull.closed_by) if pull.closed_by else None,
+        "author_association": association(github, record, pull.author),
+        "draft": pull.draft,
+        "pull_request": {
+            "url": f"{api(github, record)}/pulls/{pull.number}",
+            "html_url": page,
+            "diff_url": f"{page}.diff",
+            "patch_url": f"{page}.patch",
+            "merged_at": timestamp(pull.merged_at),
+        },
+        "body": pull.body or None,
+        "reactions": reactions(url, {}),
+        "performed_via_github_app": None,
+    }
+
+
+def comment(github: "GitHub", pull: PullRequest, found: Comment) -> dict[str, Any]:
+    """`issue-comment`."""
+    record = pull.repository
+    url = f"{api(github, record)}/issues/comments/{found.id}"
+    return {
+        "url": url,
+        "html_url": f"{html(github, record)}/pull/{pull.number}#issuecomment-{found.id}",
+        "issue_url": f"{api(github, record)}/issues/{pull.number}",
+        "id": found.id,
+        "node_id": node_id("IssueComment", found.id),
+        "user": user(github, found.user),
+        "created_at": timestamp(found.created_at),
+        "updated_at": timestamp(found.updated_at),
+        "author_association": association(github, record, found.user),
+        "body": found.body,
+        "reactions": reactions(url, found.reactions),
+        "performed_via_github_app": integration(github, found.app) if found.app else None,
+    }
+
+
+def review(github: "GitHub", pull: PullRequest, found: Review) -> dict[str, Any]:
+    """`pull-request-review`."""
+    record = pull.repository
+    page = f"{html(github, record)}/pull/{pull.number}#pullrequestreview-{found.id}"
+    url = f"{api(github, record)}/pulls/{pull.number}"
+    return {
+        "id": found.id,
+        "node_id": node_id("PullRequestReview", found.id),
+        "user": user(github, found.user),
+        "body": found.body,
+        "state": found.state,
+        "html_url": page,
+        "pull_request_url": url,
+        "author_association": association(github, record, found.user),
+        "_links": {"html": {"href": page}, "pull_request": {"href": url}},
+        "submitted_at": timestamp(found.submitted_at),
+        "updated_at": timestamp(found.submitted_at),
+        "commit_id": found.commit_id,
+    }
+
+
+def issue_event(github: "GitHub", pull: PullRequest, found: IssueEvent) -> dict[str, Any]:
+    """`issue-event` of an issue: one line of its history."""
+    url = api(github, pull.repository)
+    shown: dict[str, Any] = {
+        "id": found.id,
+        "node_id": node_id("Event", found.id),
+        "url": f"{url}/issues/events/{found.id}",
+        "actor": user(github, found.actor),
+        "event": found.event,
+        "commit_id": found.commit_id,
+        "commit_url": f"{url}/commits/{found.commit_id}" if found.commit_id else None,
+        "created_at": timestamp(found.created_at),
+        "performed_via_github_app": integration(github, found.app) if found.app else None,
+    }
+    if found.label is not None:
+        shown["label"] = {"name": found.label.name, "color": found.label.color}
+    if found.assignee is not None:
+        shown |= {"assignee": user(github, found.assignee), "assigner": user(github, found.actor)}
+    if found.rename is not None:
+        shown["rename"] = {"from": found.rename[0], "to": found.rename[1]}
+    return shown

@@ -1,0 +1,120 @@
+"""Pull requests."""
+
+from typing import TYPE_CHECKING, Any
+
+from sandbox.payloads.accounts import node_id, user
+from sandbox.payloads.issues import association, label
+from sandbox.payloads.repositories import api, branch_repository, html
+from sandbox.payloads.times import timestamp
+from sandbox.state import PullRequest, Repository, User
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+
+def pull_request_stub(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
+    """`pull-request-minimal`, as check runs and suites list it."""
+    head = pull.head_repository or pull.repository
+    return {
+        "id": pull.id,
+        "number": pull.number,
+        "url": f"{api(github, pull.repository)}/pulls/{pull.number}",
+        "head": {"ref": pull.head_branch, "sha": pull.head_sha, "repo": _stub(github, head)},
+        "base": {"ref": pull.base_branch, "sha": pull.base_sha, "repo": _stub(github, pull.repository)},
+    }
+
+
+def simple_pull_request(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
+    """`pull-request-simple`, as lists show it."""
+    record = pull.repository
+    url, page = f"{api(github, record)}/pulls/{pull.number}", f"{html(github, record)}/pull/{pull.number}"
+    assignees = [user(github, assignee) for assignee in pull.assignees]
+    return {
+        "url": url,
+        "id": pull.id,
+        "node_id": node_id("PullRequest", pull.id),
+        "html_url": page,
+        "diff_url": f"{page}.diff",
+        "patch_url": f"{page}.patch",
+        **_links(github, pull),
+        "number": pull.number,
+        "state": pull.state,
+        "locked": pull.locked,
+        "active_lock_reason": None,
+        "title": pull.title,
+        "user": user(github, pull.author),
+        "body": pull.body or None,
+        "labels": [label(github, record, found) for found in pull.labels],
+        "milestone": None,
+        "created_at": timestamp(pull.created_at),
+        "updated_at": timestamp(pull.updated_at),
+        "closed_at": timestamp(pull.closed_at),
+        "merged_at": timestamp(pull.merged_at),
+        "merge_commit_sha": pull.merge_commit_sha,
+        "assignee": assignees[0] if assignees else None,
+        "assignees": assignees,
+        "requested_reviewers": [],
+        "requested_teams": [],
+        "head": _end(github, pull.head_repository, pull.head_owner, pull.head_branch, pull.head_sha),
+        "base": _end(github, record, record.owner.login, pull.base_branch, pull.base_sha),
+        "_links": {
+            "self": {"href": url},
+            "html": {"href": page},
+            "issue": {"href": f"{api(github, record)}/issues/{pull.number}"},
+            **{
+                name.removesuffix("_url"): {"href": link}
+                for name, link in _links(github, pull).items()
+                if name != "issue_url"
+            },
+        },
+        "author_association": association(github, record, pull.author),
+        "auto_merge": None,
+        "draft": pull.draft,
+    }
+
+
+def pull_request(github: "GitHub", pull: PullRequest, *, ask: bool = True) -> dict[str, Any]:
+    """`pull-request`. With `ask` GitHub starts to compute `mergeable` when it does not know it."""
+    mergeable = github.merging.mergeable(pull, ask=ask)
+    files = github.pulls.files(pull)
+    return simple_pull_request(github, pull) | {
+        "merged": pull.merged,
+        "mergeable": mergeable,
+        "rebaseable": pull.rebaseable if mergeable is not None else None,
+        "mergeable_state": github.merging.mergeable_state(pull),
+        "merged_by": user(github, pull.merged_by) if pull.merged_by else None,
+        "comments": len(pull.comments),
+        "review_comments": 0,
+        "maintainer_can_modify": pull.maintainer_can_modify,
+        "commits": len(github.pulls.commits(pull)),
+        "additions": sum(change.additions for change in files),
+        "deletions": sum(change.deletions for change in files),
+        "changed_files": len(files),
+    }
+
+
+def _links(github: "GitHub", pull: PullRequest) -> dict[str, str]:
+    url = api(github, pull.repository)
+    return {
+        "issue_url": f"{url}/issues/{pull.number}",
+        "commits_url": f"{url}/pulls/{pull.number}/commits",
+        "review_comments_url": f"{url}/pulls/{pull.number}/comments",
+        "review_comment_url": f"{url}/pulls/comments{{/number}}",
+        "comments_url": f"{url}/issues/{pull.number}/comments",
+        "statuses_url": f"{url}/statuses/{pull.head_sha}",
+    }
+
+
+def _end(github: "GitHub", record: Repository | None, owner: str, branch: str, sha: str) -> dict[str, Any]:
+    account: User | None = github.state.users.get(owner.lower())
+    return {
+        "label": f"{owner}:{branch}",
+        "ref": branch,
+        "sha": sha,
+        "user": user(github, account) if account else None,
+        "repo": branch_repository(github, record) if record else None,
+    }
+
+
+def _stub(github: "GitHub", record: Repository) -> dict[str, Any]:
+    return {"id": record.id, "url": api(github, record), "name": record.name}

@@ -1,0 +1,13 @@
+"""Instants as GitHub writes them."""
+
+from datetime import UTC, datetime
+from typing import overload
+
+
+@overload
+def timestamp(when: datetime) -> str: ...
+@overload
+def timestamp(when: None) -> None: ...
+def timestamp(when: datetime | None) -> str | None:
+    """ISO 8601 in UTC, to the second, with a Z."""
+    return None if when is None else when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

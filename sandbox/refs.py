@@ -1,0 +1,122 @@
+"""Branches that move, and what follows: pushes told, pull requests synchronised, merged or closed."""
+
+from typing import TYPE_CHECKING
+
+from pygit2 import GitError
+
+from sandbox.errors import Forbidden, Invalid, NotFound
+from sandbox.state import Actor, PullRequest, Repository
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+
+class Refs:
+    """Creates, moves and deletes branches, as people push and as the REST API does."""
+
+    def __init__(self, github: "GitHub") -> None:
+        self._github = github
+
+    def create(self, repository: Repository, branch: str, sha: str, *, actor: Actor) -> None:
+        """A new branch at a commit. Raises Invalid when it exists, is badly named, or the commit does not exist."""
+        self._check_access(repository, actor)
+        if repository.git.branch(branch) is not None:
+            raise Invalid("Reference already exists")
+        if repository.git.commit(sha) is None:
+            raise Invalid("Object does not exist")
+        self.move(repository, branch, sha, actor=actor)
+
+    def update(self, repository: Repository, branch: str, sha: str, *, actor: Actor, force: bool = False) -> None:
+        """Move a branch. Raises Invalid when it would lose commits without `force`, or the rules refuse."""
+        self._check_access(repository, actor)
+        before = repository.git.branch(branch)
+        if before is None:
+            raise Invalid("Reference does not exist")
+        if repository.git.commit(sha) is None:
+            raise Invalid("Object does not exist")
+        if before == sha:
+            return
+        forced = not repository.git.is_ancestor(before, sha)
+        if forced and not force:
+            raise Invalid("Update is not a fast forward")
+        self._check_workflows(repository, before, sha, actor)
+        self._github.rules.check_push(repository, branch, sha, actor=actor, force=forced)
+        self.move(repository, branch, sha, actor=actor)
+
+    def delete(self, repository: Repository, branch: str, *, actor: Actor) -> None:
+        """Delete a branch; open pull requests of it and on it are closed. Raises Invalid when the rules refuse."""
+        self._check_access(repository, actor)
+        if repository.git.branch(branch) is None:
+            raise Invalid("Reference does not exist")
+        if branch == repository.default_branch:
+            raise Invalid("Cannot delete the default branch")
+        self._github.rules.check_push(repository, branch, None, actor=actor, force=False)
+        self.move(repository, branch, None, actor=actor)
+
+    def move(
+        self, repository: Repository, branch: str, after: str | None, *, actor: Actor, landed: PullRequest | None = None
+    ) -> None:
+        """Set a branch without asking anybody's leave, and let everything follow.
+
+        `landed` is the pull request that this very move merges; whoever calls has marked it.
+        """
+        git = repository.git
+        before = git.branch(branch)
+        if after is None:
+            git.delete_ref(f"heads/{branch}")
+        else:
+            try:
+                git.set_ref(f"heads/{branch}", after)
+            except (ValueError, GitError) as error:
+                raise Invalid(f"refs/heads/{branch} is not a valid ref name.") from error
+        forced = bool(before and after and not git.is_ancestor(before, after))
+        repository.pushed_at = repository.updated_at = self._github.clock.now()
+        self._github.happenings.push(repository, branch, before, after, forced, actor)
+        for pull in self._pulls_touching(repository, branch):
+            if pull is landed:
+                continue
+            if pull.head_repository is repository and pull.head_branch == branch:
+                self._github.pulls.head_moved(pull, before, after, forced, actor)
+            elif before is not None:
+                self._github.pulls.base_moved(pull, before, after, actor)
+
+    def _pulls_touching(self, repository: Repository, branch: str) -> list[PullRequest]:
+        everywhere = (repository, repository.parent) if repository.parent else (repository,)
+        return [
+            pull
+            for place in everywhere
+            for pull in place.pulls.values()
+            if pull.state == "open"
+            and (
+                (pull.repository is repository and pull.base_branch == branch)
+                or (pull.head_repository is repository and pull.head_branch == branch)
+            )
+        ]
+
+    def _check_access(self, repository: Repository, actor: Actor) -> None:
+        self._github.require_role(actor, repository, "write")
+        if not actor.may("contents"):
+            raise Forbidden()
+        if repository.archived:
+            raise Forbidden("Repository was archived so is read-only.")
+
+    def _check_workflows(self, repository: Repository, before: str, after: str, actor: Actor) -> None:
+        if not actor.may("workflows"):
+            check_workflows([change.filename for change in repository.git.diff(before, after)])
+
+
+def check_workflows(paths: list[str]) -> None:
+    """Raise Forbidden when one of these paths is a workflow: the actor's app lacks the `workflows` permission."""
+    for path in paths:
+        if path.startswith(".github/workflows/"):
+            raise Forbidden(
+                f"refusing to allow a GitHub App to create or update workflow `{path}` without `workflows` permission"
+            )
+
+
+def require_branch(repository: Repository, branch: str) -> str:
+    """A branch's tip. Raises NotFound when there is no such branch."""
+    tip = repository.git.branch(branch)
+    if tip is None:
+        raise NotFound("Branch not found")
+    return tip
