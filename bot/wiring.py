@@ -32,7 +32,7 @@ _log = structlog.get_logger("imq.wiring")
 
 
 class Bot:
-    """The parts of one process. Open with `start`, end with `close`; driven by `bot.process` or, step by step, by tests."""
+    """The parts of one process: `start`, then driven by `bot.process` (or step by step, by tests), then `close`."""
 
     def __init__(self, settings: Settings, *, clock: Clock, random: Callable[[], float]) -> None:
         self.settings = settings
@@ -58,6 +58,7 @@ class Bot:
             random=random,
             owner=owner,
             publish=self._publish,
+            lease=settings.lease,
         )
         self.sweeper = Sweeper(self.engine, interval=settings.sweep)
         self.inbox = Inbox(self.engine, self.sweeper)
@@ -67,10 +68,11 @@ class Bot:
             self.inbox.handlers(),
             owner=owner,
             random=random,
+            lease=settings.lease,
             done=self.engine.bell.ring,
         )
         self.processor = Processor(self.engine)
-        self.courier = Courier(store, self.gateway, clock, owner=owner, random=random)
+        self.courier = Courier(store, self.gateway, clock, owner=owner, random=random, lease=settings.lease * 4)
 
     async def start(self) -> None:
         """Bring an SQLite file up to date and take back what a process before this one left half done.

@@ -19,11 +19,11 @@ from queue_engine.port import Letters
 from queue_engine.store import Store
 from queue_engine.store.outbox import Letter
 
-LEASE = timedelta(minutes=5)
-"""How long a claimed letter is left alone by other couriers; then its sender counts as dead."""
+LEASE = timedelta(minutes=2)
+"""How long a claimed letter is left alone by other couriers; then its sender counts as dead.
 
-LAST_START = timedelta(minutes=3)
-"""How long after its claim a letter may still be begun: it makes a few requests, each with its time limit."""
+A letter may be begun in the first half of it: it makes a few requests, each with its time limit.
+"""
 
 MAX_TRIES = 12
 """With OVERLOAD's waits nearly an hour, unless GitHub itself asks for longer ones."""
@@ -48,6 +48,7 @@ class Courier:
         owner: str,
         random: Callable[[], float],
         on_dead: Callable[[Letter, str], None] | None = None,
+        lease: timedelta = LEASE,
         concurrency: int = 4,
     ) -> None:
         self._store = store
@@ -55,6 +56,7 @@ class Courier:
         self._owner = owner
         self._random = random
         self._on_dead = on_dead
+        self._lease = lease
         self._concurrency = concurrency
         self._delivery = Delivery(store, letters, clock)
 
@@ -84,14 +86,14 @@ class Courier:
 
     async def _claim(self) -> Letter | None:
         async with self._store.transaction() as tx:
-            return await tx.outbox.claim(owner=self._owner, now=self._clock.now(), lease=LEASE)
+            return await tx.outbox.claim(owner=self._owner, now=self._clock.now(), lease=self._lease)
 
     async def _work(self, chains: _Chains, letter: Letter | None) -> bool:
         """Serve pull requests until nothing is due. A letter for one that is being served joins its chain."""
         sent = False
         while (letter := letter or await self._claim()) is not None:
             key = (letter.repository.id, letter.number)
-            item = (letter, self._clock.now() + LAST_START)
+            item = (letter, self._clock.now() + self._lease / 2)
             letter = None
             if key in chains:
                 chains[key].append(item)

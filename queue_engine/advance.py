@@ -5,7 +5,7 @@ reads again and decides again. Intent is stored before each call that changes so
 killed in between leaves a state from which the next one asks GitHub what happened before it acts (P2).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -52,26 +52,26 @@ class LeaseLost(Exception):
     """Somebody else holds this queue now; the pass ends without another step."""
 
 
-async def advance(engine: Engine, queue: Queue, keep: Callable[[], Awaitable[bool]]) -> datetime | None:
+async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
     """Advance a leased queue as far as it goes; returns when to look again, None if it is empty or paused.
 
-    `keep` renews the lease and says whether it is still held. Raises LeaseLost when it is not.
+    `held` says whether the lease still stands. Raises LeaseLost when it is not.
     """
-    return await _Pass(engine, queue, keep).run()
+    return await _Pass(engine, queue, held).run()
 
 
 class _Pass:
-    def __init__(self, engine: Engine, queue: Queue, keep: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool]) -> None:
         self._engine = engine
         self._queue = queue
-        self._keep = keep
+        self._held = held
         self._seen = Seen()
         self._seen_for: str | None = None
         self._depth = 0
 
     async def run(self) -> datetime | None:
         for _ in range(_STEPS):
-            if not await self._keep():
+            if not self._held():
                 raise LeaseLost(self._queue.repository.full_name)
             entry = await self._front()
             if entry is None:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from queue_engine.core.bell import Bell
 from queue_engine.core.clock import Clock
@@ -40,6 +40,8 @@ class Engine:
     random: Callable[[], float]
     owner: str
     publish: Publish = _nobody
+    lease: timedelta = timedelta(seconds=30)
+    """How long a dead process can keep a queue or a job; a living one renews every third of it."""
     bell: Bell = field(default_factory=Bell)
     """Rung whenever a queue, a job or a letter may have become due."""
 

@@ -139,7 +139,7 @@ async def tell_end(
         trigger_label=policy.trigger_label,
     )
     await tx.outbox.want(LetterKind.COMMENT, entry.repository, entry.number, due=now, notice=notice)
-    if entry.status in _CHECKED:
+    if await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number):
         await tx.outbox.want(LetterKind.CHECK_RUN, entry.repository, entry.number, due=now, notice=notice)
     if reason is None or REASONS[reason].label_off:
         await take_label_off(tx, entry.repository, entry.number, policy, now)

@@ -4,20 +4,17 @@ A queue is advanced by whoever holds its lease. How many are advanced at once is
 no other.
 """
 
-import asyncio
 from datetime import datetime, timedelta
 
 import structlog
 
 from queue_engine.advance import LeaseLost, advance
+from queue_engine.core.lease import kept
 from queue_engine.core.pool import Pool
 from queue_engine.engine import Engine
 from queue_engine.model import Queue
 
 _log = structlog.get_logger("imq.processor")
-
-_LEASE = timedelta(seconds=30)
-"""How long a dead process can keep a queue; a living one renews every third of it."""
 
 _AFTER_A_FAULT = timedelta(minutes=1)
 """When a queue is tried again after an error of our own."""
@@ -36,7 +33,9 @@ class Processor:
             return False
         now = self._engine.clock.now()
         async with self._engine.store.transaction() as tx:
-            queues = await tx.queues.claim_due(owner=self._engine.owner, now=now, lease=_LEASE, limit=self._pool.free)
+            queues = await tx.queues.claim_due(
+                owner=self._engine.owner, now=now, lease=self._engine.lease, limit=self._pool.free
+            )
         for queue in queues:
             self._pool.start(self._advance(queue))
         return bool(queues)
@@ -62,36 +61,19 @@ class Processor:
 
     async def _advance(self, queue: Queue) -> None:
         engine = self._engine
-        held = _Lease(engine, queue)
-        heartbeat = asyncio.create_task(held.renew_regularly())
+
+        async def renew(until: datetime) -> bool:
+            async with engine.store.transaction() as tx:
+                return await tx.queues.renew(queue.id, engine.owner, until)
+
         try:
-            due = await advance(engine, queue, held.still)
+            async with kept(engine.clock, engine.lease, renew) as held:
+                due = await advance(engine, queue, lambda: held.still)
         except LeaseLost:
             _log.warning("lease_lost", queue=queue.id)
             return
         except Exception:
             _log.exception("pass_failed", queue=queue.id, repository=queue.repository.full_name)
             due = engine.clock.now() + _AFTER_A_FAULT
-        finally:
-            heartbeat.cancel()
         async with engine.store.transaction() as tx:
             await tx.queues.release(queue.id, engine.owner, due_at=due, seen_wakes=queue.wakes, now=engine.clock.now())
-
-
-class _Lease:
-    """One queue's lease, kept alive while its pass runs."""
-
-    def __init__(self, engine: Engine, queue: Queue) -> None:
-        self._engine = engine
-        self._queue = queue
-        self._held = True
-
-    async def still(self) -> bool:
-        return self._held
-
-    async def renew_regularly(self) -> None:
-        while self._held:
-            await self._engine.clock.sleep(_LEASE / 3)
-            async with self._engine.store.transaction() as tx:
-                until = self._engine.clock.now() + _LEASE
-                self._held = await tx.queues.renew(self._queue.id, self._engine.owner, until)

@@ -12,12 +12,10 @@ from queue_engine.core import backoff
 from queue_engine.core.clock import Clock
 from queue_engine.core.database import Database
 from queue_engine.core.jobs import Job, Jobs, LeaseLost
+from queue_engine.core.lease import kept
 from queue_engine.core.pool import Pool
 
 _log = structlog.get_logger("imq.worker")
-
-_LEASE = timedelta(seconds=120)
-"""How long a dead worker can keep a job."""
 
 _RETRY = backoff.Backoff(base=timedelta(seconds=1), maximum=timedelta(minutes=10))
 _ATTEMPTS = 12
@@ -46,6 +44,7 @@ class Worker:
         *,
         owner: str,
         random: Callable[[], float],
+        lease: timedelta = timedelta(seconds=30),
         done: Callable[[], None] = lambda: None,
         concurrency: int = 16,
     ) -> None:
@@ -54,6 +53,7 @@ class Worker:
         self._handlers = handlers
         self._owner = owner
         self._random = random
+        self._lease = lease
         self._pool = Pool(concurrency, done=done)
         self._turns: dict[str, asyncio.Lock] = {}
 
@@ -62,7 +62,7 @@ class Worker:
         started = False
         while self._pool.free > 0:
             async with self._database.transaction() as connection:
-                job = await Jobs(connection).claim(owner=self._owner, now=self._clock.now(), lease=_LEASE)
+                job = await Jobs(connection).claim(owner=self._owner, now=self._clock.now(), lease=self._lease)
             if job is None:
                 break
             self._pool.start(self._in_turn(job))
@@ -89,9 +89,13 @@ class Worker:
         await self._pool.cancel()
 
     async def _in_turn(self, job: Job) -> None:
+        async def renew(until: datetime) -> bool:
+            async with self._database.transaction() as connection:
+                return await Jobs(connection).renew(job.id, self._owner, until)
+
         lock = self._turns.setdefault(job.process_id, asyncio.Lock())
         try:
-            async with lock:
+            async with kept(self._clock, self._lease, renew), lock:
                 with suppress(LeaseLost):
                     await self._do(job)
         finally:

@@ -104,6 +104,13 @@ class Outbox:
         its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
         await self._connection.execute(delete(outbox).where(*its_own))
 
+    async def stands(self, kind: LetterKind, repository_id: int, number: int) -> bool:
+        """Whether something of this kind is on GitHub, unfinished, or on its way there."""
+        its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
+        begun = or_(outbox.c.remote_id.is_not(None), outbox.c.unsure, outbox.c.due_at.is_not(None))
+        found = select(func.count()).select_from(outbox).where(*its_own, begun)
+        return bool((await self._connection.execute(found)).scalar_one())
+
     async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> Letter | None:
         """Take the letter that is due longest and in nobody's hands, until `now + lease`; None if there is none."""
         due = and_(outbox.c.due_at <= now, or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= now))
@@ -133,22 +140,20 @@ class Outbox:
         await self._note(letter, unsure=False, remote_id=None, remote_head=None)
 
     async def done(self, letter: Letter, now: datetime) -> None:
-        """The claimed version stands on GitHub: nothing is due any more, unless another is wanted meanwhile."""
+        """The claimed version stands on GitHub: nothing is due any more, unless another was wanted meanwhile."""
         if letter.kind is LetterKind.LABEL_OFF:
             sent = and_(_held(letter), outbox.c.version == letter.version)
             await self._connection.execute(delete(outbox).where(sent))
-        await self._settle(letter, now, due_at=None, attempts=0, error=None)
+        await self._settle(letter, due_at=None, attempts=0, error=None, updated_at=now)
 
     async def retry(self, letter: Letter, *, at: datetime, error: str) -> None:
-        """It failed for a reason that may pass: due again at `at`; counts an attempt.
-
-        A newer version keeps its own due time and its untouched count.
-        """
-        await self._settle(letter, None, due_at=at, attempts=letter.attempts + 1, error=error)
+        """It failed for a reason that may pass: due again at `at`; counts an attempt."""
+        await self._settle(letter, due_at=at, attempts=letter.attempts + 1, error=error)
 
     async def dead(self, letter: Letter, error: str, now: datetime) -> None:
         """It failed for good: not due any more, kept with its error, counted by `count_dead`."""
-        await self._settle(letter, now, due_at=None, attempts=letter.attempts + 1, error=error, dead=True)
+        attempts = letter.attempts + 1
+        await self._settle(letter, due_at=None, attempts=attempts, error=error, dead=True, updated_at=now)
 
     async def count_dead(self) -> int:
         """How many letters failed for good and were not wanted anew since."""
@@ -166,7 +171,7 @@ class Outbox:
         await self._connection.execute(update(outbox).where(leased).values(lease_owner=None, leased_until=None))
 
     async def purge(self, before: datetime) -> int:
-        """Forget letters with nothing due that were last wanted before then, of pull requests that stand nowhere.
+        """Forget letters that were finished before then, of pull requests that stand nowhere.
 
         With them goes the id of the comment: choose a time after which nobody queues a pull request again.
         Returns how many.
@@ -185,12 +190,10 @@ class Outbox:
     async def _note(self, letter: Letter, **facts: object) -> None:
         await self._connection.execute(update(outbox).where(outbox.c.id == letter.id).values(**facts))
 
-    async def _settle(self, letter: Letter, now: datetime | None, **values: Any) -> None:
-        """Free the lease; `values` hold for the claimed version only, a newer one is due as it was, or now."""
+    async def _settle(self, letter: Letter, **values: object) -> None:
+        """Free the lease. `values` are for the claimed version; one wanted meanwhile keeps its due time and count."""
         newer = outbox.c.version != letter.version
         kept = {name: case((newer, outbox.c[name]), else_=_typed(name, value)) for name, value in values.items()}
-        if now is not None:
-            kept["due_at"] = case((newer, now), else_=_typed("due_at", values["due_at"]))
         await self._connection.execute(
             update(outbox).where(_held(letter)).values(lease_owner=None, leased_until=None, **kept)
         )

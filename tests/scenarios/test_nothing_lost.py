@@ -1,0 +1,86 @@
+"""P2: lost webhooks, lost answers and sudden deaths; every green pull request lands once, with one comment."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.scenarios.world import CI_TIME, LABEL, World
+
+MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
+UPDATE = "/repos/{owner}/{repo}/pulls/{number}/update-branch"
+
+
+async def behind(world: World) -> Any:
+    """A good pull request that is behind its base."""
+    pull = world.repository.open_pull_request("Add", head="add", by="mona", files={"new.py": "new\n"})
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"other.py": "other\n"}, "Other", by="rhea")
+    await world.settle()
+    return pull
+
+
+def merges(world: World) -> int:
+    return sum("Merge pull request" in commit.message for commit in world.repository.log("main"))
+
+
+@pytest.mark.parametrize("kind", ["fail", "apply_then_fail", "reset", "apply_then_reset", "bad_json"])
+@pytest.mark.parametrize("template", [MERGE, UPDATE])
+async def test_lost_answer_to_a_write_is_found_out_and_carried_on(world: World, template: str, kind: str) -> None:
+    """A failed call may have happened: GitHub is read before anything is decided."""
+    pull = await behind(world)
+    world.server.faults.add(kind=kind, method="PUT", route=template, status=500)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    assert merges(world) == 1
+    assert "anded" in world.comment(pull)
+
+
+@pytest.mark.parametrize("kind", ["fail", "apply_then_fail", "reset", "apply_then_reset"])
+async def test_lost_answer_to_a_comment_leaves_one_comment(world: World, kind: str) -> None:
+    """P6: the hidden marker finds the comment whose answer was lost."""
+    pull = await behind(world)
+    world.server.faults.add(
+        kind=kind, method="POST", route="/repos/{owner}/{repo}/issues/{number}/comments", status=502
+    )
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.pass_time(timedelta(minutes=5))
+    assert "anded" in world.comment(pull)
+
+
+async def test_label_set_while_the_bot_was_down_is_found_by_the_sweep(world: World) -> None:
+    """The sweep at start finds labels whose webhooks nobody took."""
+    pull = await behind(world)
+    await world.kill()
+    pull.label(LABEL, by="mona")
+    await world.github.schedule.run_due()
+    await world.restart()
+    await world.until(lambda: pull.merged)
+    assert world.spoken(pull) == 1
+
+
+async def test_every_webhook_lost_still_lands(world: World) -> None:
+    """Webhooks are hints: without a single one the sweep and the slow looks carry a pull request to its end."""
+    pull = await behind(world)
+    world.app.webhook_url = "http://127.0.0.1:9/webhook"
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=timedelta(hours=3))
+    assert world.spoken(pull) == 1
+
+
+async def test_ambiguous_comment_and_restart_speak_once(world: World) -> None:
+    """Killed and restarted in each waiting status, the bot carries on where it was."""
+    for status in ("updating", "checking"):
+        pull = world.repository.open_pull_request(status, head=status, by="mona", files={f"{status}.py": "x\n"})
+        await world.pass_time(CI_TIME * 2)
+        world.repository.push("main", {f"moved-{status}.py": "y\n"}, "Move", by="rhea")
+        await world.settle()
+        pull.label(LABEL, by="mona")
+        await world.until_status(pull, status)
+        await world.kill()
+        await world.restart()
+        await world.until(lambda pull=pull: pull.merged)
+        await world.settle()
+        assert world.spoken(pull) == 1

@@ -1,0 +1,226 @@
+"""A whole world in one process: sandbox GitHub and real bot, speaking HTTP both ways, under one clock moved by hand.
+
+Tests act as people do, then let the world run until something is true. Nothing sleeps: when nobody has anything to do,
+the clock jumps to the next instant at which somebody will.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from aiohttp import web
+
+from bot.settings import load_settings
+from bot.web import serve
+from bot.wiring import Bot
+from queue_engine.migrations import migrate
+from queue_engine.model import Entry
+from sandbox.clock import ManualClock
+from sandbox.github import GitHub
+from sandbox.rest.server import SandboxServer
+
+LABEL = "merge-queue"
+REPOSITORY = "acme/widgets"
+CI_TIME = timedelta(minutes=3)
+PERMISSIONS = {
+    "checks": "write",
+    "contents": "write",
+    "issues": "write",
+    "metadata": "read",
+    "pull_requests": "write",
+    "statuses": "read",
+}
+EVENTS = ("check_run", "check_suite", "pull_request", "push", "repository_ruleset", "status")
+FILES = {"README.md": "Widgets\n", "app.py": "one\ntwo\nthree\n", "limits.txt": "0\n"}
+
+
+class SharedClock(ManualClock):
+    """One time for both sides; who sleeps wakes when the clock is moved past the end of the sleep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._moved = asyncio.Event()
+
+    def set(self, when: Any) -> None:
+        super().set(when)
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def sleep(self, duration: timedelta) -> None:
+        end = self.now() + duration
+        while self.now() < end:
+            await self._moved.wait()
+
+
+def total_at_most_ten(files: Any) -> bool:
+    """The tree is green while the numbers in all `*.txt` files add up to at most ten: green alone, red together."""
+    return sum(int(text) for path, text in files.items() if path.endswith(".txt")) <= 10
+
+
+@dataclass
+class World:
+    """Both sides, and the people's hands on them."""
+
+    clock: SharedClock
+    github: GitHub
+    server: SandboxServer
+    repository: Any
+    app: Any
+    database_url: str
+    environment: dict[str, str]
+    bot: Bot
+    runner: web.AppRunner
+
+    async def settle(self) -> None:
+        """Let both sides do all that is due now."""
+        for _ in range(5000):
+            ran = await self.github.schedule.run_due()
+            if not (await self.bot.run_due() or ran):
+                return
+        raise AssertionError("the world does not come to rest")
+
+    async def until(self, true: Callable[[], bool], *, within: timedelta = timedelta(hours=8)) -> None:
+        """Let time pass until `true` holds; fails with the state of things when it does not hold in time."""
+        end = self.clock.now() + within
+        while True:
+            await self.settle()
+            if true():
+                return
+            dues = [due for due in (self.github.schedule.next_due(), await self.bot.next_due()) if due is not None]
+            due = max(min(dues, default=end), self.clock.now() + timedelta(milliseconds=100))
+            if due > end:
+                raise AssertionError(f"still not so after {within}: {await self.describe()}")
+            self.clock.set(due)
+
+    async def pass_time(self, duration: timedelta) -> None:
+        """Let `duration` pass, with everything that happens meanwhile."""
+        end = self.clock.now() + duration
+        await self.until(lambda: self.clock.now() >= end, within=duration + timedelta(minutes=30))
+
+    async def entries(self) -> tuple[Entry, ...]:
+        """The entries of all queues in their order."""
+        async with self.bot.engine.store.reading() as tx:
+            return tuple([entry for queue in await tx.queues.all() for entry in await tx.entries.of_queue(queue.id)])
+
+    async def entry(self, pull: Any) -> Entry | None:
+        """The entry of a pull request, if it is queued."""
+        return next((entry for entry in await self.entries() if entry.number == pull.number), None)
+
+    async def status(self, pull: Any) -> str | None:
+        """The status of a pull request's entry; None when it is not queued."""
+        entry = await self.entry(pull)
+        return None if entry is None else entry.status.value
+
+    async def until_status(self, pull: Any, status: str | None) -> None:
+        """Let time pass, in small steps, until the entry has this status."""
+        for _ in range(10_000):
+            await self.github.schedule.run_due()
+            if await self.status(pull) == status:
+                return
+            if not await self.bot.run_due() and self.github.schedule.next_due() != self.clock.now():
+                if await self.status(pull) == status:
+                    return
+                dues = [due for due in (self.github.schedule.next_due(), await self.bot.next_due()) if due is not None]
+                self.clock.set(max(min(dues), self.clock.now() + timedelta(milliseconds=50)))
+        raise AssertionError(f"never {status}: {await self.describe()}")
+
+    async def paused(self) -> str | None:
+        """Why the queue is paused, if one is."""
+        async with self.bot.engine.store.reading() as tx:
+            return next((q.paused.reason.value for q in await tx.queues.all() if q.paused is not None), None)
+
+    def comment(self, pull: Any) -> str:
+        """IMQ's one comment on a pull request; fails when there is none or more than one."""
+        own = [c.body for c in pull.comments if "<!-- imq:comment" in c.body]
+        assert len(own) == 1, f"#{pull.number} has {len(own)} comments of IMQ"
+        return str(own[0])
+
+    def spoken(self, pull: Any) -> int:
+        """How many comments of IMQ a pull request has."""
+        return sum("<!-- imq:comment" in c.body for c in pull.comments)
+
+    def requests(self, *templates: str) -> int:
+        """How many requests the bot sent, to these route templates or to any."""
+        return sum(not templates or r.template in templates for r in self.server.requests)
+
+    async def describe(self) -> str:
+        """The state of things, for a failing test to show."""
+        entries = [(e.number, e.status.value, e.recheck_at, e.awaited_checks) for e in await self.entries()]
+        planned = self.github.schedule.pending()[:10]
+        last = [(r.method, r.path, r.status) for r in list(self.server.requests)[-8:]]
+        return f"entries {entries}, paused {await self.paused()}, planned {planned}, last requests {last}"
+
+    async def kill(self) -> None:
+        """End the bot without a word, as `kill -9` would: nothing is drained, nothing is released."""
+        await self.runner.cleanup()
+        await self.bot.close()
+
+    async def restart(self) -> None:
+        """Start a new bot on the same database."""
+        self.bot, self.runner = await start_bot(self.environment, self.clock)
+        self._point_webhooks()
+
+    def _point_webhooks(self) -> None:
+        self.app.webhook_url = f"http://127.0.0.1:{self.runner.addresses[0][1]}/webhook"
+
+
+async def start_bot(environment: dict[str, str], clock: SharedClock) -> tuple[Bot, web.AppRunner]:
+    """A bot on its own web server, ready to be driven step by step."""
+    bot = Bot(load_settings(environment), clock=clock, random=Random(7).random)
+    await migrate(bot.database)
+    await bot.start()
+    return bot, await serve(bot.application(), 0, "127.0.0.1")
+
+
+@asynccontextmanager
+async def a_world(
+    directory: Path,
+    *,
+    database_url: str | None = None,
+    settings: dict[str, str] | None = None,
+    repository: dict[str, Any] | None = None,
+    ci: bool = True,
+    protect: bool = True,
+) -> AsyncIterator[World]:
+    """A world with one repository, protected `main`, one CI and the bot installed; torn down whole."""
+    clock = SharedClock()
+    github = GitHub(clock, seed=1, directory=directory / "github")
+    server = SandboxServer(github)
+    await server.start()
+    for login in ("mona", "hubot", "tria", "rhea"):
+        github.create_user(login)
+    app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret")
+    handle = github.create_repository(
+        REPOSITORY,
+        files=FILES,
+        collaborators={"mona": "write", "hubot": "write", "tria": "triage", "rhea": "admin"},
+        **(repository or {}),
+    )
+    github.install(app, "acme")
+    if ci:
+        handle.add_ci("ci/test", duration=CI_TIME, judge=total_at_most_ten)
+    if protect:
+        handle.protect("main", required_checks=["ci/test"])
+    environment = {
+        "IMQ_GITHUB_APP_ID": str(app.id),
+        "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret",
+        "IMQ_GITHUB_API_URL": server.url,
+        "DATABASE_URL": database_url or f"sqlite:///{directory / 'imq.db'}",
+        "PORT": "0",
+    } | (settings or {})
+    bot, runner = await start_bot(environment, clock)
+    world = World(clock, github, server, handle, app, environment["DATABASE_URL"], environment, bot, runner)
+    world._point_webhooks()
+    await world.settle()
+    try:
+        yield world
+    finally:
+        await world.kill()
+        await server.stop()
+        await github.close()
