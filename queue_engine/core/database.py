@@ -9,11 +9,13 @@ GitHub what is missing, so a disk flush for each of hundreds of deliveries a sec
 that too takes PostgreSQL.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import aiosqlite
 from sqlalchemy import URL, BigInteger, Connection, DateTime, Dialect, Integer, MetaData, Table, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError
@@ -36,6 +38,7 @@ Counter = BigInteger().with_variant(Integer, "sqlite")
 
 _BUSY_SECONDS = 10.0
 _POOL_SECONDS = 30.0
+_WAL_TRIES = 200
 _DRIVERS = {
     "sqlite": "sqlite+aiosqlite",
     "sqlite+aiosqlite": "sqlite+aiosqlite",
@@ -141,8 +144,9 @@ def _sqlite_engine(url: URL, begin: str, *, query_only: bool, pool: dict[str, An
     @event.listens_for(engine.sync_engine, "connect")
     def on_connect(dbapi_connection: Any, _record: object) -> None:
         dbapi_connection.isolation_level = None
+        dbapi_connection.run_async(_use_wal)
         cursor = dbapi_connection.cursor()
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"query_only={int(query_only)}"):
+        for pragma in ("synchronous=NORMAL", "foreign_keys=ON", f"query_only={int(query_only)}"):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 
@@ -151,3 +155,17 @@ def _sqlite_engine(url: URL, begin: str, *, query_only: bool, pool: dict[str, An
         connection.exec_driver_sql(begin)
 
     return engine
+
+
+async def _use_wal(connection: aiosqlite.Connection) -> None:
+    """Switch the file to WAL. Two that do so at once refuse each other without regard to the busy timeout."""
+    for _ in range(_WAL_TRIES):
+        try:
+            await connection.execute("PRAGMA journal_mode=WAL")
+        except aiosqlite.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            await asyncio.sleep(_BUSY_SECONDS / _WAL_TRIES)
+        else:
+            return
+    raise TimeoutError("the SQLite file is locked by another process")

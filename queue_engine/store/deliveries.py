@@ -21,8 +21,9 @@ class Deliveries:
             insert_into(self._connection, deliveries)
             .values(guid=guid, event=event, received_at=now)
             .on_conflict_do_nothing()
+            .returning(deliveries.c.guid)
         )
-        return recorded.rowcount == 1
+        return recorded.scalar_one_or_none() is not None
 
     async def purge(self, before: datetime) -> int:
         """Forget deliveries received before then; GitHub redelivers for a few days only. Returns how many."""

@@ -79,8 +79,9 @@ class Entries:
                 version=1,
             )
             .on_conflict_do_nothing(index_elements=["repository_id", "number"])
+            .returning(entries.c.seq)
         )
-        if added.rowcount != 1:
+        if added.scalar_one_or_none() is None:
             raise DuplicateEntry(f"pull request {number} stands in a queue already")
         entry = await self.get(entry_id)
         assert entry is not None

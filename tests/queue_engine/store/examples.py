@@ -1,0 +1,72 @@
+"""Examples of the store's nouns, with only what a test cares about named."""
+
+from datetime import UTC, datetime, timedelta
+
+from queue_engine.model import Entry, EntryStatus, Queue, Repository
+from queue_engine.store import Transaction
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LEASE = timedelta(seconds=30)
+SOON = timedelta(seconds=10)
+TICK = timedelta(microseconds=1)
+REPOSITORY = Repository(id=7, owner="acme", name="rocket", installation_id=70)
+OTHER = Repository(id=8, owner="acme", name="sled", installation_id=70)
+
+
+async def queue(t: Transaction, base_branch: str = "main", repository: Repository = REPOSITORY) -> Queue:
+    """A stored queue."""
+    return await t.queues.find_or_create(repository, base_branch, NOW)
+
+
+async def stand(t: Transaction, at: Queue, number: int, *, priority: int = 0, head: str = "") -> Entry:
+    """A stored entry at the end of its priority."""
+    return await t.entries.add(
+        queue_id=at.id,
+        number=number,
+        title=f"Change {number}",
+        author="ada",
+        queued_by="max",
+        queued_head=head or f"head-{number}",
+        enqueued_at=NOW,
+        priority=priority,
+    )
+
+
+def entry(number: int = 1) -> Entry:
+    """An entry that is stored nowhere."""
+    return Entry(
+        id=f"{number:032x}",
+        queue_id=1,
+        repository=REPOSITORY,
+        base_branch="main",
+        number=number,
+        title=f"Change {number}",
+        author="ada",
+        queued_by="max",
+        priority=0,
+        seq=number,
+        position=0,
+        status=EntryStatus.PENDING,
+        queued_head=f"head-{number}",
+        head=f"head-{number}",
+        head_proved=True,
+        updated_from=None,
+        candidate_head=None,
+        candidate_is_ours=False,
+        known_behind=False,
+        base_tip=None,
+        tested_tree=None,
+        awaited_checks=(),
+        reported_checks=(),
+        suspect=False,
+        merge_requested_at=None,
+        trouble=0,
+        trouble_since=None,
+        refusals=0,
+        recheck=0,
+        recheck_at=None,
+        enqueued_at=NOW,
+        started_at=None,
+        status_since=NOW,
+        version=1,
+    )

@@ -1,0 +1,71 @@
+"""What is remembered at the door: refusals, held pull requests, and known deliveries."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from queue_engine.reasons import Reason
+from queue_engine.store import Store, Transaction
+from queue_engine.store.held import HeldPullRequest
+from queue_engine.store.refusals import Refusal
+from tests.queue_engine.store.examples import NOW, OTHER, REPOSITORY, SOON, queue
+
+
+@pytest.fixture
+async def t(store: Store) -> AsyncIterator[Transaction]:
+    async with store.transaction() as transaction:
+        yield transaction
+
+
+async def test_refusal_is_remembered_until_another_or_none_stands(t: Transaction) -> None:
+    """The last refusal of a pull request is what is known of it."""
+    await t.refusals.put(7, 1, "old", Reason.DRAFT, NOW)
+    await t.refusals.put(7, 1, "new", Reason.CONFLICT, NOW + SOON)
+    await t.refusals.put(7, 2, "old", Reason.DRAFT, NOW)
+    assert await t.refusals.find(7, 1) == Refusal(7, 1, "new", Reason.CONFLICT, NOW + SOON)
+    await t.refusals.clear(7, 1)
+    assert await t.refusals.find(7, 1) is None
+    assert await t.refusals.find(7, 2) is not None
+
+
+async def test_held_pull_requests_get_places_in_the_order_of_arrival(t: Transaction) -> None:
+    """Who waits longest is next; who asks again keeps the place, with the newer consent."""
+    main, other = await queue(t), await queue(t, "main", OTHER)
+    for number in (3, 1, 2):
+        await t.held.add(main.id, REPOSITORY.id, number, f"head-{number}", "max", NOW)
+    await t.held.add(other.id, OTHER.id, 3, "head-3", "max", NOW)
+    await t.held.add(main.id, REPOSITORY.id, 3, "newer", "eve", NOW + SOON)
+    assert await t.held.count(main.id) == 3
+    assert await t.held.next(main.id) == HeldPullRequest(main.id, REPOSITORY.id, 3, "newer", "eve", NOW)
+    await t.held.remove(REPOSITORY.id, 3)
+    following = await t.held.next(main.id)
+    assert following == await t.held.find(REPOSITORY.id, 1)
+    assert following is not None
+    assert await t.held.find(REPOSITORY.id, 3) is None
+    assert await t.held.count(other.id) == 1
+
+
+async def test_held_in_an_empty_line_is_nobody(t: Transaction) -> None:
+    """Nobody waits where nobody was held."""
+    assert await t.held.next((await queue(t)).id) is None
+
+
+async def test_delivery_recorded_twice_is_known_the_second_time(t: Transaction) -> None:
+    """A redelivery keeps its id and does nothing, until it is forgotten."""
+    assert await t.deliveries.record("guid-1", "push", NOW)
+    assert not await t.deliveries.record("guid-1", "push", NOW + SOON)
+    assert await t.deliveries.record("guid-2", "push", NOW + SOON)
+    assert await t.deliveries.purge(NOW + SOON) == 1
+    assert await t.deliveries.record("guid-1", "push", NOW + SOON)
+    assert not await t.deliveries.record("guid-2", "push", NOW + SOON)
+
+
+async def test_delivery_recorded_by_many_at_once_is_new_to_one(store: Store) -> None:
+    """The same delivery arriving doubled is stored once."""
+
+    async def record() -> bool:
+        async with store.transaction() as t:
+            return await t.deliveries.record("guid-1", "push", NOW)
+
+    assert sorted(await asyncio.gather(*(record() for _ in range(6)))) == [False] * 5 + [True]

@@ -1,0 +1,57 @@
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, text
+
+from queue_engine.core.database import Database, metadata
+from queue_engine.core.jobs import Jobs
+from queue_engine.migrations import UnknownRevision, current, head, migrate
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def differences(connection: Connection) -> list[Any]:
+    return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata))
+
+
+async def test_migrations_of_an_empty_database_make_exactly_the_tables_of_the_code(empty_database: Database) -> None:
+    """Nobody can change a table and forget the migration."""
+    assert await current(empty_database) is None
+    await migrate(empty_database)
+    assert await current(empty_database) == head()
+    async with empty_database.reading() as connection:
+        assert await connection.run_sync(differences) == []
+
+
+async def test_migrations_of_an_older_database_keep_what_is_in_it(empty_database: Database) -> None:
+    """An update of IMQ finds the deliveries that the old version stored."""
+    await migrate(empty_database, "0001")
+    async with empty_database.transaction() as connection:
+        job_id = await Jobs(connection).enqueue(kind="k", request={"a": 1}, process_id="p", now=NOW)
+    await migrate(empty_database)
+    async with empty_database.reading() as connection:
+        assert await Jobs(connection).depth() == 1
+        assert await connection.run_sync(differences) == []
+    assert job_id
+
+
+async def test_migrations_by_many_processes_at_once_happen_once(empty_database_url: str) -> None:
+    """Processes that start together on an empty database do not stumble over each other."""
+    processes = [Database(empty_database_url) for _ in range(5)]
+    await asyncio.gather(*(migrate(process) for process in processes))
+    assert {await current(process) for process in processes} == {head()}
+    for process in processes:
+        await process.close()
+
+
+async def test_migrations_of_a_newer_database_are_refused_with_a_sentence(database: Database) -> None:
+    """An old version does not touch what a newer one has made."""
+    async with database.transaction() as connection:
+        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(UnknownRevision, match="9999"):
+        await migrate(database)
+    assert await current(database) == "9999"
