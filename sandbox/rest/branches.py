@@ -1,0 +1,174 @@
+"""Endpoints of branches and of the rules that hold for them."""
+
+from typing import Any
+from urllib.parse import quote
+
+from sandbox import payloads
+from sandbox.payloads.repositories import api, html
+from sandbox.rest.call import Call
+from sandbox.rest.errors import Refusal
+from sandbox.rest.routing import Answer, Routes
+from sandbox.state import Protection, Ruleset
+
+routes = Routes("branches/branches")
+
+
+@routes.repository("GET", "/branches", "contents=read")
+def list_branches(call: Call) -> Answer:
+    """Every branch, by name."""
+    return call.page(sorted(call.repository.git.branches()), lambda name: _short(call, name))
+
+
+# Registered before the branch itself: a branch's name may hold slashes.
+@routes.repository(
+    "GET", "/branches/{branch}/protection", "administration=read", role="admin", docs="branches/branch-protection"
+)
+def get_protection(call: Call) -> Answer:
+    """Classic protection in full, for those who may administer."""
+    branch = call.params["branch"]
+    _tip(call, branch)
+    protection = call.github.rules.protection(call.repository, branch)
+    if protection is None:
+        raise Refusal(404, "Branch not protected")
+    return Answer(_full_protection(call, branch, protection))
+
+
+@routes.repository("GET", "/branches/{branch}", "contents=read")
+def get_branch(call: Call) -> Answer:
+    """A branch with its tip and a summary of its classic protection."""
+    name = call.params["branch"]
+    commit = call.repository.git.must(_tip(call, name))
+    url = f"{api(call.github, call.repository)}/branches/{quote(name, safe='')}"
+    page = f"{html(call.github, call.repository)}/tree/{quote(name)}"
+    return Answer(
+        {
+            **_short(call, name),
+            "commit": payloads.commit(call.github, call.repository, commit, files=True),
+            "_links": {"self": url, "html": page},
+        }
+    )
+
+
+@routes.repository("GET", "/rules/branches/{branch}", docs="repos/rules")
+def list_rules(call: Call) -> Answer:
+    """The active rules of all rulesets that hold for a branch, whether it exists or not."""
+    branch = call.params["branch"]
+    rules = [
+        {
+            **rule,
+            "ruleset_source_type": "Repository",
+            "ruleset_source": call.repository.full_name,
+            "ruleset_id": ruleset.id,
+        }
+        for ruleset in call.github.rules.rulesets(call.repository, branch)
+        for rule in _rules_of(ruleset)
+    ]
+    return call.page(rules, lambda rule: rule)
+
+
+def _tip(call: Call, name: str) -> str:
+    tip = call.repository.git.branch(name)
+    if tip is None:
+        raise Refusal(404, "Branch not found")
+    return tip
+
+
+def _short(call: Call, name: str) -> dict[str, Any]:
+    github, repository = call.github, call.repository
+    sha = _tip(call, name)
+    protection = github.rules.protection(repository, name)
+    # A branch that only rulesets protect is shown as protected, without required checks here.
+    protected = protection is not None or bool(github.rules.rulesets(repository, name))
+    url = api(github, repository)
+    return {
+        "name": name,
+        "commit": {"sha": sha, "url": f"{url}/commits/{sha}"},
+        "protected": protected,
+        "protection": {"enabled": protection is not None, "required_status_checks": _summary(protection)},
+        "protection_url": f"{url}/branches/{quote(name, safe='')}/protection",
+    }
+
+
+def _summary(protection: Protection | None) -> dict[str, Any]:
+    if protection is None or not protection.required_checks:
+        return {"enforcement_level": "off", "contexts": [], "checks": []}
+    return {
+        "enforcement_level": "everyone" if protection.enforce_admins else "non_admins",
+        "contexts": [check.context for check in protection.required_checks],
+        "checks": [{"context": check.context, "app_id": check.app_id} for check in protection.required_checks],
+    }
+
+
+def _full_protection(call: Call, branch: str, protection: Protection) -> dict[str, Any]:
+    url = f"{api(call.github, call.repository)}/branches/{quote(branch, safe='')}/protection"
+    full: dict[str, Any] = {
+        "url": url,
+        "enforce_admins": {"url": f"{url}/enforce_admins", "enabled": protection.enforce_admins},
+        "required_linear_history": {"enabled": protection.required_linear_history},
+        "allow_force_pushes": {"enabled": protection.allow_force_pushes},
+        "allow_deletions": {"enabled": protection.allow_deletions},
+        "block_creations": {"enabled": False},
+        "required_conversation_resolution": {"enabled": protection.required_conversation_resolution},
+        "lock_branch": {"enabled": protection.lock},
+        "allow_fork_syncing": {"enabled": False},
+        "required_signatures": {"url": f"{url}/required_signatures", "enabled": False},
+    }
+    if protection.required_checks:
+        full["required_status_checks"] = {
+            "url": f"{url}/required_status_checks",
+            "strict": protection.strict,
+            "contexts": [check.context for check in protection.required_checks],
+            "contexts_url": f"{url}/required_status_checks/contexts",
+            "checks": [{"context": check.context, "app_id": check.app_id} for check in protection.required_checks],
+        }
+    if protection.required_approvals:
+        full["required_pull_request_reviews"] = {
+            "url": f"{url}/required_pull_request_reviews",
+            "dismiss_stale_reviews": False,
+            "require_code_owner_reviews": False,
+            "require_last_push_approval": False,
+            "required_approving_review_count": protection.required_approvals,
+        }
+    return full
+
+
+def _rules_of(ruleset: Ruleset) -> list[dict[str, Any]]:
+    rules: list[dict[str, Any]] = []
+    if ruleset.required_checks:
+        checks = [_rule_check(check.context, check.app_id) for check in ruleset.required_checks]
+        parameters: dict[str, Any] = {
+            "strict_required_status_checks_policy": ruleset.strict,
+            "do_not_enforce_on_create": False,
+            "required_status_checks": checks,
+        }
+        rules.append({"type": "required_status_checks", "parameters": parameters})
+    if ruleset.required_approvals:
+        parameters = {
+            "required_approving_review_count": ruleset.required_approvals,
+            "dismiss_stale_reviews_on_push": False,
+            "require_code_owner_review": False,
+            "require_last_push_approval": False,
+            "required_review_thread_resolution": False,
+            "allowed_merge_methods": ["merge", "squash", "rebase"],
+        }
+        rules.append({"type": "pull_request", "parameters": parameters})
+    if ruleset.merge_queue:
+        parameters = {
+            "check_response_timeout_minutes": 60,
+            "grouping_strategy": "ALLGREEN",
+            "max_entries_to_build": 5,
+            "max_entries_to_merge": 5,
+            "merge_method": "MERGE",
+            "min_entries_to_merge": 1,
+            "min_entries_to_merge_wait_minutes": 5,
+        }
+        rules.append({"type": "merge_queue", "parameters": parameters})
+    if ruleset.linear_history:
+        rules.append({"type": "required_linear_history"})
+    if ruleset.non_fast_forward:
+        rules.append({"type": "non_fast_forward"})
+    return rules
+
+
+def _rule_check(context: str, app_id: int | None) -> dict[str, Any]:
+    return {"context": context} if app_id is None else {"context": context, "integration_id": app_id}

@@ -1,0 +1,116 @@
+"""One request on its way through an endpoint: who calls, what for, and the usual ways to answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from sandbox.rest.auth import Caller, Tokens
+from sandbox.rest.errors import Refusal, invalid_request, not_found
+from sandbox.rest.limits import Limits
+from sandbox.rest.paging import paginate
+from sandbox.rest.routing import Answer, Route
+from sandbox.state import Actor, App, Installation, PullRequest, Repository
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+Item = TypeVar("Item")
+_REQUIRED: Any = object()
+_TYPES = {str: "a string", bool: "a boolean", int: "an integer", list: "an array", dict: "an object"}
+
+
+@dataclass
+class Call:
+    """What an endpoint's function is given.
+
+    `params` come from the path and `query` from behind it; `data` is the JSON body. `api_url` is where this API is
+    served (for Link headers); `url` is this request's address without the query.
+    """
+
+    github: "GitHub"
+    tokens: Tokens
+    limits: Limits
+    caller: Caller
+    route: Route
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    data: Mapping[str, Any]
+    api_url: str
+    url: str
+    found: Repository | None = field(default=None)
+
+    @property
+    def repository(self) -> Repository:
+        """The repository in the path; the caller may see it."""
+        assert self.found is not None, "the route has no repository"
+        return self.found
+
+    @property
+    def actor(self) -> Actor:
+        """The person or app that acts."""
+        if self.caller.actor is None:
+            raise Refusal(401, "Requires authentication")
+        return self.caller.actor
+
+    @property
+    def app(self) -> App:
+        """The app that calls, by JWT or by an installation's token. Raises 403 for people."""
+        app = self.caller.app
+        if app is None:
+            raise Refusal(403, "You must authenticate via a GitHub App.")
+        return app
+
+    @property
+    def installation(self) -> Installation:
+        """The installation whose token this is."""
+        assert self.caller.installation is not None, "the route admits installations only"
+        return self.caller.installation
+
+    @property
+    def pull(self) -> PullRequest:
+        """The pull request (also as an issue) that the path's number names. Raises 404."""
+        pull = self.repository.pulls.get(self.number("number"))
+        if pull is None:
+            raise not_found()
+        return pull
+
+    def number(self, name: str) -> int:
+        """A whole number in the path. Raises 404 when it is none."""
+        text = self.params[name]
+        if not text.isascii() or not text.isdigit():
+            raise not_found()
+        return int(text)
+
+    def take(self, name: str, kind: type[Item], default: Any = _REQUIRED, *, null: bool = False) -> Item:
+        """A field of the body, of that JSON type. Raises 422 when it is missing or of another type."""
+        if name not in self.data:
+            if default is _REQUIRED:
+                raise invalid_request(f'"{name}" wasn\'t supplied.')
+            return cast(Item, default)
+        value = self.data[name]
+        if value is None and (null or default is None):
+            return cast(Item, None)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise invalid_request(f"For 'properties/{name}', {_shown(value)} is not {_TYPES[kind]}.")
+        return value
+
+    def one_of(self, name: str, choices: Sequence[str], default: str) -> str:
+        """A field of the body that is one of a few words. Raises 422 for any other."""
+        value: str = self.take(name, str, default)
+        if value not in choices:
+            raise invalid_request(f"For 'properties/{name}', {value} is not a member of {list(choices)}.")
+        return value
+
+    def page(self, items: Sequence[Item], show: Callable[[Item], Any]) -> Answer:
+        """The asked page of a list, with Link headers."""
+        chosen, headers = paginate(items, self.query, self.url)
+        return Answer([show(item) for item in chosen], headers=headers)
+
+    def counted_page(self, name: str, items: Sequence[Item], show: Callable[[Item], Any]) -> Answer:
+        """The asked page of a list that comes with its total, as `{"total_count", name}`."""
+        chosen, headers = paginate(items, self.query, self.url)
+        return Answer({"total_count": len(items), name: [show(item) for item in chosen]}, headers=headers)
+
+
+def _shown(value: object) -> str:
+    return "nil" if value is None else str(value)

@@ -1,0 +1,95 @@
+"""Endpoints of the comments on an issue or pull request, and of reactions to them."""
+
+from sandbox import payloads
+from sandbox.rest import shapes
+from sandbox.rest.call import Call
+from sandbox.rest.errors import Refusal, invalid, invalid_request, not_found
+from sandbox.rest.issues import since
+from sandbox.rest.routing import Answer, Routes
+from sandbox.state import Comment, PullRequest
+
+routes = Routes("issues/comments")
+_READ = ("issues=read", "pull_requests=read")
+_WRITE = ("issues=write", "pull_requests=write")
+_REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
+_LONGEST = 65536
+
+
+@routes.repository("GET", "/issues/{number}/comments", *_READ)
+def list_comments(call: Call) -> Answer:
+    """Oldest first."""
+    pull, start = call.pull, since(call.query.get("since"))
+    comments = [comment for comment in pull.comments.values() if start is None or comment.updated_at >= start]
+    return call.page(comments, lambda comment: payloads.comment(call.github, pull, comment))
+
+
+@routes.repository("POST", "/issues/{number}/comments", *_WRITE, creates=True)
+def create_comment(call: Call) -> Answer:
+    """Says something."""
+    pull = call.pull
+    body = _body(call)
+    comment = call.github.conversation.comment(pull, body, actor=call.actor)
+    return Answer(payloads.comment(call.github, pull, comment), 201)
+
+
+@routes.repository("GET", "/issues/comments/{comment_id}", *_READ)
+def get_comment(call: Call) -> Answer:
+    """One comment."""
+    return Answer(payloads.comment(call.github, *_comment(call)))
+
+
+@routes.repository("PATCH", "/issues/comments/{comment_id}", *_WRITE)
+def update_comment(call: Call) -> Answer:
+    """Replaces what was said."""
+    pull, comment = _comment(call)
+    call.github.conversation.edit_comment(pull, comment, _body(call), actor=call.actor)
+    return Answer(payloads.comment(call.github, pull, comment))
+
+
+@routes.repository("DELETE", "/issues/comments/{comment_id}", *_WRITE)
+def delete_comment(call: Call) -> Answer:
+    """Takes it back."""
+    pull, comment = _comment(call)
+    call.github.conversation.delete_comment(pull, comment, actor=call.actor)
+    return Answer(None, 204)
+
+
+@routes.repository("POST", "/issues/comments/{comment_id}/reactions", *_WRITE, docs="reactions/reactions")
+def react(call: Call) -> Answer:
+    """Reacts; doing it again is 200 instead of 201."""
+    _, comment = _comment(call)
+    content = call.take("content", str)
+    if content not in _REACTIONS:
+        raise invalid_request(f"For 'properties/content', {content} is not a member of {list(_REACTIONS)}.")
+    user = call.actor.user
+    before = user.login in comment.reactions.get(content, [])
+    call.github.conversation.react(comment, content, actor=call.actor)
+    return Answer(shapes.reaction(call.github, comment, content, user), 200 if before else 201)
+
+
+def _comment(call: Call) -> tuple[PullRequest, Comment]:
+    wanted = call.number("comment_id")
+    for pull in call.repository.pulls.values():
+        if wanted in pull.comments:
+            return pull, pull.comments[wanted]
+    raise not_found()
+
+
+def _body(call: Call) -> str:
+    body = call.take("body", str)
+    if not body.strip():
+        raise invalid("IssueComment", "body", "missing_field")
+    if len(body) > _LONGEST:
+        raise Refusal(
+            422,
+            "Validation Failed",
+            errors=[
+                {
+                    "resource": "IssueComment",
+                    "code": "unprocessable",
+                    "field": "data",
+                    "message": f"Body is too long (maximum is {_LONGEST} characters)",
+                }
+            ],
+        )
+    return body

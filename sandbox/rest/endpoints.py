@@ -1,0 +1,41 @@
+"""Every endpoint there is, in the order in which paths are matched."""
+
+from sandbox.rest import (
+    apps,
+    branches,
+    checks,
+    comments,
+    compare,
+    deliveries,
+    git,
+    issues,
+    labels,
+    merging,
+    meta,
+    pulls,
+    repositories,
+    statuses,
+)
+from sandbox.rest.routing import Route
+
+# Reports on commits stand before the commits themselves: a ref in the path may hold slashes.
+ROUTES: tuple[Route, ...] = tuple(
+    route
+    for noun in (
+        meta,
+        apps,
+        deliveries,
+        repositories,
+        branches,
+        git,
+        checks,
+        statuses,
+        compare,
+        comments,
+        labels,
+        issues,
+        merging,
+        pulls,
+    )
+    for route in noun.routes
+)

@@ -1,0 +1,27 @@
+"""Endpoints about the caller's limits and about accounts."""
+
+from sandbox.rest import shapes
+from sandbox.rest.call import Call
+from sandbox.rest.errors import not_found
+from sandbox.rest.routing import Access, Answer, Routes
+
+routes = Routes("rate-limit/rate-limit")
+_ANYONE = Access("anyone")
+
+
+@routes.add("GET", "/rate_limit", _ANYONE)
+def rate_limit(call: Call) -> Answer:
+    """What the caller has left; asking is free."""
+    core = call.limits.budget(call.caller.key).body()
+    search = {"limit": 30, "used": 0, "remaining": 30, "reset": core["reset"]}
+    graphql = {"limit": 5000, "used": 0, "remaining": 5000, "reset": core["reset"]}
+    return Answer({"resources": {"core": core, "search": search, "graphql": graphql}, "rate": core})
+
+
+@routes.add("GET", "/users/{username}", _ANYONE, docs="users/users#get-a-user")
+def get_user(call: Call) -> Answer:
+    """An account's public profile."""
+    user = call.github.state.users.get(call.params["username"].lower())
+    if user is None:
+        raise not_found()
+    return Answer(shapes.public_user(call.github, user))

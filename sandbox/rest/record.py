@@ -1,0 +1,93 @@
+"""The record of every request: what the tests and the benchmarks count."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+Phase = Literal["before", "after"]
+
+
+@dataclass
+class Exchange:
+    """One request and what became of it.
+
+    `template` is method and route ("GET /repos/{owner}/{repo}"), or "unknown" for a path GitHub does not have.
+    `phase` is "before" until the state was changed, then "after". `status` is None while unanswered, and stays
+    None when the connection was dropped. `applied` is the status the world gave, whatever was sent instead.
+    """
+
+    sequence: int
+    at: datetime
+    method: str
+    path: str
+    query: dict[str, str]
+    template: str
+    phase: Phase = "before"
+    body: Any = None
+    status: int | None = None
+    applied: int | None = None
+    installation: int | None = None
+    login: str | None = None
+    conditional: bool = False
+    fault: str | None = None
+
+    @property
+    def not_modified(self) -> bool:
+        """Whether the answer was a 304, which costs nothing of the primary limit."""
+        return self.status == 304
+
+
+@dataclass
+class Requests:
+    """All exchanges since the start (or the last `clear`), oldest first."""
+
+    _all: list[Exchange] = field(default_factory=list)
+    _sequence: int = 0
+
+    def open(self, at: datetime, method: str, path: str, query: dict[str, str], template: str) -> Exchange:
+        self._sequence += 1
+        exchange = Exchange(self._sequence, at, method, path, query, template)
+        self._all.append(exchange)
+        return exchange
+
+    def __iter__(self) -> Iterator[Exchange]:
+        return iter(list(self._all))
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, index: int) -> Exchange:
+        return self._all[index]
+
+    def of(self, template: str) -> list[Exchange]:
+        """The exchanges of one route, for example "PUT /repos/{owner}/{repo}/pulls/{number}/merge"."""
+        return [exchange for exchange in self._all if exchange.template == template]
+
+    def by_template(self, *, since: datetime | None = None, installation: int | None = None) -> Counter[str]:
+        """How many requests each route had, optionally from an instant on and of one installation."""
+        return Counter(
+            exchange.template
+            for exchange in self._all
+            if (since is None or exchange.at >= since)
+            and (installation is None or exchange.installation == installation)
+        )
+
+    def between(self, start: datetime, end: datetime) -> list[Exchange]:
+        """The exchanges with `start <= at < end`."""
+        return [exchange for exchange in self._all if start <= exchange.at < end]
+
+    def busiest(self, window: timedelta) -> int:
+        """The largest number of requests that any span of that length saw."""
+        times = [exchange.at for exchange in self._all]
+        most = first = 0
+        for last, at in enumerate(times):
+            while at - times[first] >= window:
+                first += 1
+            most = max(most, last - first + 1)
+        return most
+
+    def clear(self) -> None:
+        """Forgets all exchanges; the numbering goes on."""
+        self._all.clear()

@@ -1,0 +1,81 @@
+"""Endpoints of a repository: itself, its people, its files."""
+
+import base64
+from typing import Any
+from urllib.parse import quote
+
+from sandbox import payloads
+from sandbox.git import TreeEntry
+from sandbox.payloads.repositories import api, html, permissions
+from sandbox.rest.call import Call
+from sandbox.rest.errors import Refusal, not_found
+from sandbox.rest.routing import Answer, Routes
+
+routes = Routes("repos/repos")
+# What GitHub's older `permission` field says for each role: triage and maintain are told by role_name only.
+_LEGACY = {"triage": "read", "maintain": "write"}
+
+
+@routes.repository("GET", "")
+def get_repository(call: Call) -> Answer:
+    """The repository; merge settings are shown to those who may write."""
+    return Answer(payloads.repository(call.github, call.repository))
+
+
+@routes.repository("GET", "/collaborators/{username}/permission", docs="collaborators/collaborators")
+def get_permission(call: Call) -> Answer:
+    """What a person may do here. 404 for somebody GitHub does not know; `none` for a stranger."""
+    user = call.github.state.users.get(call.params["username"].lower())
+    if user is None:
+        raise Refusal(404, f"{call.params['username']} is not a user")
+    role = call.github.role(user, call.repository)
+    shown = {
+        **payloads.user(call.github, user),
+        "permissions": permissions(call.github, call.repository, user),
+        "role_name": role,
+    }
+    return Answer({"permission": _LEGACY.get(role, role), "role_name": role, "user": shown})
+
+
+@routes.repository("GET", "/contents/{path}", "contents=read", docs="repos/contents")
+def get_contents(call: Call) -> Answer:
+    """A file (base64, lines of 60) or a directory's list."""
+    git = call.repository.git
+    ref = call.query.get("ref", call.repository.default_branch)
+    sha = git.resolve(ref)
+    if sha is None:
+        raise Refusal(404, f"No commit found for the ref {ref}")
+    path = call.params["path"].strip("/")
+    entries = {entry.path: entry for entry in git.entries(sha, recursive=True)}
+    entry = entries.get(path)
+    if entry is None:
+        raise not_found()
+    if entry.type == "tree":
+        below = [one for one in entries.values() if one.path.rpartition("/")[0] == path]
+        return Answer([_content(call, one, ref) for one in below])
+    data = git.read(sha, path)
+    assert data is not None, "a listed file can be read"
+    content = base64.encodebytes(data).decode()
+    return Answer({**_content(call, entry, ref), "encoding": "base64", "content": content})
+
+
+def _content(call: Call, entry: TreeEntry, ref: str) -> dict[str, Any]:
+    github, repository = call.github, call.repository
+    base, web = api(github, repository), html(github, repository)
+    path = quote(entry.path)
+    url = f"{base}/contents/{path}?ref={quote(ref)}"
+    kind = "file" if entry.type == "blob" else "dir"
+    git_url = f"{base}/git/{entry.type}s/{entry.sha}"
+    html_url = f"{web}/{entry.type}/{quote(ref)}/{path}"
+    return {
+        "type": kind,
+        "size": entry.size or 0,
+        "name": entry.path.rpartition("/")[2],
+        "path": entry.path,
+        "sha": entry.sha,
+        "url": url,
+        "git_url": git_url,
+        "html_url": html_url,
+        "download_url": f"{web}/raw/{quote(ref)}/{path}" if kind == "file" else None,
+        "_links": {"self": url, "git": git_url, "html": html_url},
+    }

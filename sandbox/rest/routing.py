@@ -1,0 +1,93 @@
+"""Endpoints as data: method, path, who may call it, and the function that answers."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from sandbox.rest.call import Call
+
+Role = Literal["read", "triage", "write", "maintain", "admin"]
+Who = Literal["anyone", "app", "installation", "repository"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an endpoint answers. A None body is an answer without content."""
+
+    body: Any = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Handler = Callable[["Call"], Answer]
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may call an endpoint.
+
+    `who`: anyone; an app by its JWT; an installation by its token; or whoever can see the repository in the path.
+    `needs`: for installations, permissions of which one suffices ("issues=write"); `role`: for people.
+    """
+
+    who: Who = "repository"
+    needs: tuple[str, ...] = ("metadata=read",)
+    role: Role = "read"
+
+    @property
+    def accepted(self) -> str:
+        """The value of X-Accepted-GitHub-Permissions."""
+        return "; ".join(self.needs)
+
+
+@dataclass(frozen=True)
+class Route:
+    """One endpoint. `creates` says that it counts as creating content; `docs` is its page in the REST reference."""
+
+    method: str
+    path: str
+    handler: Handler
+    access: Access
+    docs: str
+    creates: bool = False
+
+    @property
+    def template(self) -> str:
+        """Method and path, for example "PUT /repos/{owner}/{repo}/pulls/{number}/merge"."""
+        return f"{self.method} {self.path}"
+
+
+@dataclass
+class Routes:
+    """The endpoints of one noun; `docs` is the noun's page in the REST reference."""
+
+    docs: str
+    _routes: list[Route] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self._routes)
+
+    def add(
+        self, method: str, path: str, access: Access, *, docs: str = "", creates: bool = False
+    ) -> Callable[[Handler], Handler]:
+        """Declares the decorated function as the endpoint's answer."""
+
+        def declare(handler: Handler) -> Handler:
+            self._routes.append(Route(method, path, handler, access, docs or self.docs, creates))
+            return handler
+
+        return declare
+
+    def repository(
+        self,
+        method: str,
+        path: str,
+        *needs: str,
+        role: Role = "read",
+        docs: str = "",
+        creates: bool = False,
+    ) -> Callable[[Handler], Handler]:
+        """An endpoint below `/repos/{owner}/{repo}`; `needs` are permissions, of which one suffices."""
+        access = Access("repository", needs or ("metadata=read",), role)
+        return self.add(method, "/repos/{owner}/{repo}" + path, access, docs=docs, creates=creates)

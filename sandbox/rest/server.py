@@ -1,0 +1,300 @@
+"""The server: an aiohttp application over one `GitHub`, at `/` and, as Enterprise Server has it, at `/api/v3`."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from sandbox.clock import Clock
+from sandbox.errors import ApiError
+from sandbox.rest import reply as replies
+from sandbox.rest.access import admit, find_repository
+from sandbox.rest.auth import ANONYMOUS, Caller, Tokens
+from sandbox.rest.call import Call
+from sandbox.rest.endpoints import ROUTES
+from sandbox.rest.errors import DOCS, DropConnection, Refusal, not_found
+from sandbox.rest.faults import Fault, Faults
+from sandbox.rest.limits import Limits
+from sandbox.rest.record import Exchange, Phase, Requests
+from sandbox.rest.reply import Reply
+from sandbox.rest.routing import Answer, Route
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+VERSION = "2022-11-28"
+PREFIXES = ("", "/api/v3")
+Hook = Callable[[Exchange], Awaitable[None]]
+_BODY_LIMIT = 10 * 1024**2
+_NO_AGENT = (
+    "\nRequest forbidden by administrative rules. Please make sure your request has a User-Agent header "
+    "(https://docs.github.com/en/rest/overview/resources-in-the-rest-api#user-agent-required). "
+    "Check https://developer.github.com for other possible causes.\n"
+)
+
+
+class SandboxServer:
+    """Serves a `GitHub` over HTTP on one port of this machine.
+
+    `requests` is the record, `faults` and `limits` are there to be changed, `on_request` is called before and after
+    each request is applied and may raise `DropConnection`. `jwt_clock` is the clock that JSON web tokens are checked
+    against when clients live in another time than the sandbox (a fast clock, a manual one).
+    `crashes` are errors of the sandbox itself; `stop` raises the first of them.
+    """
+
+    def __init__(
+        self, github: "GitHub", *, host: str = "127.0.0.1", port: int = 0, jwt_clock: Clock | None = None
+    ) -> None:
+        self.github = github
+        self.tokens = Tokens(github, jwt_clock=jwt_clock or github.clock)
+        self.limits = Limits(github.clock)
+        self.faults = Faults()
+        self.requests = Requests()
+        self.on_request: Hook | None = None
+        self.crashes: list[Exception] = []
+        self._host, self._port = host, port
+        self._runner: web.AppRunner | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def url(self) -> str:
+        """Where the API is served, without a trailing slash; `/api/v3` below it is the same."""
+        assert self._runner is not None, "the server is not started"
+        host, port = self._runner.addresses[0][:2]
+        return f"http://{host}:{port}"
+
+    def user_token(self, login: str) -> str:
+        """A token with which a person uses the API."""
+        return self.tokens.user(login)
+
+    async def start(self) -> None:
+        """Listens; afterwards `url` is known, and links in answers and webhooks start with it."""
+        app = web.Application(client_max_size=_BODY_LIMIT)
+        for prefix in PREFIXES:
+            for route in ROUTES:
+                for path in _paths(route):
+                    app.router.add_route(route.method, prefix + path, self._handler(route, prefix))
+        app.router.add_route("*", "/{rest:.*}", self._handler(None, ""))
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self._host, self._port).start()
+        self.github.api_url = self.github.html_url = self.url
+
+    async def stop(self) -> None:
+        """Cuts what hangs, closes every connection; raises the first error of the sandbox itself, if any."""
+        self._stopping.set()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self.crashes:
+            raise self.crashes[0]
+
+    def _handler(self, route: Route | None, prefix: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            template = "unknown" if route is None else route.template
+            exchange = self.requests.open(
+                self.github.clock.now(),
+                request.method,
+                request.path.removeprefix(prefix),
+                dict(request.query),
+                template,
+            )
+            try:
+                reply = await self._exchange(route, prefix, request, exchange)
+            except DropConnection:
+                if request.transport is not None:
+                    request.transport.abort()
+                return web.Response()
+            exchange.status = reply.status
+            return web.Response(status=reply.status, body=reply.body or None, headers=reply.headers)
+
+        return handle
+
+    async def _exchange(self, route: Route | None, prefix: str, request: web.Request, exchange: Exchange) -> Reply:
+        """From arrival to the answer, with the faults and hooks of its way."""
+        raw = await request.read()
+        caller, refusal = self._identify(request)
+        exchange.installation = None if caller.installation is None else caller.installation.id
+        exchange.login = None if caller.actor is None else caller.actor.user.login
+        exchange.conditional = "If-None-Match" in request.headers
+        fault = self.faults.take(exchange)
+        exchange.fault = None if fault is None else fault.kind
+        self.limits.enter(caller.key)
+        try:
+            await self._notify(exchange, "before")
+            reply = None
+            if fault is not None and not fault.applies_first:
+                reply = await self._fail(fault, caller, exchange)
+            if reply is None:
+                reply = refusal or self._apply(route, prefix, request, exchange, caller, raw)
+                exchange.applied = reply.status
+                await self._notify(exchange, "after")
+                if fault is not None and fault.applies_first:
+                    reply = await self._fail(fault, caller, exchange) or reply
+                    if fault.kind == "bad_json":
+                        reply = reply.cut()
+        finally:
+            self.limits.leave(caller.key)
+        return reply.with_headers(self._headers(caller, route, exchange))
+
+    def _identify(self, request: web.Request) -> tuple[Caller, Reply | None]:
+        if not request.headers.get("User-Agent"):
+            return ANONYMOUS, replies.of_content(403, _NO_AGENT)
+        version = request.headers.get("X-GitHub-Api-Version", VERSION)
+        try:
+            caller = self.tokens.caller(request.headers.get("Authorization"))
+            if version != VERSION:
+                raise Refusal(400, f"{version} is not a supported version of the REST API. Use {VERSION}.")
+        except Refusal as error:
+            return ANONYMOUS, replies.of_error(error, "")
+        return caller, None
+
+    def _apply(
+        self, route: Route | None, prefix: str, request: web.Request, exchange: Exchange, caller: Caller, raw: bytes
+    ) -> Reply:
+        """The true answer: limits, access, the endpoint. Synchronous, so nothing happens in between."""
+        docs = "" if route is None else route.docs
+        free = route is not None and route.path == "/rate_limit"
+        try:
+            if not free:
+                self.limits.check(
+                    caller.key,
+                    exchange.template,
+                    write=request.method not in ("GET", "HEAD"),
+                    creates=route is not None and route.creates,
+                    request_id=_request_id(exchange),
+                )
+            if route is None:
+                raise not_found()
+            reply = replies.of_answer(self._answer(route, prefix, request, exchange, caller, raw))
+        except ApiError as error:
+            return replies.of_error(error, docs)
+        except Exception as error:
+            self.crashes.append(error)
+            return replies.of_error(Refusal(500, f"The sandbox itself failed: {error!r}"), docs)
+        reply = replies.conditional(reply, request.headers.get("If-None-Match"))
+        if reply.status == 304 and not free:
+            self.limits.refund(caller.key)
+        return reply
+
+    def _answer(
+        self, route: Route, prefix: str, request: web.Request, exchange: Exchange, caller: Caller, raw: bytes
+    ) -> Answer:
+        params = dict(request.match_info)
+        in_repository = "{owner}/{repo}" in route.path
+        found = find_repository(self.github, caller, params) if in_repository else None
+        admit(self.github, caller, route, found)
+        data = _parse(raw) if request.method != "GET" else {}
+        exchange.body = data
+        api_url = f"{request.scheme}://{request.host}{prefix}"
+        path = exchange.path
+        if found is not None and "owner" in params:
+            # GitHub's page links name the repository by its id, which survives a renaming.
+            path = path.replace(f"/repos/{params['owner']}/{params['repo']}", f"/repositories/{found.id}", 1)
+        return route.handler(
+            Call(
+                self.github,
+                self.tokens,
+                self.limits,
+                caller,
+                route,
+                params,
+                request.query,
+                data,
+                api_url,
+                api_url + path,
+                found,
+            )
+        )
+
+    async def _fail(self, fault: Fault, caller: Caller, exchange: Exchange) -> Reply | None:
+        """The fault's own answer; None when the true answer shall be given after all."""
+        kind = fault.kind.removeprefix("apply_then_")
+        if kind == "reset":
+            raise DropConnection
+        if kind == "hang":
+            await self._stopping.wait()
+            raise DropConnection
+        if kind == "delay":
+            await self._pause(fault.delay)
+            return None
+        if kind == "bad_json":
+            return None
+        if kind == "rate_limit":
+            return replies.of_error(self.limits.exhaust(caller.key), "")
+        if kind == "secondary_limit":
+            refusal = self.limits.secondary(_request_id(exchange), fault.status, fault.retry_after)
+            return replies.of_error(refusal, "")
+        if kind == "expired_token":
+            return replies.of_error(Refusal(401, "Bad credentials", docs=DOCS), "")
+        headers = dict(fault.headers)
+        if fault.retry_after is not None:
+            headers["Retry-After"] = str(fault.retry_after)
+        return replies.of_content(fault.status, fault.content(), headers)
+
+    async def _pause(self, delay: timedelta) -> None:
+        """Waits on the sandbox's schedule; ends early when the server stops."""
+        over = asyncio.Event()
+        self.github.schedule.after(delay, over.set, name="a delayed answer")
+        waits = [asyncio.ensure_future(event.wait()) for event in (over, self._stopping)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _notify(self, exchange: Exchange, phase: Phase) -> None:
+        exchange.phase = phase
+        if self.on_request is not None:
+            await self.on_request(exchange)
+
+    def _headers(self, caller: Caller, route: Route | None, exchange: Exchange) -> dict[str, str]:
+        headers = {
+            "X-GitHub-Request-Id": _request_id(exchange),
+            "X-GitHub-Media-Type": "github.v3; format=json",
+            "X-GitHub-Api-Version-Selected": VERSION,
+            "Server": "github.com",
+            "Cache-Control": "private, max-age=60, s-maxage=60",
+            "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, Accept, X-Requested-With",
+            "Date": self.github.clock.now().strftime("%a, %d %b %Y %H:%M:%S GMT"),
+            **self.limits.budget(caller.key).headers(),
+        }
+        if route is not None and caller.installation is not None and route.access.who == "repository":
+            headers["X-Accepted-GitHub-Permissions"] = route.access.accepted
+        return headers
+
+
+def _paths(route: Route) -> list[str]:
+    """Where an endpoint is found: repositories go by name and by id."""
+    by_name = "/repos/{owner}/{repo}"
+    if not route.path.startswith(by_name):
+        return [_pattern(route.path)]
+    rest = _pattern(route.path.removeprefix(by_name))
+    return [by_name + rest, "/repositories/{repository_id}" + rest]
+
+
+def _pattern(path: str) -> str:
+    """Names of branches, refs and files may hold slashes; the template shows them as one word."""
+    for name in ("basehead", "branch", "ref", "path"):
+        path = path.replace(f"{{{name}}}", f"{{{name}:.+}}")
+    return path
+
+
+def _parse(raw: bytes) -> dict[str, Any]:
+    if not raw.strip():
+        return {}
+    try:
+        data = json.loads(raw)
+    except ValueError as error:
+        raise Refusal(400, "Problems parsing JSON") from error
+    if not isinstance(data, dict):
+        raise Refusal(400, "Body should be a JSON object")
+    return data
+
+
+def _request_id(exchange: Exchange) -> str:
+    number = exchange.sequence
+    return f"{number:04X}:{number * 7:05X}:{number * 131:07X}:{number * 257:07X}:{int(exchange.at.timestamp()):08X}"

@@ -1,0 +1,89 @@
+"""JSON that only the REST API shows: what webhooks never carry."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sandbox import payloads
+from sandbox.payloads.times import timestamp
+from sandbox.state import Comment, Delivery, PullRequest, User
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+
+def public_user(github: "GitHub", record: User) -> dict[str, Any]:
+    """`public-user`: an account's profile."""
+    return payloads.user(github, record) | {
+        "name": record.login,
+        "company": None,
+        "blog": "",
+        "location": None,
+        "email": None,
+        "hireable": None,
+        "bio": None,
+        "public_repos": 0,
+        "public_gists": 0,
+        "followers": 0,
+        "following": 0,
+        "created_at": timestamp(record.created_at),
+        "updated_at": timestamp(record.created_at),
+    }
+
+
+def delivery(record: Delivery) -> dict[str, Any]:
+    """`hook-delivery-item`."""
+    return {
+        "id": record.id,
+        "guid": record.guid,
+        "delivered_at": timestamp(record.delivered_at),
+        "redelivery": record.redelivery,
+        "duration": record.duration,
+        "status": record.status,
+        "status_code": record.status_code,
+        "event": record.event,
+        "action": record.action,
+        "installation_id": record.installation_id,
+        "repository_id": record.repository_id,
+        "throttled_at": None,
+    }
+
+
+def delivery_detail(record: Delivery) -> dict[str, Any]:
+    """`hook-delivery`: with what was sent and what came back."""
+    return delivery(record) | {
+        "url": record.url,
+        "request": {"headers": dict(record.request_headers), "payload": json.loads(record.payload)},
+        "response": {"headers": dict(record.response_headers), "payload": record.response_body},
+    }
+
+
+def reaction(github: "GitHub", comment: Comment, content: str, user: User) -> dict[str, Any]:
+    """`reaction`."""
+    number = comment.id * 10 + payloads.REACTIONS.index(content)
+    return {
+        "id": number,
+        "node_id": payloads.node_id("Reaction", number),
+        "user": payloads.user(github, user),
+        "content": content,
+        "created_at": timestamp(github.clock.now()),
+    }
+
+
+def timeline(github: "GitHub", pull: PullRequest) -> list[dict[str, Any]]:
+    """Everything that happened to a pull request, oldest first; commits stand at the instant they were made."""
+    record = pull.repository
+    items: list[tuple[str, int, dict[str, Any]]] = []
+    for commit in github.pulls.commits(pull):
+        shown = payloads.git_commit(github, record, commit)
+        items.append((shown["committer"]["date"], 0, {"event": "committed", **shown}))
+    for comment in pull.comments.values():
+        shown = payloads.comment(github, pull, comment)
+        items.append((shown["created_at"], comment.id, {"event": "commented", "actor": shown["user"], **shown}))
+    for review in pull.reviews:
+        shown = payloads.review(github, pull, review) | {"state": review.state.lower()}
+        items.append((shown["submitted_at"], review.id, {"event": "reviewed", **shown}))
+    for event in pull.events:
+        if event.event != "reviewed":
+            shown = payloads.issue_event(github, pull, event)
+            items.append((shown["created_at"], event.id, shown))
+    return [item for _, _, item in sorted(items, key=lambda entry: entry[:2])]

@@ -1,0 +1,46 @@
+"""Endpoints of commit statuses."""
+
+from sandbox import payloads
+from sandbox.rest.call import Call
+from sandbox.rest.checks import resolve
+from sandbox.rest.errors import invalid_request
+from sandbox.rest.paging import paginate
+from sandbox.rest.routing import Answer, Routes
+
+routes = Routes("commits/statuses")
+_STATES = ("error", "failure", "pending", "success")
+
+
+@routes.repository("GET", "/commits/{ref}/status", "statuses=read")
+def combined(call: Call) -> Answer:
+    """All contexts of a commit in one word, with the newest status of each."""
+    sha = resolve(call, call.params["ref"])
+    latest = call.github.checks.latest_statuses(call.repository, sha)
+    chosen, headers = paginate(latest, call.query, call.url)
+    return Answer(payloads.combined_status(call.github, call.repository, sha, chosen), headers=headers)
+
+
+@routes.repository("GET", "/commits/{ref}/statuses", "statuses=read")
+def list_all(call: Call) -> Answer:
+    """Every status ever reported on a commit, newest first."""
+    sha = resolve(call, call.params["ref"])
+    newest = call.repository.statuses.get(sha, [])[::-1]
+    return call.page(newest, lambda status: payloads.status(call.github, call.repository, status))
+
+
+@routes.repository("POST", "/statuses/{sha}", "statuses=write", role="write")
+def create(call: Call) -> Answer:
+    """Reports a status."""
+    state = call.take("state", str)
+    if state not in _STATES:
+        raise invalid_request(f"For 'properties/state', {state} is not a member of {list(_STATES)}.")
+    status = call.github.checks.create_status(
+        call.repository,
+        call.params["sha"],
+        actor=call.actor,
+        state=state,
+        context=call.take("context", str, "default"),
+        description=call.take("description", str, None),
+        target_url=call.take("target_url", str, None),
+    )
+    return Answer(payloads.status(call.github, call.repository, status), 201)

@@ -1,0 +1,176 @@
+"""A world with a repository, its app and its people, served over HTTP; every success is checked against its schema."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import jwt
+import pytest
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
+from multidict import CIMultiDict
+from yarl import URL
+
+from sandbox.clock import ManualClock
+from sandbox.github import GitHub
+from sandbox.rest.server import SandboxServer
+from tests.sandbox_rest.schemas import check_answer
+
+PERMISSIONS = {
+    "metadata": "read",
+    "administration": "read",
+    "checks": "write",
+    "contents": "write",
+    "issues": "write",
+    "pull_requests": "write",
+    "statuses": "write",
+    "members": "read",
+}
+EVENTS = (
+    "pull_request",
+    "push",
+    "check_run",
+    "check_suite",
+    "status",
+    "issue_comment",
+    "pull_request_review",
+    "branch_protection_rule",
+    "repository_ruleset",
+    "label",
+    "delete",
+    "create",
+)
+R = "/repos/acme/widgets"
+"""The repository's place in the API."""
+
+
+@dataclass
+class Seen:
+    """One answer as a client sees it."""
+
+    status: int
+    content: Any
+    headers: CIMultiDict[str]
+    template: str
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.content[key]
+
+
+@dataclass
+class Receiver:
+    """Where the app's webhooks arrive; answers them all with `status`."""
+
+    status: int = 202
+    received: list[tuple[dict[str, str], Any]] = field(default_factory=list)
+
+    async def receive(self, request: web.Request) -> web.Response:
+        self.received.append((dict(request.headers), await request.json()))
+        return web.Response(status=self.status)
+
+
+@dataclass
+class Client:
+    """Calls the API as the app's installation, as the app, as a person, or as nobody."""
+
+    github: GitHub
+    server: SandboxServer
+    session: ClientSession
+    app: Any
+    installation: Any
+    repo: Any
+    clock: ManualClock
+    receiver: Receiver
+    visited: set[str] = field(default_factory=set)
+
+    def jwt(self, **claims: Any) -> str:
+        """The app's JSON web token at the sandbox's time."""
+        now = int(self.clock.now().timestamp())
+        content = {"iat": now - 60, "exp": now + 540, "iss": str(self.app.id), **claims}
+        content = {name: value for name, value in content.items() if value is not None}
+        return jwt.encode(content, self.app.private_key, algorithm="RS256")
+
+    def installation_token(self, permissions: dict[str, str] | None = None) -> str:
+        """A token of the app's installation, as the access token endpoint issues it."""
+        return self.server.tokens.issue(self.installation, permissions or PERMISSIONS, None).text
+
+    def authorization(self, who: str) -> dict[str, str]:
+        """`app`, `installation`, `nobody`, or a login."""
+        if who == "nobody":
+            return {}
+        if who == "app":
+            return {"Authorization": f"Bearer {self.jwt()}"}
+        token = self.installation_token() if who == "installation" else self.server.user_token(who)
+        return {"Authorization": f"Bearer {token}"}
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        expect: int | None = None,
+        *,
+        who: str = "installation",
+        json_body: Any = None,
+        headers: dict[str, str] | None = None,
+    ) -> Seen:
+        """One request (percent-encoded path, or absolute address); a success is checked against GitHub's schema."""
+        if not path.startswith("http"):
+            path = self.server.url + path
+        sent = {**self.authorization(who), **(headers or {})}
+        async with self.session.request(method, URL(path, encoded=True), json=json_body, headers=sent) as response:
+            text = await response.text()
+            status, received = response.status, CIMultiDict(response.headers)
+        content = json.loads(text) if text and "json" in received.get("Content-Type", "") else text or None
+        template = self.server.requests[-1].template
+        seen = Seen(status, content, received, template)
+        assert expect is None or status == expect, f"{method} {path}: {status} {text[:500]}"
+        if status < 300:
+            check_answer(template, content)
+            self.visited.add(template)
+        elif status >= 400 and isinstance(content, dict):
+            assert content.keys() >= {"message", "documentation_url", "status"}
+            assert content["status"] == str(status)
+        return seen
+
+    async def get(self, path: str, expect: int | None = 200, **options: Any) -> Seen:
+        return await self.call("GET", path, expect, **options)
+
+    async def settle(self, seconds: float = 1) -> None:
+        """Lets the sandbox's background work happen."""
+        await self.github.schedule.advance(timedelta(seconds=seconds))
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """The app installed on acme, whose repository has a maintainer, an author and a triager."""
+    receiver = Receiver()
+    hooks = web.Application()
+    hooks.router.add_post("/webhook", receiver.receive)
+    hook_server = TestServer(hooks)
+    await hook_server.start_server()
+    clock = ManualClock()
+    github = GitHub(clock, seed=1)
+    for login in ("acme", "maria", "ann", "tom", "stranger"):
+        github.create_user(login)
+    app = github.create_app(
+        "imq", permissions=PERMISSIONS, events=EVENTS, webhook_url=str(hook_server.make_url("/webhook"))
+    )
+    repo = github.create_repository(
+        "acme/widgets",
+        files={"README.md": "Widgets\n", "docs/a.txt": "a\n"},
+        collaborators={"maria": "maintain", "ann": "write", "tom": "triage"},
+    )
+    installation = github.install(app, "acme")
+    server = SandboxServer(github)
+    await server.start()
+    session = ClientSession()
+    session._retry_connection = False  # aiohttp would send a PUT again when the connection is cut, and hide the cut
+    try:
+        yield Client(github, server, session, app, installation, repo, clock, receiver)
+    finally:
+        await session.close()
+        await server.stop()
+        await github.close()
+        await hook_server.close()

@@ -1,0 +1,199 @@
+"""Every endpoint's answer and every webhook, against the schemas that GitHub publishes."""
+
+from typing import Any
+
+from sandbox.rest.endpoints import ROUTES
+from tests.sandbox_rest.conftest import EVENTS, Client, R
+from tests.sandbox_rest.schemas import SCHEMAS, check_webhook
+
+
+def test_every_route_has_a_schema() -> None:
+    """A route that is added needs a schema here, and none stands here for nothing."""
+    templates = [route.template for route in ROUTES]
+    assert len(templates) == len(set(templates))
+    assert set(templates) == set(SCHEMAS)
+
+
+async def test_every_answer_fits_githubs_schema(client: Client) -> None:
+    """One story that uses every endpoint once with success; the client checks each answer as it comes."""
+    pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"}, body="Why")
+    pull.review("APPROVED", by="maria")
+    await use_meta_and_apps(client)
+    await use_repository(client)
+    await use_git(client)
+    await use_checks(client, pull.head_sha)
+    await use_conversation(client, pull.number)
+    await use_pulls(client, pull)
+    missing = {template for template in SCHEMAS if template not in client.visited}
+    assert missing == set(), "the story above leaves these out"
+
+
+async def use_meta_and_apps(client: Client) -> None:
+    await client.get("/rate_limit")
+    await client.get("/users/ann")
+    await client.get("/app", who="app")
+    await client.get("/app/installations", who="app")
+    place = f"/app/installations/{client.installation.id}"
+    await client.get(place, who="app")
+    await client.call("POST", f"{place}/access_tokens", 201, who="app", json_body={"repositories": ["widgets"]})
+    await client.get("/installation/repositories")
+    await client.settle()
+    deliveries = await client.get("/app/hook/deliveries", who="app")
+    delivery = deliveries[0]["id"]
+    await client.get(f"/app/hook/deliveries/{delivery}", who="app")
+    await client.call("POST", f"/app/hook/deliveries/{delivery}/attempts", 202, who="app")
+
+
+async def use_repository(client: Client) -> None:
+    required: list[Any] = ["ci/test", ("lint", client.app.id)]
+    client.repo.protect("main", required_checks=required, required_approvals=1, strict=True, by="acme")
+    client.repo.add_ruleset(
+        "all rules",
+        branches=["~DEFAULT_BRANCH"],
+        required_checks=[("ci/test", client.app.id), ("lint", None)],
+        strict=True,
+        required_approvals=1,
+        linear_history=True,
+        merge_queue=True,
+        non_fast_forward=True,
+        by="acme",
+    )
+    await client.get(R)
+    for login in ("acme", "maria", "tom", "stranger"):
+        await client.get(f"{R}/collaborators/{login}/permission")
+    await client.get(f"{R}/contents/docs/a.txt?ref=main")
+    await client.get(f"{R}/branches")
+    await client.get(f"{R}/branches/main")
+    await client.get(f"{R}/branches/main/protection")
+    rules = await client.get(f"{R}/rules/branches/main")
+    assert {rule["type"] for rule in rules.content} == {
+        "required_status_checks", "pull_request", "merge_queue", "required_linear_history", "non_fast_forward",
+    }  # fmt: skip
+
+
+async def use_git(client: Client) -> None:
+    commits = await client.get(f"{R}/commits")
+    sha = commits[0]["sha"]
+    await client.get(f"{R}/commits/topic")
+    await client.get(f"{R}/compare/main...topic")
+    await client.get(f"{R}/git/commits/{sha}")
+    await client.get(f"{R}/git/trees/{sha}?recursive=1")
+    await client.get(f"{R}/git/ref/heads/main")
+    await client.get(f"{R}/git/matching-refs/heads/")
+    await client.call("POST", f"{R}/git/refs", 201, json_body={"ref": "refs/heads/spare", "sha": sha})
+    await client.call("PATCH", f"{R}/git/refs/heads/spare", 200, json_body={"sha": sha})
+    await client.call("POST", f"{R}/merges", 201, json_body={"base": "spare", "head": "topic"})
+    await client.call("DELETE", f"{R}/git/refs/heads/spare", 204)
+
+
+async def use_checks(client: Client, sha: str) -> None:
+    new = {"name": "IMQ", "head_sha": sha, "external_id": "1", "details_url": "https://imq.example/1"}
+    run = await client.call("POST", f"{R}/check-runs", 201, json_body=new)
+    place = f"{R}/check-runs/{run['id']}"
+    output = {"title": "Queued", "summary": "First in line", "text": "Soon"}
+    await client.call("PATCH", place, 200, json_body={"status": "in_progress", "output": output})
+    await client.call("PATCH", place, 200, json_body={"conclusion": "success"})
+    await client.get(place)
+    await client.call("POST", f"{place}/rerequest", 201)
+    await client.get(f"{R}/commits/{sha}/check-runs")
+    await client.get(f"{R}/commits/topic/check-suites")
+    await client.call("POST", f"{R}/statuses/{sha}", 201, json_body={"state": "success", "context": "ci/old"})
+    await client.get(f"{R}/commits/{sha}/status")
+    await client.get(f"{R}/commits/{sha}/statuses")
+
+
+async def use_conversation(client: Client, number: int) -> None:
+    place = f"{R}/issues/{number}"
+    await client.call("POST", f"{place}/labels", 200, json_body={"labels": ["merge-queue", "bug"]})
+    await client.call("DELETE", f"{place}/labels/bug", 200)
+    await client.get(f"{place}/labels")
+    await client.call("POST", f"{place}/assignees", 201, json_body={"assignees": ["ann", "stranger"]})
+    await client.call("DELETE", f"{place}/assignees", 200, json_body={"assignees": ["ann"]})
+    comment = await client.call("POST", f"{place}/comments", 201, json_body={"body": "First in line"})
+    said = f"{R}/issues/comments/{comment['id']}"
+    await client.call("PATCH", said, 200, json_body={"body": "Landed"})
+    await client.call("POST", f"{said}/reactions", 201, json_body={"content": "rocket"})
+    await client.get(said)
+    await client.get(f"{place}/comments")
+    await client.call("PATCH", place, 200, json_body={"title": "Better", "labels": ["merge-queue"]})
+    await client.get(place)
+    await client.get(f"{R}/issues?labels=merge-queue&state=all&sort=updated&direction=asc")
+    await client.get(f"{place}/events")
+    await client.get(f"{place}/timeline")
+    await client.call("DELETE", said, 204)
+
+
+async def use_pulls(client: Client, pull: Any) -> None:
+    place = f"{R}/pulls/{pull.number}"
+    await client.get(place)
+    await client.settle()
+    await client.get(place)
+    await client.get(f"{R}/pulls?base=main&head=acme:topic")
+    await client.get(f"{place}/reviews")
+    await client.get(f"{place}/commits")
+    await client.get(f"{place}/files")
+    client.repo.create_branch("second", "topic", by="ann")
+    client.repo.push("second", {"c": "1\n"}, "Second", by="ann")
+    new = {"title": "Second", "head": "second", "base": "main", "body": None}
+    second = await client.call("POST", f"{R}/pulls", 201, json_body=new)
+    client.repo.unprotect("main", by="acme")
+    client.github.state.repositories["acme/widgets"].rulesets.clear()
+    await client.call("PUT", f"{place}/merge", 200, json_body={"sha": pull.head_sha})
+    await client.get(f"{place}/merge", 204)
+    await client.call("PUT", f"{R}/pulls/{second['number']}/update-branch", 202)
+    await client.call("PATCH", f"{R}/pulls/{second['number']}", 200, json_body={"state": "closed"})
+
+
+async def test_every_webhook_fits_githubs_schema(client: Client) -> None:
+    """People do everything that they can do; every event that follows is as GitHub documents it."""
+    seen: dict[str, set[str]] = {}
+
+    def observe(event: str, payload: dict[str, Any]) -> None:
+        seen.setdefault(event, set()).add(payload.get("action", ""))
+
+    client.github.webhooks.observers.append(observe)
+    await act_as_people(client)
+    await client.settle(60)
+    delivered = [delivery for delivery in client.github.state.deliveries if delivery.app is client.app]
+    for delivery in delivered:
+        check_webhook(delivery.event, delivery.payload)
+    assert set(seen) - {"installation", "installation_repositories"} == set(EVENTS)
+    assert seen["pull_request"] >= {
+        "opened", "labeled", "unlabeled", "synchronize", "closed", "reopened", "edited", "converted_to_draft",
+        "ready_for_review", "assigned",
+    }  # fmt: skip
+    assert {delivery.event for delivery in delivered} == {*EVENTS, "installation", "installation_repositories"}
+
+
+async def act_as_people(client: Client) -> None:
+    repo = client.repo
+    client.github.create_repository("acme/gadgets", files={"a": "1\n"})
+    pull = repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
+    for action in ("merge-queue", "bug"):
+        pull.label(action, by="tom")
+    pull.unlabel("merge-queue", by="tom")
+    client.github.conversation.delete_label(
+        client.github.state.repositories["acme/widgets"], "bug", actor=client.github.actor("maria")
+    )
+    pull.push({"b": "2\n"}, by="ann")
+    pull.force_push({"b": "3\n"}, by="ann")
+    pull.comment("Nice", by="maria")
+    pull.review("APPROVED", by="maria")
+    pull.assign("ann", by="tom")
+    pull.convert_to_draft(by="ann")
+    pull.ready_for_review(by="ann")
+    pull.close(by="ann")
+    pull.reopen(by="ann")
+    repo.create_branch("next", "main", by="maria")
+    pull.edit_base("next", by="maria")
+    pull.edit_title("Better", by="ann")
+    repo.protect("main", required_checks=["ci/test"], by="acme")
+    repo.add_ruleset("rules", branches=["main"], required_checks=[("ci/test", None)], by="acme")
+    sha = pull.head_sha
+    new = {"name": "IMQ", "head_sha": sha}
+    run = await client.call("POST", f"{R}/check-runs", 201, json_body=new)
+    await client.call("PATCH", f"{R}/check-runs/{run['id']}", 200, json_body={"conclusion": "failure"})
+    await client.call("POST", f"{R}/check-runs/{run['id']}/rerequest", 201)
+    await client.call("POST", f"{R}/statuses/{sha}", 201, json_body={"state": "failure", "context": "ci/old"})
+    pull.merge("squash", by="maria")
+    repo.delete_branch("topic", by="ann")
