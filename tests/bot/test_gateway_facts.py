@@ -23,9 +23,9 @@ BRANCH, RULES = f"{REPO}/branches/main", f"{REPO}/rules/branches/main"
 
 def test_gateway_implements_both_ports(gateway: Gateway) -> None:
     """The engine and the notifications ask through their ports, and the type checker agrees."""
-    github: GitHub = gateway
-    letters: Letters = gateway
-    assert github is letters
+    ports: tuple[GitHub, Letters] = gateway, gateway
+    names = {name for port in (GitHub, Letters) for name in vars(port) if not name.startswith("_")}
+    assert names <= set(dir(ports[0]))
 
 
 async def test_pull_request_open_becomes_facts(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
@@ -403,7 +403,7 @@ async def test_labelled_by_unknown_is_none(
 
 
 async def test_repositories_are_those_of_all_installations_that_serve(gateway: Gateway, github: GitHubDouble) -> None:
-    """Suspended installations are not asked; one that vanished meanwhile hides no other; archived ones are read-only."""
+    """Suspended installations are not asked; one that vanished hides no other; archived repositories stay out."""
     installations = [{"id": 1}, {"id": 2, "suspended_at": "2026-01-01T00:00:00Z"}, {"id": 3}]
     more = {"link": f'<{github.url}/more>; rel="next"'}
     github.on("GET", "/app/installations", Says(installations, headers=more))

@@ -1,0 +1,75 @@
+"""The command line: `imq`. Commands read the settings and start what `bot.process` puts together."""
+
+import asyncio
+import os
+import sys
+
+import click
+
+from bot.logs import configure
+from bot.settings import Settings, SettingsProblem, load_settings
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="imq", prog_name="imq")
+def main() -> None:
+    """A merge queue for GitHub that you host yourself."""
+
+
+@main.command()
+def run() -> None:
+    """Web and worker in one process; creates or updates an SQLite file by itself."""
+    _run(web=True, worker=True)
+
+
+@main.command()
+def web() -> None:
+    """The web process: receives webhooks."""
+    _run(web=True, worker=False)
+
+
+@main.command()
+def worker() -> None:
+    """The worker process: advances the queues."""
+    _run(web=False, worker=True)
+
+
+@main.command()
+def migrate() -> None:
+    """Create or update the database's tables."""
+    settings = _settings()
+    from bot import process
+
+    asyncio.run(process.migrate(settings))
+
+
+@main.command()
+@click.option("--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="Times.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Decides everything that is left to chance.")
+@click.option("--keep-open", is_flag=True, help="Leave the sandbox and the bot running at the end.")
+def demo(speed: float, seed: int, keep_open: bool) -> None:
+    """Ten pull requests through the queue on a local GitHub."""
+    from bot.demo.run import run_demo
+
+    sys.exit(run_demo(speed, seed, keep_open))
+
+
+def _run(*, web: bool, worker: bool) -> None:
+    settings = _settings()
+    # Imported when needed, so that `imq --help` and settings' problems answer at once.
+    from bot import process
+
+    try:
+        asyncio.run(process.run(settings, web=web, worker=worker))
+    except process.NotMigrated as problem:
+        raise click.ClickException(str(problem)) from None
+
+
+def _settings() -> Settings:
+    try:
+        settings = load_settings(os.environ)
+    except SettingsProblem as problem:
+        click.echo(str(problem), err=True)
+        sys.exit(2)
+    configure(settings.log_level, settings.log_format)
+    return settings

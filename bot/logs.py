@@ -1,0 +1,84 @@
+"""Logging: every line structured, with the delivery that it belongs to, and never with a secret."""
+
+import logging
+import re
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+_MASK = "[secret]"
+
+_SECRETS: Sequence[tuple[re.Pattern[str], str]] = (
+    # A private key, with real or escaped newlines; cut off anywhere, its rest is still masked.
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL), _MASK),
+    (re.compile(r"\bgh[a-z]_[A-Za-z0-9_]{4,}"), _MASK),
+    (re.compile(r"\bgithub_pat_\w+"), _MASK),
+    (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+"), _MASK),
+    (re.compile(r"(?i)\b(bearer|token) +(?!\[secret\])[\w.~+/=-]{12,}"), rf"\1 {_MASK}"),
+    (re.compile(r"(://[^:/@\s\"']*:)[^@/\s\"']+(?=@)"), rf"\1{_MASK}"),
+)
+
+
+def mask(text: str) -> str:
+    """`text` without anything that looks like a GitHub token, a JWT, a private key or a URL's password."""
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def mask_rendered(_logger: WrappedLogger, _method: str, rendered: str) -> str:
+    """The last processor: masks the finished line, so that no value, traceback or foreign logger is left out."""
+    return mask(rendered)
+
+
+def configure(level: str = "info", log_format: str | None = None, stream: TextIO | None = None) -> None:
+    """Send structlog's and the standard library's records to `stream`, the standard error if None.
+
+    `log_format` is `json` or `console`; None means console on a terminal, else json.
+    """
+    stream = stream or sys.stderr
+    console = log_format == "console" or (log_format is None and stream.isatty())
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[*_rendering(console), mask_rendered],  # type: ignore[list-item]
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def _rendering(console: bool) -> list[Processor]:
+    without_meta: Processor = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    if console:
+        # Plain tracebacks: the pretty ones print local variables, secrets among them.
+        plain = structlog.dev.plain_traceback
+        return [without_meta, structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain)]
+    return [without_meta, structlog.processors.format_exc_info, _event_first, structlog.processors.JSONRenderer()]
+
+
+def _event_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """What happened stands at the start of the line, where people look."""
+    return {"event": event.pop("event", ""), **event}

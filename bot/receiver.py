@@ -1,0 +1,123 @@
+"""`POST /webhook`: a delivery is verified, distilled, stored, and only then answered."""
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qs
+
+import structlog
+from aiohttp import web
+
+from bot.webhooks import MalformedPayload, distil
+from queue_engine.hints import Hint
+
+MAX_BODY = 25 * 1024 * 1024
+"""Bytes. GitHub drops deliveries above 25 MB itself ("Webhook events and payloads")."""
+
+_EVENT = re.compile(r"[a-z0-9_]{1,64}")
+_DELIVERY = re.compile(r"[A-Za-z0-9-]{1,64}")
+
+log = structlog.get_logger(__name__)
+
+Store = Callable[[Hint], Awaitable[bool]]
+"""Stores a hint durably. False: this delivery was known already."""
+
+
+class Refused(Exception):
+    """A delivery is not taken: the HTTP status, and a sentence for whoever reads the App's delivery log."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+
+
+class Receiver:
+    """The handler of webhooks. `secret` is the App's webhook secret; `own_app_id` tells its own check runs."""
+
+    def __init__(self, *, secret: str, own_app_id: int, store: Store) -> None:
+        if not secret:
+            raise ValueError("a webhook secret is needed: without one anybody could speak for GitHub")
+        self._secret = secret.encode()
+        self._own_app_id = own_app_id
+        self._store = store
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """202 stored, known or meaningless; 400, 401, 413 refused; 503 not stored, so that it is redelivered."""
+        try:
+            body = await _read(request)
+            self._verify(request.headers.get("X-Hub-Signature-256"), body)
+            event, delivery = _event_and_delivery(request)
+            with structlog.contextvars.bound_contextvars(delivery=delivery):
+                return await self._take(event, delivery, request.content_type, body)
+        except Refused as refused:
+            log.warning("delivery refused", status=refused.status, why=refused.sentence)
+            return web.json_response({"error": refused.sentence}, status=refused.status)
+
+    async def _take(self, event: str, delivery: str, content_type: str, body: bytes) -> web.Response:
+        payload = _payload(content_type, body)
+        try:
+            hint = distil(event, delivery, payload, own_app_id=self._own_app_id)
+        except MalformedPayload as error:
+            raise Refused(400, str(error)) from None
+        if hint is None:
+            return _accepted("ignored")
+        try:
+            new = await self._store(hint)
+        except Exception:
+            log.exception("delivery not stored", kind=hint.kind.value)
+            raise Refused(503, "the delivery could not be stored; redeliver it") from None
+        log.info("delivery stored" if new else "delivery known", kind=hint.kind.value, action=hint.action)
+        return _accepted("stored" if new else "known")
+
+    def _verify(self, signature: str | None, body: bytes) -> None:
+        """Only SHA-256 counts: whoever can choose the older SHA-1 header must gain nothing by it."""
+        if signature is None:
+            raise Refused(401, "the X-Hub-Signature-256 header is missing: set the App's webhook secret")
+        expected = "sha256=" + hmac.new(self._secret, body, hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(signature.encode("utf-8", "surrogateescape"), expected.encode()):
+            raise Refused(401, "the signature does not match the webhook secret")
+
+
+async def _read(request: web.Request) -> bytes:
+    if (request.content_length or 0) > MAX_BODY:
+        raise Refused(413, "the delivery is larger than 25 MiB")
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise Refused(413, "the delivery is larger than 25 MiB")
+    return bytes(body)
+
+
+def _event_and_delivery(request: web.Request) -> tuple[str, str]:
+    event = request.headers.get("X-GitHub-Event", "")
+    if not _EVENT.fullmatch(event):
+        raise Refused(400, "the X-GitHub-Event header is missing or no event's name")
+    delivery = request.headers.get("X-GitHub-Delivery", "")
+    if not _DELIVERY.fullmatch(delivery):
+        raise Refused(400, "the X-GitHub-Delivery header is missing or no delivery's id")
+    return event, delivery
+
+
+def _payload(content_type: str, body: bytes) -> dict[str, Any]:
+    """The payload, as JSON or in a form's field `payload`: GitHub lets the operator choose."""
+    if content_type not in ("application/json", "application/x-www-form-urlencoded"):
+        raise Refused(400, "the content type must be application/json or application/x-www-form-urlencoded")
+    try:
+        text = body.decode()
+        if content_type != "application/json":
+            text = parse_qs(text, strict_parsing=True)["payload"][0]
+        payload = json.loads(text)
+    except (ValueError, KeyError, RecursionError):
+        raise Refused(400, "the body is not the JSON of a delivery") from None
+    if not isinstance(payload, dict):
+        raise Refused(400, "the body is JSON, but not an object")
+    return payload
+
+
+def _accepted(result: str) -> web.Response:
+    return web.json_response({"result": result}, status=202)

@@ -1,0 +1,108 @@
+"""The command line as an operator meets it."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from bot import cli, process
+from bot.settings import Settings
+
+
+@pytest.fixture
+def environ(pem: str) -> dict[str, str | None]:
+    return {
+        "IMQ_GITHUB_APP_ID": "77",
+        "IMQ_GITHUB_PRIVATE_KEY": pem,
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s",
+        "PORT": "0",
+    }
+
+
+@pytest.fixture(autouse=True)
+def _logging_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "configure", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ("run", {"web": True, "worker": True}),
+        ("web", {"web": True, "worker": False}),
+        ("worker", {"web": False, "worker": True}),
+    ],
+)
+def test_command_starts_its_parts(
+    environ: dict[str, str | None], monkeypatch: pytest.MonkeyPatch, command: str, parts: dict[str, bool]
+) -> None:
+    """One process for all, or one each."""
+    started: list[Any] = []
+
+    async def run(settings: Settings, **which: bool) -> None:
+        started.append((settings.github_app_id, which))
+
+    monkeypatch.setattr(process, "run", run)
+    result = CliRunner(env=environ).invoke(cli.main, [command])
+    assert (result.exit_code, started) == (0, [("77", parts)])
+
+
+def test_migrate_command_migrates(environ: dict[str, str | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The platform's release phase calls it."""
+    migrated: list[str] = []
+
+    async def migrate(settings: Settings) -> None:
+        migrated.append(settings.database_url.get_secret_value())
+
+    monkeypatch.setattr(process, "migrate", migrate)
+    result = CliRunner(env={**environ, "DATABASE_URL": "postgres://u:p@db/imq"}).invoke(cli.main, ["migrate"])
+    assert (result.exit_code, migrated) == (0, ["postgres://u:p@db/imq"])
+
+
+def test_database_not_migrated_is_told_without_a_traceback(
+    environ: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentence says which command is missing."""
+
+    async def run(_settings: Settings, **_which: bool) -> None:
+        raise process.NotMigrated("run `imq migrate` first")
+
+    monkeypatch.setattr(process, "run", run)
+    result = CliRunner(env=environ).invoke(cli.main, ["worker"])
+    assert result.exit_code == 1
+    assert result.stderr == "Error: run `imq migrate` first\n"
+
+
+@pytest.mark.parametrize("command", ["run", "web", "worker", "migrate"])
+def test_settings_missing_are_named_on_stderr_with_exit_code_two(command: str) -> None:
+    """As the operator's contract has it: readable, complete, no traceback."""
+    missing: dict[str, str | None] = {"IMQ_GITHUB_APP_ID": None, "IMQ_GITHUB_PRIVATE_KEY": None, "PORT": "http"}
+    result = CliRunner(env=missing).invoke(cli.main, [command])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    for name in ("IMQ_GITHUB_APP_ID", "IMQ_GITHUB_PRIVATE_KEY", "IMQ_GITHUB_WEBHOOK_SECRET", "PORT"):
+        assert name in result.stderr
+
+
+def test_module_run_without_settings_prints_no_traceback() -> None:
+    """`python -m bot web` is what the Procfile starts."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("IMQ_")}
+    done = subprocess.run([sys.executable, "-m", "bot", "web"], env=environ, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("IMQ cannot start with these settings:\n  - IMQ_GITHUB_APP_ID is missing")
+
+
+def test_help_names_every_command_of_the_contract() -> None:
+    """The commands that are built, each with a sentence."""
+    assert isinstance(cli.main, click.Group)
+    assert set(cli.main.commands) == {"run", "web", "worker", "migrate", "demo"}
+    assert all(command.get_short_help_str() for command in cli.main.commands.values())
+
+
+def test_version_is_that_of_the_package() -> None:
+    """For reports of faults."""
+    result = CliRunner().invoke(cli.main, ["--version"])
+    assert result.output.startswith("imq, version ")

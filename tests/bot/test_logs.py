@@ -1,0 +1,113 @@
+"""Lines of the log: structured, and without secrets."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from bot.logs import configure, mask
+
+
+@pytest.fixture(autouse=True)
+def _logging_restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+
+
+def _lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_line_has_event_level_time_and_bound_delivery() -> None:
+    """One JSON object per line; times are UTC."""
+    stream = io.StringIO()
+    configure("info", "json", stream)
+    with structlog.contextvars.bound_contextvars(delivery="d-1"):
+        structlog.get_logger("imq").info("stored", number=3)
+    (line,) = _lines(stream)
+    assert (line["event"], line["level"], line["number"], line["delivery"]) == ("stored", "info", 3, "d-1")
+    assert line["timestamp"].endswith("Z")
+    assert stream.getvalue().startswith('{"event"')
+
+
+def test_standard_librarys_records_are_lines_of_the_same_kind() -> None:
+    """Libraries log through the standard library."""
+    stream = io.StringIO()
+    configure("info", "json", stream)
+    logging.getLogger("aiohttp.server").error("broken %s", "pipe")
+    (line,) = _lines(stream)
+    assert (line["event"], line["level"], line["logger"]) == ("broken pipe", "error", "aiohttp.server")
+
+
+def test_level_hides_what_is_below() -> None:
+    """Debug lines, one per request to GitHub, are for those who ask for them."""
+    stream = io.StringIO()
+    configure("warning", "json", stream)
+    structlog.get_logger("imq").info("quiet")
+    logging.getLogger("imq").info("quiet")
+    assert stream.getvalue() == ""
+
+
+def test_format_not_given_is_json_where_nobody_watches() -> None:
+    """Console lines are for terminals."""
+    stream = io.StringIO()
+    configure(stream=stream)
+    structlog.get_logger("imq").info("stored")
+    assert _lines(stream)[0]["event"] == "stored"
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_secrets_are_masked_wherever_they_stand(pem: str, log_format: str) -> None:
+    """In values, inside of values, in tracebacks, and in other people's records."""
+    stream = io.StringIO()
+    configure("info", log_format, stream)
+    logger = structlog.get_logger("imq")
+    local = "ghs_inAlocalVariable"
+    logger.info(
+        "a", key=pem, escaped=pem.replace("\n", "\\n"), nested={"list": ["ghs_abcdef123456"]}, other=b"ghp_bytes"
+    )
+    logger.info("token ghu_abcdef123456 in the event")
+    logging.getLogger("x").info("Authorization: bearer %s", "opaque-token-of-any-length")
+    try:
+        raise ValueError(f"postgres://imq:pass-word@db/imq {local[:4]}raisedWithIt")
+    except ValueError:
+        logger.exception("failed")
+    written = stream.getvalue()
+    assert "[secret]" in written
+    body = pem.splitlines()[1:-1]
+    for secret in (*body, "ghs_", "ghp_", "ghu_", "opaque-token", "pass-word"):
+        assert secret not in written
+    assert "ValueError" in written
+
+
+@pytest.mark.parametrize(
+    "harmless", ["the token was renewed", "refs/heads/ghs", "http://127.0.0.1:8080/webhook", "bearer of news"]
+)
+def test_harmless_text_stays_as_it_is(harmless: str) -> None:
+    """A log full of masks tells nothing."""
+    assert mask(harmless) == harmless
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "ghs_" + "a" * 516,
+        "github_pat_11ABC_def",
+        "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiI3NyJ9.c2lnbmF0dXJl",
+        "Bearer v1.1f699f1069f60xxx",
+        "token 1f699f1069f60aaaabbb",
+    ],
+)
+def test_token_of_any_kind_is_masked(secret: str) -> None:
+    """Tokens are opaque, of any length, and change their looks."""
+    assert secret.split()[-1] not in mask(f"sent {secret}, then left")
+    assert mask(f"sent {secret}, then left").endswith(", then left")

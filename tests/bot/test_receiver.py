@@ -1,0 +1,231 @@
+"""`POST /webhook` over a real socket: who is let in, what is stored, and what GitHub is told."""
+
+import asyncio
+import hashlib
+import hmac
+import io
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import aiohttp
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from bot.receiver import MAX_BODY, Receiver
+from bot.web import create_app, serve
+from queue_engine.hints import Hint, HintKind
+
+SECRET = "it's a sécret"
+PAYLOAD: dict[str, Any] = {
+    "action": "closed",
+    "installation": {"id": 9},
+    "repository": {"id": 5, "full_name": "ada/engine"},
+    "pull_request": {"number": 3, "head": {"sha": "h1"}},
+}
+
+
+@dataclass
+class Inbox:
+    """Stores hints by delivery, or fails to."""
+
+    hints: list[Hint] = field(default_factory=list)
+    broken: bool = False
+
+    async def store(self, hint: Hint) -> bool:
+        if self.broken:
+            raise OSError("disk full")
+        known = hint.delivery in {each.delivery for each in self.hints}
+        self.hints += [] if known else [hint]
+        return not known
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    return Inbox()
+
+
+@pytest.fixture
+async def url(inbox: Inbox) -> AsyncIterator[str]:
+    receiver = Receiver(secret=SECRET, own_app_id=77, store=inbox.store)
+    runner = await serve(create_app(receiver, {}), 0, "127.0.0.1")
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
+    await runner.cleanup()
+
+
+def _signed(body: bytes, secret: str = SECRET) -> str:
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def _headers(body: bytes, **changes: str | None) -> dict[str, str]:
+    headers: dict[str, str | None] = {
+        "X-GitHub-Event": "pull_request",
+        "X-GitHub-Delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+        "X-Hub-Signature-256": _signed(body),
+        "Content-Type": "application/json",
+    }
+    headers |= {name.replace("_", "-"): value for name, value in changes.items()}
+    return {name: value for name, value in headers.items() if value is not None}
+
+
+async def _post(
+    session: aiohttp.ClientSession, url: str, body: bytes, **changes: str | None
+) -> tuple[int, dict[str, Any]]:
+    async with session.post(url, data=body, headers=_headers(body, **changes)) as response:
+        return response.status, await response.json()
+
+
+async def test_delivery_signed_is_stored_and_accepted(session: aiohttp.ClientSession, url: str, inbox: Inbox) -> None:
+    """What is answered with 202 is stored first."""
+    assert await _post(session, url, json.dumps(PAYLOAD).encode()) == (202, {"result": "stored"})
+    (hint,) = inbox.hints
+    assert (hint.kind, hint.number, hint.delivery) == (HintKind.CONSENT, 3, "72d3162e-cc78-11e3-81ab-4c9367dc0958")
+
+
+async def test_delivery_again_is_accepted_and_does_nothing(
+    session: aiohttp.ClientSession, url: str, inbox: Inbox
+) -> None:
+    """A redelivery keeps its id."""
+    body = json.dumps(PAYLOAD).encode()
+    await _post(session, url, body)
+    assert await _post(session, url, body) == (202, {"result": "known"})
+    assert len(inbox.hints) == 1
+
+
+async def test_delivery_as_a_form_is_stored(session: aiohttp.ClientSession, url: str, inbox: Inbox) -> None:
+    """The App's settings let the operator choose; the signature is over the raw body in both cases."""
+    body = urlencode({"payload": json.dumps(PAYLOAD)}).encode()
+    status, _ = await _post(session, url, body, Content_Type="application/x-www-form-urlencoded")
+    assert (status, len(inbox.hints)) == (202, 1)
+
+
+@pytest.mark.parametrize("event", ["ping", "star"])
+async def test_delivery_without_meaning_is_accepted_and_not_stored(
+    session: aiohttp.ClientSession, url: str, inbox: Inbox, event: str
+) -> None:
+    """GitHub's ping when the App is registered, and whatever else it may send."""
+    assert await _post(session, url, b'{"zen": "x"}', X_GitHub_Event=event) == (202, {"result": "ignored"})
+    assert inbox.hints == []
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        None,
+        "",
+        "sha256=",
+        "sha256=" + "0" * 64,
+        _signed(b"another body"),
+        _signed(json.dumps(PAYLOAD).encode(), "another secret"),
+        _signed(json.dumps(PAYLOAD).encode()).removeprefix("sha256="),
+        "sha1=" + hmac.new(SECRET.encode(), json.dumps(PAYLOAD).encode(), hashlib.sha1).hexdigest(),
+        "sha256=schlüssel",
+    ],
+)
+async def test_delivery_not_signed_with_the_secret_is_refused(
+    session: aiohttp.ClientSession, url: str, inbox: Inbox, signature: str | None
+) -> None:
+    """Missing, SHA-1 only, not ASCII, of another body or secret (gidgethub lets some pass, and raises on others)."""
+    body = json.dumps(PAYLOAD).encode()
+    sha1 = "sha1=" + hmac.new(SECRET.encode(), body, hashlib.sha1).hexdigest()
+    status, answer = await _post(session, url, body, X_Hub_Signature_256=signature, X_Hub_Signature=sha1)
+    assert status == 401
+    assert "signature" in answer["error"].lower()
+    assert inbox.hints == []
+
+
+@pytest.mark.parametrize(
+    ("body", "changes", "words"),
+    [
+        (b"{}", {"X_GitHub_Event": None}, "X-GitHub-Event"),
+        (b"{}", {"X_GitHub_Event": "Pull Request!"}, "X-GitHub-Event"),
+        (b"{}", {"X_GitHub_Delivery": None}, "X-GitHub-Delivery"),
+        (b"{}", {"X_GitHub_Delivery": "x" * 65}, "X-GitHub-Delivery"),
+        (b"{}", {"X_GitHub_Delivery": "é"}, "X-GitHub-Delivery"),
+        (b"{}", {"Content_Type": "text/plain"}, "content type"),
+        (b"", {}, "not the JSON"),
+        (b"{", {}, "not the JSON"),
+        (b"\xff\xfe", {}, "not the JSON"),
+        (b"[" * 200_000, {}, "not the JSON"),
+        (b"[]", {}, "not an object"),
+        (b"pay=1", {"Content_Type": "application/x-www-form-urlencoded"}, "not the JSON"),
+        (b"payload=%7B", {"Content_Type": "application/x-www-form-urlencoded"}, "not the JSON"),
+        (b"{}", {}, "pull_request: missing or wrong: action, installation, pull_request, repository"),
+    ],
+)
+async def test_delivery_malformed_is_refused_with_the_reason(
+    session: aiohttp.ClientSession, url: str, inbox: Inbox, body: bytes, changes: dict[str, str | None], words: str
+) -> None:
+    """The App's delivery log shows the sentence."""
+    status, answer = await _post(session, url, body, **changes)
+    assert (status, inbox.hints) == (400, [])
+    assert words in answer["error"]
+
+
+async def test_delivery_that_cannot_be_stored_is_not_accepted(
+    session: aiohttp.ClientSession, url: str, inbox: Inbox
+) -> None:
+    """GitHub records the failure, and the redelivery sweep finds it; the next one is served again."""
+    body = json.dumps(PAYLOAD).encode()
+    inbox.broken = True
+    with capture_logs() as lines:
+        status, _ = await _post(session, url, body)
+    assert status == 503
+    assert [line["event"] for line in lines] == ["delivery not stored", "delivery refused"]
+    inbox.broken = False
+    assert await _post(session, url, body) == (202, {"result": "stored"})
+
+
+async def _raw(url: str, head: str, body: bytes = b"") -> bytes:
+    """Send a request by hand and return the status line."""
+    port = urlsplit(url).port
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(head.replace("\n", "\r\n").encode() + body)
+        return await reader.readline()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_delivery_announced_too_large_is_refused_before_it_is_read(url: str) -> None:
+    """Memory belongs to those who can sign."""
+    head = f"POST /webhook HTTP/1.1\nHost: x\nContent-Length: {MAX_BODY + 1}\n\n"
+    assert b" 413 " in await _raw(url, head)
+
+
+async def test_delivery_growing_too_large_is_refused_while_read(
+    session: aiohttp.ClientSession, url: str, inbox: Inbox
+) -> None:
+    """A chunked body announces nothing."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(MAX_BODY // 2**20 + 1):
+            yield b" " * 2**20
+
+    async with session.post(url, data=chunks(), headers=_headers(b"")) as response:
+        assert response.status == 413
+        assert "25 MiB" in (await response.json())["error"]
+
+
+async def test_delivery_of_the_largest_size_is_read(session: aiohttp.ClientSession, url: str, inbox: Inbox) -> None:
+    """aiohttp's own limit is one mebibyte; GitHub sends up to 25."""
+    body = json.dumps(PAYLOAD).encode().ljust(MAX_BODY)
+    async with session.post(url, data=io.BytesIO(body), headers=_headers(body)) as response:
+        assert (response.status, len(inbox.hints)) == (202, 1)
+
+
+async def test_delivery_id_is_bound_to_every_line_logged_for_it(session: aiohttp.ClientSession, url: str) -> None:
+    """One delivery can be followed through the logs."""
+    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
+        await _post(session, url, json.dumps(PAYLOAD).encode(), X_GitHub_Delivery="d-7")
+    assert [(line["event"], line["delivery"]) for line in lines] == [("delivery stored", "d-7")]
+
+
+def test_receiver_without_a_secret_is_not_built() -> None:
+    """Without a secret anybody could speak for GitHub (gidgethub lets unsigned events pass then)."""
+    with pytest.raises(ValueError, match="secret"):
+        Receiver(secret="", own_app_id=1, store=Inbox().store)

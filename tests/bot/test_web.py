@@ -1,0 +1,84 @@
+"""The web application's own pages and errors."""
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from bot.receiver import Receiver
+from bot.web import Check, create_app, serve
+from queue_engine.hints import Hint
+
+
+async def _stored(_hint: Hint) -> bool:
+    return True
+
+
+async def _yes() -> bool:
+    return True
+
+
+async def _no() -> bool:
+    return False
+
+
+async def _broken() -> bool:
+    raise OSError("no route to host")
+
+
+def _app(checks: dict[str, Check] | None = None) -> web.Application:
+    return create_app(Receiver(secret="s", own_app_id=1, store=_stored), checks or {})
+
+
+async def _get(session: aiohttp.ClientSession, app: web.Application, path: str) -> tuple[int, dict[str, object]]:
+    runner = await serve(app, 0, "127.0.0.1")
+    try:
+        async with session.get(f"http://127.0.0.1:{runner.addresses[0][1]}{path}") as response:
+            return response.status, await response.json()
+    finally:
+        await runner.cleanup()
+
+
+async def test_healthz_answers_while_the_process_lives(session: aiohttp.ClientSession) -> None:
+    """Even when the database is away: restarting would not bring it back."""
+    assert await _get(session, _app({"database": _broken}), "/healthz") == (200, {"status": "alive"})
+
+
+async def test_readyz_answers_when_every_check_holds(session: aiohttp.ClientSession) -> None:
+    """The platform may send traffic."""
+    assert await _get(session, _app({"database": _yes, "migrations": _yes}), "/readyz") == (200, {"status": "ready"})
+
+
+async def test_readyz_names_what_is_not_there(session: aiohttp.ClientSession) -> None:
+    """A check that raises is one that does not hold."""
+    checks: dict[str, Check] = {"database": _broken, "migrations": _no, "other": _yes}
+    expected = {"status": "not ready", "failing": ["database", "migrations"]}
+    assert await _get(session, _app(checks), "/readyz") == (503, expected)
+
+
+@pytest.mark.parametrize(("path", "status", "error"), [("/nowhere", 404, "Not Found"), ("/webhook", 405, None)])
+async def test_wrong_address_or_method_is_answered_in_json(
+    session: aiohttp.ClientSession, path: str, status: int, error: str | None
+) -> None:
+    """Whoever speaks JSON gets JSON back."""
+    answered, answer = await _get(session, _app(), path)
+    assert answered == status
+    assert answer["error"] == error or "Method Not Allowed"
+
+
+async def test_unexpected_error_shows_nothing_of_the_inside(session: aiohttp.ClientSession) -> None:
+    """The details are for the log."""
+
+    async def crash(_request: web.Request) -> web.Response:
+        raise RuntimeError("postgres://u:password@db")
+
+    app = _app()
+    app.router.add_get("/crash", crash)
+    assert await _get(session, app, "/crash") == (500, {"error": "Internal Server Error"})
+
+
+async def test_port_in_use_raises_and_leaves_nothing_open(session: aiohttp.ClientSession) -> None:
+    """The operator sees the system's own words."""
+    runner = await serve(_app(), 0, "127.0.0.1")
+    with pytest.raises(OSError, match="in use"):
+        await serve(_app(), runner.addresses[0][1], "127.0.0.1")
+    await runner.cleanup()

@@ -1,0 +1,182 @@
+"""What each delivery means for a queue."""
+
+from typing import Any
+
+import pytest
+
+from bot.webhooks import MalformedPayload, distil
+from queue_engine.hints import Hint, HintKind
+
+OWN_APP = 77
+
+
+def _payload(**parts: Any) -> dict[str, Any]:
+    return {
+        "installation": {"id": 9, "node_id": "x"},
+        "repository": {"id": 5, "name": "engine", "full_name": "ada/engine", "owner": {"login": "ada"}},
+        "sender": {"login": "grace", "type": "User"},
+        **parts,
+    }
+
+
+def _pull_request(action: str, **parts: Any) -> dict[str, Any]:
+    return _payload(action=action, pull_request={"number": 3, "head": {"sha": "h1"}, "base": {"ref": "main"}}, **parts)
+
+
+def _distil(event: str, payload: Any) -> Hint | None:
+    return distil(event, "d-1", payload, own_app_id=OWN_APP)
+
+
+def _hint(kind: HintKind, **parts: Any) -> Hint:
+    common: dict[str, Any] = {
+        "delivery": "d-1",
+        "installation_id": 9,
+        "repository_id": 5,
+        "owner": "ada",
+        "name": "engine",
+        "sender": "grace",
+    }
+    return Hint(kind=kind, **(common | parts))
+
+
+def test_label_set_says_which_on_which_head() -> None:
+    """The engine knows the trigger label; the head is what consent is bound to."""
+    expected = _hint(HintKind.LABELED, action="labeled", number=3, label="bug", head_sha="h1")
+    assert _distil("pull_request", _pull_request("labeled", label={"name": "bug"})) == expected
+
+
+@pytest.mark.parametrize("action", ["closed", "reopened", "converted_to_draft", "ready_for_review"])
+def test_pull_request_event_that_may_end_consent_is_a_consent_hint(action: str) -> None:
+    """The engine reads the pull request then."""
+    assert _distil("pull_request", _pull_request(action)) == _hint(HintKind.CONSENT, action=action, number=3)
+
+
+@pytest.mark.parametrize("label", [{"name": "merge-queue"}, None])
+def test_label_removed_is_a_consent_hint_even_without_a_label(label: dict[str, str] | None) -> None:
+    """`unlabeled` comes without a label when the label itself was deleted."""
+    payload = _pull_request("unlabeled", **({"label": label} if label else {}))
+    expected = _hint(HintKind.CONSENT, action="unlabeled", number=3, label=label["name"] if label else None)
+    assert _distil("pull_request", payload) == expected
+
+
+def test_push_to_a_pull_request_says_from_which_head_to_which() -> None:
+    """So that IMQ's own update is told from anyone else's push."""
+    payload = _pull_request("synchronize", before="h0", after="h1")
+    payload["sender"] = {"login": "my-queue[bot]", "type": "Bot"}
+    assert _distil("pull_request", payload) == _hint(
+        HintKind.CONSENT,
+        action="synchronize",
+        number=3,
+        before="h0",
+        head_sha="h1",
+        sender="my-queue[bot]",
+        sender_is_bot=True,
+    )
+
+
+def test_base_edited_is_a_consent_hint_and_a_title_edited_is_none() -> None:
+    """What lands where is consent; how it is called is not."""
+    edited = _pull_request("edited", changes={"base": {"ref": {"from": "old"}, "sha": {"from": "x"}}})
+    assert _distil("pull_request", edited) == _hint(HintKind.CONSENT, action="edited", number=3)
+    assert _distil("pull_request", _pull_request("edited", changes={"title": {"from": "old"}})) is None
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "passed"),
+    [("success", True), ("neutral", True), ("skipped", True), ("failure", False), ("cancelled", False), (None, False)],
+)
+def test_check_run_completed_says_whether_it_passed(conclusion: str | None, passed: bool) -> None:
+    """Enough to know, without a request, whether the awaited checks have all reported."""
+    run = {"name": "test", "head_sha": "h1", "conclusion": conclusion, "app": {"id": 15}}
+    hint = _distil("check_run", _payload(action="completed", check_run=run))
+    assert hint == _hint(HintKind.CHECK, action="completed", head_sha="h1", check_name="test", passed=passed)
+
+
+@pytest.mark.parametrize(("state", "passed"), [("success", True), ("failure", False), ("error", False)])
+def test_commit_status_reported_says_whether_it_passed(state: str, passed: bool) -> None:
+    """Older CI reports by commit status only."""
+    hint = _distil("status", _payload(sha="h1", context="lint", state=state))
+    assert hint == _hint(HintKind.CHECK, head_sha="h1", check_name="lint", passed=passed)
+
+
+def test_check_suite_completed_names_its_head() -> None:
+    """All of an App's runs have reported."""
+    hint = _distil("check_suite", _payload(action="completed", check_suite={"head_sha": "h1", "app": {"id": 15}}))
+    assert hint == _hint(HintKind.CHECKS, action="completed", head_sha="h1")
+
+
+@pytest.mark.parametrize(("deleted", "tip"), [(False, "new"), (True, None)])
+def test_push_to_a_branch_names_its_new_tip(deleted: bool, tip: str | None) -> None:
+    """Branches may have slashes; a deleted one has no tip."""
+    after = "0" * 40 if deleted else "new"
+    hint = _distil("push", _payload(ref="refs/heads/release/1.0", before="old", after=after, deleted=deleted))
+    assert hint == _hint(HintKind.BASE_MOVED, branch="release/1.0", before="old", head_sha=tip)
+
+
+@pytest.mark.parametrize("event", ["branch_protection_rule", "repository_ruleset"])
+def test_rules_changed_is_a_rules_hint(event: str) -> None:
+    """Remembered rules are dropped then; an organisation's ruleset names no repository."""
+    assert _distil(event, _payload(action="edited")) == _hint(HintKind.RULES, action="edited")
+    of_organisation = {"action": "edited", "installation": {"id": 9}}
+    assert _distil(event, of_organisation) == Hint(
+        kind=HintKind.RULES, delivery="d-1", action="edited", installation_id=9
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "action"),
+    [
+        ("installation", "created"),
+        ("installation", "unsuspend"),
+        ("installation", "new_permissions_accepted"),
+        ("installation_repositories", "added"),
+        ("repository", "renamed"),
+        ("repository", "transferred"),
+    ],
+)
+def test_repositories_added_or_renamed_are_an_installed_hint(event: str, action: str) -> None:
+    """A sweep finds what their pull requests carry, under the name they have now."""
+    assert _distil(event, _payload(action=action)) == _hint(HintKind.INSTALLED, action=action)
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        ("star", {}),
+        ("pull_request", _pull_request("assigned")),
+        ("pull_request", _pull_request("labeled")),
+        ("check_run", _payload(action="created", check_run={"name": "t", "head_sha": "h"})),
+        ("check_run", _payload(action="completed", check_run={"name": "IMQ", "head_sha": "h", "app": {"id": OWN_APP}})),
+        ("check_suite", _payload(action="completed", check_suite={"head_sha": "h", "app": {"id": OWN_APP}})),
+        ("check_suite", _payload(action="requested", check_suite={"head_sha": "h"})),
+        ("status", _payload(sha="h", context="lint", state="pending")),
+        ("push", _payload(ref="refs/tags/v1", before="a", after="b")),
+        ("installation", {"action": "deleted", "installation": {"id": 9}}),
+        ("installation_repositories", {"action": "removed", "installation": {"id": 9}}),
+        ("repository", _payload(action="archived")),
+    ],
+)
+def test_delivery_without_meaning_for_a_queue_is_no_hint(event: str, payload: dict[str, Any]) -> None:
+    """Nothing is stored for it; IMQ's own check runs above all must not wake their queue."""
+    assert _distil(event, payload) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "place"),
+    [
+        ("pull_request", {}, "installation"),
+        ("pull_request", _payload(action="closed"), "pull_request"),
+        ("pull_request", {**_pull_request("closed"), "installation": {"id": "many"}}, "installation.id"),
+        ("check_run", _payload(action="completed", check_run={"name": "t"}), "check_run.head_sha"),
+        ("check_suite", _payload(action="completed"), "check_suite"),
+        ("status", _payload(sha="h"), "context"),
+        ("push", _payload(ref=None, before="a", after="b"), "ref"),
+        ("repository_ruleset", {"action": "edited"}, "installation"),
+        ("installation", {"action": "created"}, "installation"),
+        ("status", [], "the payload"),
+    ],
+)
+def test_payload_without_what_its_event_needs_is_malformed(event: str, payload: Any, place: str) -> None:
+    """The message names the place, for whoever reads the App's delivery log."""
+    with pytest.raises(MalformedPayload, match=place):
+        _distil(event, payload)
