@@ -13,7 +13,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     """A test that was skipped, in its body or by a fixture."""
     report = yield
     if not hasattr(report, "wasxfail"):
-        _refuse_skip(report)
+        refuse_skip(report)
     return report
 
 
@@ -21,11 +21,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """A module that was skipped as a whole."""
     report = yield
-    _refuse_skip(report)
+    refuse_skip(report)
     return report
 
 
-def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure where skips count."""
     if report.skipped and os.environ.get("IMQ_TEST_NO_SKIPS"):
         report.outcome = "failed"
         report.longrepr = f"skipped although IMQ_TEST_NO_SKIPS is set: {report.longrepr}"

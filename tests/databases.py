@@ -1,9 +1,9 @@
 """Databases for tests: each test gets one of its own, on SQLite and again on PostgreSQL.
 
 PostgreSQL is the server at `IMQ_TEST_POSTGRES_URL` (whose user may create databases), or one from PyPI, started once
-per test process with its data in a directory of its own. Databases are copied from a migrated template, which takes
-some milliseconds. Where no PostgreSQL can be had the tests that need it are skipped, and fail when
-`IMQ_TEST_NO_SKIPS` is set.
+per test process with its data in a directory of its own. Making a database takes it half a second, so migrated ones
+are emptied after a test and used again. Where no PostgreSQL can be had the tests that need it are skipped, and fail
+when `IMQ_TEST_NO_SKIPS` is set.
 
 Fixtures: `database` (migrated) and `store` on it, `database_url` (the URL of `database`, for processes),
 `empty_database`. `sqlite_database` and `postgres_database` are for tests that mean one of the two.
@@ -14,6 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -22,31 +23,48 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
-from queue_engine.core.database import Database
+from queue_engine.core.database import Database, metadata
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
 
 MakeUrl = Callable[[], str]
 
+_DISCONNECT = sql.SQL("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = {}")
+
 
 class PostgresServer:
-    """A PostgreSQL server on which databases are made from templates and dropped at the end."""
+    """A PostgreSQL server on which databases are made, used again, and dropped at the end."""
 
     def __init__(self, url: str) -> None:
         """`url` is that of a database to connect to for administration."""
         self._url = make_url(url).set(drivername="postgresql")
         self._made: list[str] = []
+        self._migrated: list[str] = []
 
-    def create(self, template: str | None = None) -> str:
-        """Create a database and return its name."""
+    def create(self) -> str:
+        """Create a database without any table and return its name."""
         name = f"imq_test_{uuid4().hex}"
-        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
-        if template is not None:
-            # For small databases a copy of the files is cheaper than the default, a copy through the log.
-            statement += sql.SQL(" TEMPLATE {} STRATEGY FILE_COPY").format(sql.Identifier(template))
-        self.execute(statement)
+        self.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         self._made.append(name)
         return name
+
+    def lend(self) -> str:
+        """The name of a migrated database without any row; give it back with `take_back`."""
+        if self._migrated:
+            return self._migrated.pop()
+        name = self.create()
+        # In a thread, because an asynchronous test may ask, in whose event loop no other can run.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, _migrate(self.url(name))).result()
+        return name
+
+    def take_back(self, name: str) -> None:
+        """Empty a lent database, whoever is still connected, for the next test."""
+        self.execute(_DISCONNECT.format(sql.Literal(name)))
+        with psycopg.connect(self.url(name)) as connection:
+            for table in reversed(metadata.sorted_tables):
+                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
+        self._migrated.append(name)
 
     def url(self, name: str) -> str:
         """The URL of one of its databases."""
@@ -101,14 +119,6 @@ def _embedded_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: PostgresServer) -> str:
-    """The name of a migrated, empty database."""
-    name = postgres_server.create()
-    asyncio.run(_migrate(postgres_server.url(name)))
-    return name
-
-
-@pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated, empty database file."""
     path = tmp_path_factory.mktemp("template") / "imq.db"
@@ -129,17 +139,17 @@ def make_sqlite_url(sqlite_template: Path, tmp_path: Path) -> MakeUrl:
 
 
 @pytest.fixture
-def make_postgres_url(postgres_server: PostgresServer, postgres_template: str) -> Iterator[MakeUrl]:
-    """Makes a migrated PostgreSQL database and returns its URL; dropped after the test."""
+def make_postgres_url(postgres_server: PostgresServer) -> Iterator[MakeUrl]:
+    """Lends migrated PostgreSQL databases and returns their URLs; emptied after the test."""
     names: list[str] = []
 
     def make() -> str:
-        names.append(postgres_server.create(postgres_template))
+        names.append(postgres_server.lend())
         return postgres_server.url(names[-1])
 
     yield make
     for name in names:
-        postgres_server.drop(name)
+        postgres_server.take_back(name)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

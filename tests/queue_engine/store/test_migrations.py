@@ -48,10 +48,11 @@ async def test_migrations_by_many_processes_at_once_happen_once(empty_database_u
         await process.close()
 
 
-async def test_migrations_of_a_newer_database_are_refused_with_a_sentence(database: Database) -> None:
+async def test_migrations_of_a_newer_database_are_refused_with_a_sentence(empty_database: Database) -> None:
     """An old version does not touch what a newer one has made."""
-    async with database.transaction() as connection:
+    await migrate(empty_database)
+    async with empty_database.transaction() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(UnknownRevision, match="9999"):
-        await migrate(database)
-    assert await current(database) == "9999"
+        await migrate(empty_database)
+    assert await current(empty_database) == "9999"
