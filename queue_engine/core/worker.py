@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -55,7 +56,8 @@ class Worker:
         self._random = random
         self._lease = lease
         self._pool = Pool(concurrency, done=done)
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """One lock per process, there as long as a job of that process has it in hand or waits for it."""
 
     async def start_due(self) -> bool:
         """Start due jobs as far as there is room; whether any was due."""
@@ -94,13 +96,9 @@ class Worker:
                 return await Jobs(connection).renew(job.id, self._owner, until)
 
         lock = self._turns.setdefault(job.process_id, asyncio.Lock())
-        try:
-            async with kept(self._clock, self._lease, renew), lock:
-                with suppress(LeaseLost):
-                    await self._do(job)
-        finally:
-            if not lock.locked() and self._turns.get(job.process_id) is lock:
-                del self._turns[job.process_id]
+        async with kept(self._clock, self._lease, renew), lock:
+            with suppress(LeaseLost):
+                await self._do(job)
 
     async def _do(self, job: Job) -> None:
         try:
