@@ -1,0 +1,47 @@
+import asyncio
+from datetime import timedelta
+
+from queue_engine.core.bell import Bell
+
+NEVER = timedelta(hours=1)
+AT_ONCE = timedelta(0)
+
+
+async def test_bell_wakes_everybody_who_waits() -> None:
+    """Each loop of the process hears each ring."""
+    bell = Bell()
+    waiting = [asyncio.create_task(bell.ear().wait(NEVER)) for _ in range(3)]
+    await asyncio.sleep(0)
+    bell.ring()
+    await asyncio.gather(*waiting)
+
+
+async def test_bell_rung_while_an_ear_is_busy_is_heard_when_it_waits() -> None:
+    """A ring between two waits is not lost, for any ear."""
+    bell = Bell()
+    ears = [bell.ear(), bell.ear()]
+    bell.ring()
+    for ear in ears:
+        await ear.wait(NEVER)
+
+
+async def test_bell_rung_often_wakes_once() -> None:
+    """Rings are not counted: the loop that wakes looks at everything."""
+    bell = Bell()
+    ear = bell.ear()
+    bell.ring()
+    bell.ring()
+    await ear.wait(NEVER)
+    waiting = asyncio.create_task(ear.wait(NEVER))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    bell.ring()
+    await waiting
+
+
+async def test_bell_that_does_not_ring_lets_the_loop_go_on_in_time() -> None:
+    """The wait is bounded; a time already past is none."""
+    ear = Bell().ear()
+    await ear.wait(AT_ONCE)
+    await ear.wait(-NEVER)
+    await ear.wait(timedelta(milliseconds=1))
