@@ -163,11 +163,9 @@ class Merging:
         if not getattr(repository, _ALLOWED[method]):
             raise NotMergeable(f"{_METHOD_NAMES[method]} not allowed on this repository.")
         settled = repository.pushed_at + self._github.timings.base_settles
-        if self._github.clock.now() < settled and pull.mergeable_for is not None and not self._is_current(pull):
+        tip = repository.git.branch(pull.base_branch)
+        if self._github.clock.now() < settled and pull.mergeable_for is not None and pull.mergeable_for[0] != tip:
             raise NotMergeable("Base branch was modified. Review and try the merge again.")
-
-    def _is_current(self, pull: PullRequest) -> bool:
-        return pull.mergeable_for == (pull.repository.git.branch(pull.base_branch), pull.head_sha)
 
     def _landing(
         self, pull: PullRequest, tip: str, tree: str, actor: Actor, method: str, title: str | None, message: str | None
