@@ -1,5 +1,6 @@
 """One request on its way through an endpoint: who calls, what for, and the usual ways to answer."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -110,6 +111,19 @@ class Call:
         """The asked page of a list that comes with its total, as `{"total_count", name}`."""
         chosen, headers = paginate(items, self.query, self.url)
         return Answer({"total_count": len(items), name: [show(item) for item in chosen]}, headers=headers)
+
+
+def parse_body(raw: bytes) -> dict[str, Any]:
+    """The JSON object that was sent; nothing counts as an empty one. Raises 400 for anything else."""
+    if not raw.strip():
+        return {}
+    try:
+        data = json.loads(raw)
+    except ValueError as error:
+        raise Refusal(400, "Problems parsing JSON") from error
+    if not isinstance(data, dict):
+        raise Refusal(400, "Body should be a JSON object")
+    return data
 
 
 def _shown(value: object) -> str:

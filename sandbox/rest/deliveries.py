@@ -47,7 +47,7 @@ def redeliver(call: Call) -> Answer:
 
 def _deliveries(call: Call) -> list[Delivery]:
     # What is still on its way is no delivery yet.
-    return [one for one in call.github.state.deliveries if one.app is call.app and one.delivered_at is not None]
+    return [one for one in call.github.state.deliveries if one.app is call.app and one.status != "pending"]
 
 
 def _delivery(call: Call) -> Delivery:

@@ -39,7 +39,7 @@ def body_of(error: ApiError, docs: str) -> dict[str, Any]:
     if error.errors:
         answer["errors"] = list(error.errors)
     own = error.docs if isinstance(error, Refusal) else None
-    answer["documentation_url"] = own or f"{DOCS}/{docs}"
+    answer["documentation_url"] = own or f"{DOCS}/{docs}".rstrip("/")
     answer["status"] = str(error.status)
     return answer
 

@@ -45,7 +45,7 @@ def get_issue(call: Call) -> Answer:
     return Answer(payloads.issue(call.github, call.pull))
 
 
-@routes.repository("PATCH", "/issues/{number}", *_WRITE, role="triage")
+@routes.repository("PATCH", "/issues/{number}", *_WRITE)
 def update_issue(call: Call) -> Answer:
     """Title, body, state, labels and assignees."""
     pull = call.pull

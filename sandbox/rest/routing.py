@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from sandbox.rest.call import Call
 
 Role = Literal["read", "triage", "write", "maintain", "admin"]
+REPOSITORY = "/repos/{owner}/{repo}"
 Who = Literal["anyone", "app", "installation", "repository"]
 
 
@@ -57,6 +58,14 @@ class Route:
         """Method and path, for example "PUT /repos/{owner}/{repo}/pulls/{number}/merge"."""
         return f"{self.method} {self.path}"
 
+    @property
+    def paths(self) -> list[str]:
+        """Where the endpoint is found, as patterns: repositories go by name and by id, as in GitHub's page links."""
+        if not self.path.startswith(REPOSITORY):
+            return [_pattern(self.path)]
+        rest = _pattern(self.path.removeprefix(REPOSITORY))
+        return [REPOSITORY + rest, "/repositories/{repository_id}" + rest]
+
 
 @dataclass
 class Routes:
@@ -90,4 +99,11 @@ class Routes:
     ) -> Callable[[Handler], Handler]:
         """An endpoint below `/repos/{owner}/{repo}`; `needs` are permissions, of which one suffices."""
         access = Access("repository", needs or ("metadata=read",), role)
-        return self.add(method, "/repos/{owner}/{repo}" + path, access, docs=docs, creates=creates)
+        return self.add(method, REPOSITORY + path, access, docs=docs, creates=creates)
+
+
+def _pattern(path: str) -> str:
+    """Names of branches, refs and files may hold slashes; the template shows them as one word."""
+    for name in ("basehead", "branch", "ref", "path"):
+        path = path.replace(f"{{{name}}}", f"{{{name}:.+}}")
+    return path

@@ -1,10 +1,9 @@
 """The server: an aiohttp application over one `GitHub`, at `/` and, as Enterprise Server has it, at `/api/v3`."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -13,7 +12,7 @@ from sandbox.errors import ApiError
 from sandbox.rest import reply as replies
 from sandbox.rest.access import admit, find_repository
 from sandbox.rest.auth import ANONYMOUS, Caller, Tokens
-from sandbox.rest.call import Call
+from sandbox.rest.call import Call, parse_body
 from sandbox.rest.endpoints import ROUTES
 from sandbox.rest.errors import DOCS, DropConnection, Refusal, not_found
 from sandbox.rest.faults import Fault, Faults
@@ -40,7 +39,8 @@ class SandboxServer:
     """Serves a `GitHub` over HTTP on one port of this machine.
 
     `requests` is the record, `faults` and `limits` are there to be changed, `on_request` is called before and after
-    each request is applied and may raise `DropConnection`. `jwt_clock` is the clock that JSON web tokens are checked
+    each request is applied and may raise `DropConnection`. `latency` is how long each request takes on its way, in time
+    of the sandbox's clock. `jwt_clock` is the clock that JSON web tokens are checked
     against when clients live in another time than the sandbox (a fast clock, a manual one).
     `crashes` are errors of the sandbox itself; `stop` raises the first of them.
     """
@@ -54,6 +54,7 @@ class SandboxServer:
         self.faults = Faults()
         self.requests = Requests()
         self.on_request: Hook | None = None
+        self.latency = timedelta(0)
         self.crashes: list[Exception] = []
         self._host, self._port = host, port
         self._runner: web.AppRunner | None = None
@@ -75,7 +76,7 @@ class SandboxServer:
         app = web.Application(client_max_size=_BODY_LIMIT)
         for prefix in PREFIXES:
             for route in ROUTES:
-                for path in _paths(route):
+                for path in route.paths:
                     app.router.add_route(route.method, prefix + path, self._handler(route, prefix))
         app.router.add_route("*", "/{rest:.*}", self._handler(None, ""))
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -123,6 +124,8 @@ class SandboxServer:
         exchange.fault = None if fault is None else fault.kind
         self.limits.enter(caller.key)
         try:
+            if self.latency:
+                await self._pause(self.latency)
             await self._notify(exchange, "before")
             reply = None
             if fault is not None and not fault.applies_first:
@@ -186,7 +189,7 @@ class SandboxServer:
         in_repository = "{owner}/{repo}" in route.path
         found = find_repository(self.github, caller, params) if in_repository else None
         admit(self.github, caller, route, found)
-        data = _parse(raw) if request.method != "GET" else {}
+        data = parse_body(raw) if request.method != "GET" else {}
         exchange.body = data
         api_url = f"{request.scheme}://{request.host}{prefix}"
         path = exchange.path
@@ -265,34 +268,6 @@ class SandboxServer:
         if route is not None and caller.installation is not None and route.access.who == "repository":
             headers["X-Accepted-GitHub-Permissions"] = route.access.accepted
         return headers
-
-
-def _paths(route: Route) -> list[str]:
-    """Where an endpoint is found: repositories go by name and by id."""
-    by_name = "/repos/{owner}/{repo}"
-    if not route.path.startswith(by_name):
-        return [_pattern(route.path)]
-    rest = _pattern(route.path.removeprefix(by_name))
-    return [by_name + rest, "/repositories/{repository_id}" + rest]
-
-
-def _pattern(path: str) -> str:
-    """Names of branches, refs and files may hold slashes; the template shows them as one word."""
-    for name in ("basehead", "branch", "ref", "path"):
-        path = path.replace(f"{{{name}}}", f"{{{name}:.+}}")
-    return path
-
-
-def _parse(raw: bytes) -> dict[str, Any]:
-    if not raw.strip():
-        return {}
-    try:
-        data = json.loads(raw)
-    except ValueError as error:
-        raise Refusal(400, "Problems parsing JSON") from error
-    if not isinstance(data, dict):
-        raise Refusal(400, "Body should be a JSON object")
-    return data
 
 
 def _request_id(exchange: Exchange) -> str:

@@ -1,0 +1,109 @@
+"""Check runs, suites, statuses, and the rules that ask for them, over HTTP."""
+
+from typing import Any
+
+from tests.sandbox_rest.conftest import Client, R
+
+
+async def report(client: Client, sha: str, name: str, expect: int = 201, **fields: Any) -> Any:
+    body = {"name": name, "head_sha": sha, **fields}
+    return await client.call("POST", f"{R}/check-runs", expect, json_body=body)
+
+
+async def test_check_runs_latest_hides_older_ones_of_the_name(client: Client) -> None:
+    """`filter=latest` is the default; `all` shows the history; name, status and app select."""
+    sha = client.repo.sha()
+    for conclusion in ("failure", "success"):
+        await report(client, sha, "lint", conclusion=conclusion)
+    await report(client, sha, "test", status="in_progress")
+    place = f"{R}/commits/main/check-runs"
+    latest = await client.get(place)
+    assert {run["name"]: run["conclusion"] for run in latest["check_runs"]} == {"lint": "success", "test": None}
+    assert (await client.get(f"{place}?filter=all"))["total_count"] == 3
+    assert (await client.get(f"{place}?check_name=lint&filter=all"))["total_count"] == 2
+    assert (await client.get(f"{place}?status=completed"))["total_count"] == 1
+    assert (await client.get(f"{place}?app_id=1"))["total_count"] == 0
+    assert (await client.get(f"{place}?app_id={client.app.id}"))["total_count"] == 2
+
+
+async def test_check_runs_come_in_pages_with_their_total(client: Client) -> None:
+    """The total counts all pages."""
+    sha = client.repo.sha()
+    for number in range(3):
+        await report(client, sha, f"test {number}")
+    seen = await client.get(f"{R}/commits/{sha}/check-runs?per_page=2")
+    assert (seen["total_count"], len(seen["check_runs"])) == (3, 2)
+    assert 'rel="next"' in seen.headers["Link"]
+
+
+async def test_check_run_of_another_app_cannot_be_touched(client: Client) -> None:
+    """An app changes and reruns its own runs only."""
+    client.repo.add_ci("ci/test")
+    sha = client.repo.push("main", {"a": "1\n"}, by="maria")
+    await client.settle(60)
+    runs = (await client.get(f"{R}/commits/{sha}/check-runs"))["check_runs"]
+    foreign = next(run for run in runs if run["name"] == "ci/test")
+    await client.call("PATCH", f"{R}/check-runs/{foreign['id']}", 403, json_body={"conclusion": "success"})
+    await client.call("POST", f"{R}/check-runs/{foreign['id']}/rerequest", 403)
+
+
+async def test_check_run_nonsense_is_refused(client: Client) -> None:
+    """Words GitHub does not know, a completion without conclusion, an unknown commit: 422."""
+    sha = client.repo.sha()
+    await report(client, sha, "x", 422, status="dancing")
+    await report(client, sha, "x", 422, conclusion="perhaps")
+    await report(client, sha, "x", 422, status="completed")
+    await report(client, sha, "x", 422, output={"title": "x"})
+    await report(client, sha, "x", 422, started_at="yesterday")
+    await report(client, "0" * 40, "x", 422)
+    seen = await client.get(f"{R}/commits/nowhere/check-runs", 422)
+    assert seen["message"] == "No commit found for SHA: nowhere"
+
+
+async def test_combined_status_takes_the_newest_of_each_context(client: Client) -> None:
+    """One word for all contexts; the list of all statuses is newest first."""
+    sha = client.repo.sha()
+    assert (await client.get(f"{R}/commits/{sha}/status"))["state"] == "pending"
+    for context, state in (("a", "failure"), ("b", "success"), ("a", "success")):
+        await client.call("POST", f"{R}/statuses/{sha}", 201, json_body={"state": state, "context": context})
+    combined = await client.get(f"{R}/commits/main/status?per_page=1")
+    assert (combined["state"], combined["total_count"], len(combined["statuses"])) == ("success", 2, 1)
+    everything = await client.get(f"{R}/commits/{sha}/statuses")
+    assert [status["context"] for status in everything.content] == ["a", "b", "a"]
+    await client.call("POST", f"{R}/statuses/{sha}", 422, json_body={"state": "green"})
+
+
+async def test_branch_shows_its_protection_in_short(client: Client) -> None:
+    """Reading contents is enough for the summary; the whole protection is for administrators."""
+    client.repo.create_branch("release/1", "main", by="maria")
+    client.repo.protect("release/*", required_checks=["ci/test", ("lint", client.app.id)], by="acme")
+    plain = await client.get(f"{R}/branches/main")
+    assert plain["protected"] is False
+    assert plain["protection"]["required_status_checks"]["enforcement_level"] == "off"
+    for name in ("release/1", "release%2F1"):
+        branch = await client.get(f"{R}/branches/{name}")
+        assert branch["protection"]["required_status_checks"]["checks"] == [
+            {"context": "ci/test", "app_id": None}, {"context": "lint", "app_id": client.app.id},
+        ]  # fmt: skip
+    assert (await client.get(f"{R}/branches/release%2F1/protection"))["required_status_checks"]["strict"] is False
+    token = client.installation_token({"metadata": "read", "contents": "read"})
+    await client.get(
+        f"{R}/branches/release%2F1/protection", 403, who="nobody", headers={"Authorization": f"Bearer {token}"}
+    )
+    seen = await client.get(f"{R}/branches/main/protection", 404)
+    assert seen["message"] == "Branch not protected"
+    assert (await client.get(f"{R}/branches/nowhere", 404))["message"] == "Branch not found"
+
+
+async def test_rules_of_a_branch_need_metadata_only(client: Client) -> None:
+    """Active rulesets show their required checks, bound to an app or not; others show nothing."""
+    client.repo.add_ruleset("one", branches=["rel/*"], required_checks=[("ci/test", 7), ("lint", None)], by="acme")
+    client.repo.add_ruleset("off", branches=["~ALL"], required_checks=[("x", None)], enforcement="disabled", by="acme")
+    token = {"Authorization": f"Bearer {client.installation_token({'metadata': 'read'})}"}
+    seen = await client.get(f"{R}/rules/branches/rel%2F1", who="nobody", headers=token)
+    (rule,) = seen.content
+    assert rule["type"] == "required_status_checks"
+    assert rule["parameters"]["required_status_checks"] == [
+        {"context": "ci/test", "integration_id": 7}, {"context": "lint"},
+    ]  # fmt: skip
+    assert (await client.get(f"{R}/rules/branches/main", who="nobody", headers=token)).content == []

@@ -1,0 +1,97 @@
+"""A repository's files, people and installations over HTTP, and the standalone server."""
+
+import asyncio
+import base64
+import json
+import sys
+from datetime import timedelta
+
+import pytest
+
+from sandbox.schedule import Appointment, Callback
+from tests.sandbox_rest.conftest import Client, R
+
+
+async def test_contents_are_base64_at_a_ref(client: Client) -> None:
+    """A file comes encoded, from the branch, tag or commit asked for; a missing one is 404."""
+    client.repo.create_branch("config/new", "main", by="ann")
+    client.repo.push("config/new", {".github/imq.yml": "version: 1\n"}, by="ann")
+    seen = await client.get(f"{R}/contents/.github/imq.yml?ref=config%2Fnew")
+    assert (seen["encoding"], seen["type"]) == ("base64", "file")
+    assert base64.b64decode(seen["content"]) == b"version: 1\n"
+    missing = await client.get(f"{R}/contents/.github/imq.yml", 404)
+    assert missing["message"] == "Not Found"
+    await client.get(f"{R}/contents/README.md?ref=nowhere", 404)
+
+
+async def test_permission_names_the_role(client: Client) -> None:
+    """Triage and maintain are told by `role_name` only, as GitHub's older field does not know them."""
+    expected = {
+        "acme": ("admin", "admin"),
+        "maria": ("write", "maintain"),
+        "ann": ("write", "write"),
+        "tom": ("read", "triage"),
+        "stranger": ("none", "none"),
+    }
+    for login, (permission, role) in expected.items():
+        seen = await client.get(f"{R}/collaborators/{login}/permission")
+        assert (seen["permission"], seen["role_name"]) == (permission, role)
+    await client.get(f"{R}/collaborators/ghost/permission", 404)
+
+
+async def test_suspended_installation_is_locked_out(client: Client) -> None:
+    """No new token, and the old ones stop."""
+    headers = client.authorization("installation")
+    client.github.accounts.suspend(client.installation)
+    seen = await client.get(R, 403, who="nobody", headers=headers)
+    assert seen["message"] == "This installation has been suspended"
+    path = f"/app/installations/{client.installation.id}/access_tokens"
+    await client.call("POST", path, 403, who="app")
+    assert (await client.get("/app/installations", who="app"))[0]["suspended_at"] is not None
+
+
+async def test_installation_repositories_are_those_of_the_token(client: Client) -> None:
+    """All of the account's, or those chosen."""
+    client.github.create_repository("acme/gadgets", files={"a": "1\n"})
+    seen = await client.get("/installation/repositories?per_page=1")
+    assert (seen["total_count"], seen["repository_selection"]) == (2, "all")
+    client.github.accounts.select(client.installation, [client.repo.record])
+    seen = await client.get("/installation/repositories")
+    assert [repository["full_name"] for repository in seen["repositories"]] == ["acme/widgets"]
+    assert seen["repository_selection"] == "selected"
+    await client.get("/installation/repositories", 403, who="maria")
+
+
+async def test_latency_is_time_of_the_sandbox(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every request takes its time on the way, and nobody sleeps for it."""
+    client.server.latency = timedelta(seconds=2)
+    waiting = asyncio.Event()
+    after = client.github.schedule.after
+
+    def spy(delay: timedelta, callback: Callback, *, name: str = "") -> Appointment:
+        waiting.set()
+        return after(delay, callback, name=name)
+
+    monkeypatch.setattr(client.github.schedule, "after", spy)
+    request = asyncio.ensure_future(client.get("/rate_limit"))
+    await asyncio.wait_for(waiting.wait(), 5)
+    await client.settle(1.9)
+    assert not request.done()
+    await client.settle(0.1)
+    await request
+
+
+async def test_standalone_server_says_how_to_use_it() -> None:
+    """`python -m sandbox` prints one line of JSON, serves, and ends at SIGTERM."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "sandbox", "--port", "0", stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        told = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
+    finally:
+        process.terminate()
+        await process.communicate()
+    assert told["url"].startswith("http://127.0.0.1:")
+    assert told.keys() >= {"app_id", "private_key", "webhook_secret", "installation_id", "tokens"}
+    assert process.returncode == 0
