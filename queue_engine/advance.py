@@ -180,7 +180,8 @@ class _Pass:
                     compared = await github.comparison(repository, entry.base_branch, head)
                     self._seen = replace(self._seen, comparison=compared)
                 case Fact.CHECKS:
-                    reports = await github.check_reports(repository, entry.head)
+                    required = self._seen.rules.required_checks if self._seen.rules else frozenset()
+                    reports = await github.check_reports(repository, entry.head, required)
                     self._seen = replace(self._seen, reports=reports)
                 case Fact.RULES:
                     rules = await github.branch_rules(repository, entry.base_branch)

@@ -67,7 +67,7 @@ class Inbox:
         hint = Hint.model_validate(job.request)
         with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
             if hint.kind is HintKind.INSTALLED:
-                await self._sweeper.request()
+                await self._sweeper.request(renew=True)
                 return
             if hint.repository_id is None or hint.owner is None or hint.name is None:
                 return
@@ -87,7 +87,7 @@ class Inbox:
             case HintKind.RULES:
                 self._engine.github.forget_rules(repository.id)
             case HintKind.INSTALLED:
-                await self._sweeper.request()
+                raise AssertionError("belongs to an installation, not to a repository")
 
     async def _labeled(self, repository: Repository, hint: Hint) -> None:
         if hint.label != self._engine.policy.trigger_label or hint.number is None:

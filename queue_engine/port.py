@@ -4,9 +4,7 @@ Every method raises the errors of `queue_engine.errors` and no others, and has i
 that write may have happened although they raised `Unavailable`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from queue_engine.facts import (
@@ -17,16 +15,9 @@ from queue_engine.facts import (
     MergeMethod,
     Permission,
     PullRequest,
+    RequiredCheck,
 )
 from queue_engine.model import Repository
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledPullRequest:
-    """An open pull request that carries the label asked for, from the sweep's cheap list."""
-
-    number: int
-    updated_at: datetime
 
 
 class GitHub(Protocol):
@@ -59,8 +50,14 @@ class GitHub(Protocol):
         """Drop cached rules of this repository: a webhook says that they changed."""
         ...
 
-    async def check_reports(self, repository: Repository, sha: str) -> tuple[CheckReport, ...]:
-        """All pages of check runs and the combined status of a commit; newest per app and name; never IMQ's own."""
+    async def check_reports(
+        self, repository: Repository, sha: str, required: Collection[RequiredCheck]
+    ) -> tuple[CheckReport, ...]:
+        """All pages of check runs and the combined status of a commit; newest per app and name; never IMQ's own.
+
+        Statuses are not asked for when every `required` check is bound to an App and has a run of it: no status can
+        change the verdict then.
+        """
         ...
 
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
@@ -78,8 +75,15 @@ class GitHub(Protocol):
         """Take a label off; one that is not there is no error."""
         ...
 
-    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[LabelledPullRequest, ...]:
-        """Open pull requests with this label, oldest first (`GET /repos/{o}/{r}/issues?labels=...`, all pages)."""
+    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
+        """Numbers of the open pull requests with this label, oldest first (`GET /repos/{o}/{r}/issues`, all pages)."""
+        ...
+
+    async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
+        """The hundred open pull requests that changed last, in one request (`GET /repos/{o}/{r}/pulls`).
+
+        A list tells no `mergeable`: it is None in each.
+        """
         ...
 
     async def labelled_by(self, repository: Repository, number: int, label: str) -> str | None:

@@ -20,13 +20,19 @@ _TRIES = 5
 async def review(engine: Engine, repository: Repository, number: int, *, delivery: str | None = None) -> None:
     """Ask GitHub about a queued pull request and let it go if consent is gone.
 
-    While its merge is asked for, only the pass that asked may judge: it is told to look first. Raises GitHubError,
-    and StaleVersion when the entry changes faster than it can be judged.
+    Raises GitHubError, and StaleVersion when the entry changes faster than it can be judged.
     """
     async with engine.store.reading() as tx:
         if await tx.entries.find(repository.id, number) is None:
             return
-    pull = await engine.github.pull_request(repository, number)
+    await judge(engine, repository, await engine.github.pull_request(repository, number), delivery=delivery)
+
+
+async def judge(engine: Engine, repository: Repository, pull: PullRequest, *, delivery: str | None = None) -> None:
+    """Let a queued pull request go if these facts, just read, say that consent is gone.
+
+    While its merge is asked for, only the pass that asked may judge: it is told to look first.
+    """
     for attempt in range(1, _TRIES + 1):
         try:
             await _judge(engine, repository, pull, delivery)

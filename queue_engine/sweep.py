@@ -12,7 +12,7 @@ from queue_engine.admission import Knock, admit
 from queue_engine.core.jobs import Job
 from queue_engine.engine import Engine
 from queue_engine.model import Repository
-from queue_engine.review import review
+from queue_engine.review import judge, review
 
 _log = structlog.get_logger("imq.sweep")
 
@@ -22,6 +22,7 @@ SWEEP_JOB = "sweep"
 REPOSITORY_JOB = "sweep_repository"
 """Kind of the job that sweeps one repository."""
 
+_RENEW = timedelta(hours=1)
 _KEEP_DELIVERIES = timedelta(hours=72)
 _KEEP_LETTERS = timedelta(days=30)
 
@@ -32,8 +33,8 @@ class Sweeper:
     def __init__(self, engine: Engine, *, interval: timedelta) -> None:
         self._engine = engine
         self._interval = interval
-        self._due = engine.clock.now()
-        self._seen: dict[tuple[int, int], datetime] = {}
+        self._due = self._renew_at = engine.clock.now()
+        self._repositories: tuple[Repository, ...] = ()
 
     async def run_due(self) -> bool:
         """Ask for a sweep if one is due; whether it was."""
@@ -47,14 +48,15 @@ class Sweeper:
         """When the next sweep is due."""
         return self._due
 
-    async def request(self) -> None:
-        """Store the wish for a sweep of everything; one that waits already is enough."""
+    async def request(self, *, renew: bool = False) -> None:
+        """Store the wish for a sweep of everything; `renew` when the repositories themselves may have changed."""
         async with self._engine.change() as change:
-            await change.tx.jobs.enqueue(kind=SWEEP_JOB, request={}, process_id=SWEEP_JOB, now=change.now)
+            request = {"renew": renew}
+            await change.tx.jobs.enqueue(kind=SWEEP_JOB, request=request, process_id=SWEEP_JOB, now=change.now)
 
     async def sweep(self, job: Job) -> None:
         """List the repositories of all installations and ask for each to be swept; drop what is long done with."""
-        repositories = await self._engine.github.repositories()
+        repositories = await self._known_repositories(renew=bool(job.request.get("renew")))
         async with self._engine.change() as change:
             for repository in repositories:
                 await change.tx.jobs.enqueue(
@@ -71,8 +73,19 @@ class Sweeper:
             await change.tx.deliveries.purge(change.now - _KEEP_DELIVERIES)
             await change.tx.outbox.purge(change.now - _KEEP_LETTERS)
 
+    async def _known_repositories(self, *, renew: bool) -> tuple[Repository, ...]:
+        """Webhooks tell when repositories come or go; the list is renewed now and then in case one was lost."""
+        now = self._engine.clock.now()
+        if renew or now >= self._renew_at:
+            self._repositories = await self._engine.github.repositories()
+            self._renew_at = now + _RENEW
+        return self._repositories
+
     async def sweep_repository(self, job: Job) -> None:
-        """Compare one repository's labelled pull requests with its queues, and follow up each difference."""
+        """Compare one repository's labelled pull requests with its queues, and follow up each difference.
+
+        One request finds the labels; a second one, only where somebody is queued, shows what became of the queued.
+        """
         engine, repository = self._engine, Repository(**job.request)
         labelled = await engine.github.labelled_pull_requests(repository, engine.policy.trigger_label)
         async with engine.change() as change:
@@ -80,20 +93,19 @@ class Sweeper:
             entries = await change.tx.entries.of_repository(repository.id)
             queued = {entry.number for entry in entries}
             new = [
-                item.number
-                for item in labelled
-                if item.number not in queued and await change.tx.held.find(repository.id, item.number) is None
+                number
+                for number in labelled
+                if number not in queued and await change.tx.held.find(repository.id, number) is None
             ]
             for queue_id in {entry.queue_id for entry in entries}:
                 await change.tx.queues.wake(queue_id, change.now)
         for number in new:
             await admit(engine, Knock(repository, number, by=None, head_sha=None))
-        stamps = {item.number: item.updated_at for item in labelled}
+        if not queued:
+            return
+        latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
         for number in sorted(queued):
-            key = (repository.id, number)
-            if number in stamps and self._seen.get(key) == stamps[number]:
-                continue
-            await review(engine, repository, number)
-            if number in stamps:
-                self._seen[key] = stamps[number]
-        self._seen = {k: v for k, v in self._seen.items() if k[0] != repository.id or k[1] in stamps}
+            if number in latest:
+                await judge(engine, repository, latest[number])
+            else:
+                await review(engine, repository, number)

@@ -1,10 +1,9 @@
 """The gateway itself: every question and effect of `queue_engine.port` as requests to GitHub's REST API."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, timedelta
+from datetime import timedelta
 
 import aiohttp
 import structlog
@@ -30,9 +29,17 @@ from bot.gateway.limits import Budget
 from bot.gateway.rules import RuleBook
 from queue_engine.core.clock import Clock
 from queue_engine.errors import Forbidden, NotFound
-from queue_engine.facts import BranchRules, CheckReport, Commit, Comparison, MergeMethod, Permission, PullRequest
+from queue_engine.facts import (
+    BranchRules,
+    CheckReport,
+    Commit,
+    Comparison,
+    MergeMethod,
+    Permission,
+    PullRequest,
+    RequiredCheck,
+)
 from queue_engine.model import Repository
-from queue_engine.port import LabelledPullRequest
 
 log = structlog.get_logger(__name__)
 
@@ -114,30 +121,28 @@ class Gateway(LetterBox):
         return facts.commit(answer)
 
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
-        """Classic protection and rulesets together, remembered for five minutes."""
+        """Classic protection and rulesets together, remembered for half an hour."""
         return await self._rules.read(repository, base_branch)
 
     def forget_rules(self, repository_id: int) -> None:
         """Drop remembered rules of this repository."""
         self._rules.forget(repository_id)
 
-    async def check_reports(self, repository: Repository, sha: str) -> tuple[CheckReport, ...]:
-        """Check runs and the combined status of a commit, all pages of both, asked at the same time."""
-        runs_of = "/repos/{owner}/{repo}/commits/{ref}/check-runs?filter=latest&per_page=100"
-        statuses_of = "/repos/{owner}/{repo}/commits/{ref}/status?per_page=100"
-        where = {**place(repository), "ref": sha}
-        installation = repository.installation_id
-        try:
-            async with asyncio.TaskGroup() as both:
-                runs = both.create_task(
-                    self._connection.items(installation, CheckRunAnswer, runs_of, where, key="check_runs")
-                )
-                statuses = both.create_task(
-                    self._connection.items(installation, StatusAnswer, statuses_of, where, key="statuses")
-                )
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        return facts.check_reports(runs.result(), statuses.result(), own_app_id=self._app_id)
+    async def check_reports(
+        self, repository: Repository, sha: str, required: Collection[RequiredCheck]
+    ) -> tuple[CheckReport, ...]:
+        """Check runs and, where they can matter, the combined status of a commit; all pages of both."""
+        where, installation = {**place(repository), "ref": sha}, repository.installation_id
+        template = "/repos/{owner}/{repo}/commits/{ref}/check-runs?filter=latest&per_page=100"
+        runs = await self._connection.items(installation, CheckRunAnswer, template, where, key="check_runs")
+        reported = {(run.name, run.app.id if run.app else None) for run in runs}
+        statuses: list[StatusAnswer] = []
+        if not required or any(
+            check.app_id is None or (check.name, check.app_id) not in reported for check in required
+        ):
+            template = "/repos/{owner}/{repo}/commits/{ref}/status?per_page=100"
+            statuses = await self._connection.items(installation, StatusAnswer, template, where, key="statuses")
+        return facts.check_reports(runs, statuses, own_app_id=self._app_id)
 
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
         """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch`."""
@@ -157,7 +162,7 @@ class Gateway(LetterBox):
         page = await self._connection.call(repository.installation_id, call)
         return understood(ShaAnswer, page.data).sha
 
-    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[LabelledPullRequest, ...]:
+    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """`GET /repos/{owner}/{repo}/issues` with this label, open, oldest first; issues that are none are left out."""
         issues = await self._connection.items(
             repository.installation_id,
@@ -172,11 +177,13 @@ class Gateway(LetterBox):
                 "per_page": "100",
             },
         )
-        return tuple(
-            LabelledPullRequest(issue.number, issue.updated_at.astimezone(UTC))
-            for issue in issues
-            if issue.pull_request is not None
-        )
+        return tuple(issue.number for issue in issues if issue.pull_request is not None)
+
+    async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
+        """`GET /repos/{owner}/{repo}/pulls`, the hundred open ones that changed last."""
+        template = "/repos/{owner}/{repo}/pulls?state=open&sort=updated&direction=desc&per_page=100"
+        page = await self._connection.call(repository.installation_id, Call("GET", template, place(repository)))
+        return tuple(facts.pull_request(answer) for answer in listed(PullRequestAnswer, page.data))
 
     async def labelled_by(self, repository: Repository, number: int, label: str) -> str | None:
         """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`: oldest first, so read from the last page back."""

@@ -118,20 +118,22 @@ class Jobs:
     ) -> str:
         """Store a job, due at `not_before` or now; higher `priority` goes first. Returns its id."""
         job_id = uuid4().hex
+        # Values beside the statement, not in it: a burst of deliveries comes through here, and this compiles once.
         await self._connection.execute(
-            jobs.insert().values(
-                id=job_id,
-                process_id=process_id,
-                kind=kind,
-                request=dict(request),
-                status=JobStatus.PENDING,
-                attempt=0,
-                priority=priority,
-                not_before=not_before or now,
-                created_at=now,
-                updated_at=now,
-                claims=0,
-            )
+            jobs.insert(),
+            {
+                "id": job_id,
+                "process_id": process_id,
+                "kind": kind,
+                "request": dict(request),
+                "status": JobStatus.PENDING,
+                "attempt": 0,
+                "priority": priority,
+                "not_before": not_before or now,
+                "created_at": now,
+                "updated_at": now,
+                "claims": 0,
+            },
         )
         return job_id
 

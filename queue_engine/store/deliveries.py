@@ -18,10 +18,8 @@ class Deliveries:
     async def record(self, guid: str, event: str, now: datetime) -> bool:
         """Remember a delivery. False when it was known: whoever stored it first also stored its job."""
         recorded = await self._connection.execute(
-            insert_into(self._connection, deliveries)
-            .values(guid=guid, event=event, received_at=now)
-            .on_conflict_do_nothing()
-            .returning(deliveries.c.guid)
+            insert_into(self._connection, deliveries).on_conflict_do_nothing().returning(deliveries.c.guid),
+            {"guid": guid, "event": event, "received_at": now},
         )
         return recorded.scalar_one_or_none() is not None
 

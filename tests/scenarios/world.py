@@ -194,18 +194,19 @@ async def a_world(
     await server.start()
     for login in ("mona", "hubot", "tria", "rhea"):
         github.create_user(login)
+    github.create_user("robot[bot]", kind="Bot")
     app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret")
     handle = github.create_repository(
         REPOSITORY,
         files=FILES,
-        collaborators={"mona": "write", "hubot": "write", "tria": "triage", "rhea": "admin"},
+        collaborators={"mona": "write", "hubot": "write", "tria": "triage", "rhea": "admin", "robot[bot]": "write"},
         **(repository or {}),
     )
     github.install(app, "acme")
     if ci:
-        handle.add_ci("ci/test", duration=CI_TIME, judge=total_at_most_ten)
+        made = handle.add_ci("ci/test", duration=CI_TIME, judge=total_at_most_ten)
     if protect:
-        handle.protect("main", required_checks=["ci/test"])
+        handle.protect("main", required_checks=[("ci/test", made.app.id) if ci else "ci/test"])
     environment = {
         "IMQ_GITHUB_APP_ID": str(app.id),
         "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
