@@ -1,10 +1,12 @@
 """`POST /webhook`: a delivery is verified, distilled, stored, and only then answered."""
 
+import asyncio
 import hashlib
 import hmac
 import json
 import re
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -36,19 +38,25 @@ class Refused(Exception):
 
 
 class Receiver:
-    """The handler of webhooks. `secret` is the App's webhook secret; `own_app_id` tells its own check runs."""
+    """The handler of webhooks. `secret` is the App's webhook secret; `own_app_id` tells its own check runs.
 
-    def __init__(self, *, secret: str, own_app_id: int, store: Store) -> None:
+    `read_limit` is how long a sender may take: Enterprise Server itself gives up after thirty seconds.
+    """
+
+    def __init__(
+        self, *, secret: str, own_app_id: int, store: Store, read_limit: timedelta = timedelta(seconds=30)
+    ) -> None:
         if not secret:
             raise ValueError("a webhook secret is needed: without one anybody could speak for GitHub")
         self._secret = secret.encode()
         self._own_app_id = own_app_id
         self._store = store
+        self._read_limit = read_limit
 
     async def handle(self, request: web.Request) -> web.Response:
-        """202 stored, known or meaningless; 400, 401, 413 refused; 503 not stored, so that it is redelivered."""
+        """202 stored, known or meaningless; 400, 401, 408, 413 refused; 503 not stored, so that it is redelivered."""
         try:
-            body = await _read(request)
+            body = await self._read(request)
             self._verify(request.headers.get("X-Hub-Signature-256"), body)
             event, delivery = _event_and_delivery(request)
             with structlog.contextvars.bound_contextvars(delivery=delivery):
@@ -56,6 +64,22 @@ class Receiver:
         except Refused as refused:
             log.warning("delivery refused", status=refused.status, why=refused.sentence)
             return web.json_response({"error": refused.sentence}, status=refused.status)
+
+    async def _read(self, request: web.Request) -> bytes:
+        if (request.content_length or 0) > MAX_BODY:
+            raise Refused(413, "the delivery is larger than 25 MiB")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._read_limit.total_seconds()):
+                async for chunk in request.content.iter_any():
+                    body += chunk
+                    if len(body) > MAX_BODY:
+                        raise Refused(413, "the delivery is larger than 25 MiB")
+        except TimeoutError:
+            raise Refused(408, "the delivery did not arrive in time") from None
+        except (OSError, web.RequestPayloadError):
+            raise Refused(400, "the delivery was cut off") from None
+        return bytes(body)
 
     async def _take(self, event: str, delivery: str, content_type: str, body: bytes) -> web.Response:
         payload = _payload(content_type, body)
@@ -80,17 +104,6 @@ class Receiver:
         expected = "sha256=" + hmac.new(self._secret, body, hashlib.sha256).hexdigest()
         if not hmac.compare_digest(signature.encode("utf-8", "surrogateescape"), expected.encode()):
             raise Refused(401, "the signature does not match the webhook secret")
-
-
-async def _read(request: web.Request) -> bytes:
-    if (request.content_length or 0) > MAX_BODY:
-        raise Refused(413, "the delivery is larger than 25 MiB")
-    body = bytearray()
-    async for chunk in request.content.iter_any():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise Refused(413, "the delivery is larger than 25 MiB")
-    return bytes(body)
 
 
 def _event_and_delivery(request: web.Request) -> tuple[str, str]:

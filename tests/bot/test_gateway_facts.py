@@ -9,7 +9,7 @@ from bot.gateway import Gateway
 from queue_engine.errors import Forbidden, NotFound, Unavailable
 from queue_engine.facts import CheckState, Commit, MergeMethod, Permission, RequiredCheck
 from queue_engine.model import Repository
-from queue_engine.port import GitHub, LabelledPullRequest, Letters
+from queue_engine.port import GitHub, Letters
 from tests.bot.answers import check_run, comparison, listed_commit, pull_request, status
 from tests.bot.answers import repository as repository_answer
 from tests.bot.conftest import APP_ID, ManualClock
@@ -161,7 +161,7 @@ async def test_check_run_state_follows_githubs_words(
     """Success, neutral and skipped pass; any other conclusion fails; what is not completed is pending."""
     github.on("GET", RUNS, Says({"total_count": 1, "check_runs": [check_run(**run)]}))
     github.on("GET", STATUSES, Says({"statuses": []}))
-    (report,) = await gateway.check_reports(repository, "h1")
+    (report,) = await gateway.check_reports(repository, "h1", ())
     assert report.state is expected
     assert report.conclusion == (run["conclusion"] or run["status"])
 
@@ -181,7 +181,7 @@ async def test_commit_status_state_follows_githubs_words(
     """A commit status has no App; its page is its target."""
     github.on("GET", RUNS, Says({"check_runs": []}))
     github.on("GET", STATUSES, Says({"statuses": [status(state=word, target_url="https://ci.example/1")]}))
-    (report,) = await gateway.check_reports(repository, "h1")
+    (report,) = await gateway.check_reports(repository, "h1", ())
     assert (report.name, report.app_id, report.state, report.url) == ("lint", None, expected, "https://ci.example/1")
 
 
@@ -197,7 +197,7 @@ async def test_check_reports_newest_run_per_app_and_name_wins(
     ]
     github.on("GET", RUNS, Says({"check_runs": runs}))
     github.on("GET", STATUSES, Says({"statuses": [status(id=1, context="test"), status(id=2, state="error")]}))
-    reports = await gateway.check_reports(repository, "h1")
+    reports = await gateway.check_reports(repository, "h1", ())
     assert [(report.name, report.app_id, report.state) for report in reports] == [
         ("lint", None, CheckState.FAILED),
         ("test", None, CheckState.PASSED),
@@ -219,7 +219,7 @@ async def test_check_reports_read_all_pages_of_both(
     more = {"link": f'<{github.url}/more-statuses>; rel="next"'}
     github.on("GET", STATUSES, Says({"statuses": [status()]}, headers=more))
     github.on("GET", "/more-statuses", Says({"statuses": [status(id=2, context="style")]}))
-    assert [report.name for report in await gateway.check_reports(repository, "h1")] == [
+    assert [report.name for report in await gateway.check_reports(repository, "h1", ())] == [
         "lint",
         "slow",
         "style",
@@ -231,10 +231,31 @@ async def test_check_reports_read_all_pages_of_both(
 async def test_check_reports_half_failing_raises_one_of_our_errors(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """Both halves are asked at once; a failure of one is no group of exceptions."""
+    """Half of the truth is none."""
     github.on("GET", RUNS, Says({"check_runs": []}))
     with pytest.raises(NotFound):
-        await gateway.check_reports(repository, "h1")
+        await gateway.check_reports(repository, "h1", ())
+
+
+@pytest.mark.parametrize(
+    ("required", "asked"),
+    [
+        ((RequiredCheck("test", 15),), 0),
+        ((RequiredCheck("test", 15), RequiredCheck("lint", None)), 1),
+        ((RequiredCheck("test", 15), RequiredCheck("slow", 15)), 1),
+        ((RequiredCheck("test", 16),), 1),
+        ((), 1),
+    ],
+)
+async def test_check_reports_leave_statuses_out_only_where_none_can_matter(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, required: tuple[RequiredCheck, ...], asked: int
+) -> None:
+    """A request is saved when every required check is bound to an App and has a run of it."""
+    github.on("GET", RUNS, Says({"check_runs": [check_run()]}))
+    github.on("GET", STATUSES, Says({"statuses": [status()]}))
+    reports = await gateway.check_reports(repository, "h1", required)
+    assert len(github.asked_for("GET", STATUSES)) == asked
+    assert len(reports) == 1 + asked
 
 
 def _protected(**parts: Any) -> dict[str, Any]:
@@ -318,7 +339,7 @@ async def test_rulesets_forbidden_for_another_reason_raises_forbidden(
 async def test_branch_rules_are_remembered_until_old_or_forgotten(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """Two requests in five minutes however many pull requests land; a webhook ends it at once."""
+    """Two requests in half an hour however many pull requests land; a webhook ends it at once."""
     github.on("GET", BRANCH, Says({}))
     github.on("GET", RULES, Says([]))
 
@@ -327,7 +348,7 @@ async def test_branch_rules_are_remembered_until_old_or_forgotten(
         return len(github.asked_for("GET", BRANCH))
 
     assert [await reads(), await reads()] == [1, 1]
-    clock.instant += timedelta(minutes=5, seconds=1)
+    clock.instant += timedelta(minutes=30, seconds=1)
     assert [await reads(), await reads()] == [2, 2]
     gateway.forget_rules(repository.id)
     assert [await reads(), await reads()] == [3, 3]
@@ -351,7 +372,7 @@ async def test_labelled_pull_requests_leave_issues_out(
         ),
     )
     found = await gateway.labelled_pull_requests(repository, "merge & queue")
-    assert found == (LabelledPullRequest(2, datetime(2026, 1, 1, 1, tzinfo=UTC)),)
+    assert found == (2,)
     query = github.asked_for("GET", path)[0].query
     assert (query["labels"], query["state"], query["sort"], query["direction"]) == (
         "merge & queue",
@@ -359,6 +380,19 @@ async def test_labelled_pull_requests_leave_issues_out(
         "created",
         "asc",
     )
+
+
+async def test_latest_pull_requests_are_one_page_of_open_ones(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A list tells neither `mergeable` nor `merged`; one request is all it costs."""
+    listed = {key: value for key, value in pull_request().items() if key not in ("mergeable", "merged")}
+    link = {"link": f'<{github.url}/more>; rel="next"'}
+    github.on("GET", f"{REPO}/pulls", Says([listed], headers=link))
+    (found,) = await gateway.latest_pull_requests(repository)
+    assert (found.number, found.open, found.merged, found.mergeable) == (3, True, False, None)
+    query = github.asked_for("GET", f"{REPO}/pulls")[0].query
+    assert query == {"state": "open", "sort": "updated", "direction": "desc", "per_page": "100"}
 
 
 def _labeled(actor: str | None, label: str = "merge-queue", event: str = "labeled") -> dict[str, Any]:

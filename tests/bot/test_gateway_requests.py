@@ -190,7 +190,7 @@ async def test_cached_pages_keep_their_links(gateway: Gateway, github: GitHubDou
     github.on("GET", second, Says([{**one, "number": 2}]))
     for _ in range(2):
         found = await gateway.labelled_pull_requests(repository, "merge-queue")
-        assert [each.number for each in found] == [1, 2]
+        assert found == (1, 2)
 
 
 async def test_permission_is_never_taken_from_a_cache(

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -49,8 +50,13 @@ def inbox() -> Inbox:
 
 
 @pytest.fixture
-async def url(inbox: Inbox) -> AsyncIterator[str]:
-    receiver = Receiver(secret=SECRET, own_app_id=77, store=inbox.store)
+def read_limit() -> timedelta:
+    return timedelta(seconds=30)
+
+
+@pytest.fixture
+async def url(inbox: Inbox, read_limit: timedelta) -> AsyncIterator[str]:
+    receiver = Receiver(secret=SECRET, own_app_id=77, store=inbox.store, read_limit=read_limit)
     runner = await serve(create_app(receiver, {}), 0, "127.0.0.1")
     yield f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
     await runner.cleanup()
@@ -195,6 +201,31 @@ async def test_delivery_announced_too_large_is_refused_before_it_is_read(url: st
     """Memory belongs to those who can sign."""
     head = f"POST /webhook HTTP/1.1\nHost: x\nContent-Length: {MAX_BODY + 1}\n\n"
     assert b" 413 " in await _raw(url, head)
+
+
+@pytest.mark.parametrize("read_limit", [timedelta(milliseconds=20)])
+async def test_delivery_that_does_not_end_is_given_up(url: str) -> None:
+    """Whoever sends a byte an hour holds no connection for ever."""
+    assert b" 408 " in await _raw(url, "POST /webhook HTTP/1.1\nHost: x\nContent-Length: 10\n\n", b"{")
+
+
+async def test_delivery_cut_off_is_no_fault_of_ours(url: str, inbox: Inbox) -> None:
+    """A sender who hangs up half-way leaves one line in the log, and no traceback."""
+    refused = asyncio.Event()
+
+    def notice(_logger: Any, _method: str, line: Any) -> Any:
+        refused.set()
+        return line
+
+    with capture_logs(processors=[notice]) as lines:
+        _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+        writer.write(b"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+        async with asyncio.timeout(5):
+            await refused.wait()
+    assert [(line["event"], line["why"]) for line in lines] == [("delivery refused", "the delivery was cut off")]
 
 
 async def test_delivery_growing_too_large_is_refused_while_read(

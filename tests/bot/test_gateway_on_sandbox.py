@@ -1,0 +1,280 @@
+"""The gateway and the receiver against the sandbox GitHub: the same facts and effects on real git, over HTTP."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import aiohttp
+import pytest
+
+from bot.gateway import Gateway
+from bot.receiver import Receiver
+from bot.web import create_app, serve
+from queue_engine.errors import HeadMoved, Invalid, NotFound, NotMergeable, RateLimited, Unavailable
+from queue_engine.facts import CheckState, MergeMethod, Permission, RequiredCheck
+from queue_engine.hints import Hint, HintKind
+from queue_engine.model import Repository
+from sandbox.clock import ManualClock
+from sandbox.github import GitHub
+from sandbox.rest.server import SandboxServer
+
+PERMISSIONS = {
+    "administration": "read",  # without it GitHub sends no webhooks about rulesets
+    "checks": "write",
+    "contents": "write",
+    "issues": "write",
+    "metadata": "read",
+    "pull_requests": "write",
+    "statuses": "read",
+}
+EVENTS = ("check_run", "check_suite", "pull_request", "push", "repository_ruleset", "status")
+MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
+
+
+class SharedClock(ManualClock):
+    """The sandbox's time, in the shape the gateway asks for."""
+
+    async def sleep(self, duration: timedelta) -> None:
+        self.advance(duration)
+
+
+@dataclass
+class Place:
+    """A sandbox with one repository, one pull request, CI, and the gateway on it."""
+
+    github: GitHub
+    server: SandboxServer
+    gateway: Gateway
+    repository: Repository
+    handle: Any
+    pull: Any
+    app: Any
+    hints: list[Hint] = field(default_factory=list)
+
+    async def store(self, hint: Hint) -> bool:
+        self.hints.append(hint)
+        return True
+
+    async def run_ci(self) -> None:
+        for _ in range(4):
+            await self.github.settle()
+            await self.github.advance(timedelta(minutes=1))
+
+
+@pytest.fixture
+async def place(session: aiohttp.ClientSession) -> AsyncIterator[Place]:
+    clock = SharedClock()
+    github = GitHub(clock, seed=3)
+    server = SandboxServer(github)
+    await server.start()
+    for login in ("mona", "tria"):
+        github.create_user(login)
+    app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret")
+    handle = github.create_repository(
+        "acme/widgets", files={"app.py": "one\n"}, collaborators={"mona": "write", "tria": "triage"}
+    )
+    installation = github.install(app, "acme")
+    handle.add_ci("ci/test", duration=timedelta(seconds=30))
+    handle.add_ci("ci/lint", duration=timedelta(seconds=10), status=True)
+    pull = handle.open_pull_request("Add", head="topic/1", by="mona", files={"new.py": "new\n"})
+    gateway = Gateway(session, api_url=server.url, app_id=str(app.id), private_key=app.private_key, clock=clock)
+    repository = Repository(handle.record.id, "acme", "widgets", installation.id)
+    made = Place(github, server, gateway, repository, handle, pull, app)
+    receiver = Receiver(secret="s3cret", own_app_id=app.id, store=made.store)
+    runner = await serve(create_app(receiver, {}), 0, "127.0.0.1")
+    app.webhook_url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
+    yield made
+    await runner.cleanup()
+    await server.stop()
+    await github.close()
+
+
+async def test_repositories_and_own_login_are_found(place: Place) -> None:
+    """From the App's key alone."""
+    assert await place.gateway.repositories() == (place.repository,)
+    assert await place.gateway.own_login() == "imq[bot]"
+
+
+async def test_people_have_the_roles_they_were_given(place: Place) -> None:
+    """Triage shows in the role's name only."""
+    people = {login: await place.gateway.permission(place.repository, login) for login in ("mona", "tria", "nobody")}
+    assert people == {"mona": Permission.WRITE, "tria": Permission.TRIAGE, "nobody": Permission.NONE}
+
+
+async def test_pull_request_mergeable_is_known_when_asked_again(place: Place) -> None:
+    """The second, conditional request must not be told the first answer."""
+    first = await place.gateway.pull_request(place.repository, place.pull.number)
+    await place.github.advance(timedelta(seconds=30))
+    second = await place.gateway.pull_request(place.repository, place.pull.number)
+    assert (first.mergeable, second.mergeable) == (None, True)
+    assert (second.author, second.head_sha, second.base_branch) == ("mona", place.pull.head_sha, "main")
+
+
+async def test_checks_and_statuses_become_reports(place: Place) -> None:
+    """CI's check run and CI's commit status, first pending, then passed."""
+    await place.github.settle()
+    before = await place.gateway.check_reports(place.repository, place.pull.head_sha, ())
+    await place.run_ci()
+    after = await place.gateway.check_reports(place.repository, place.pull.head_sha, ())
+    assert {report.state for report in before} == {CheckState.PENDING}
+    assert {report.name: report.state for report in after} == {
+        "ci/lint": CheckState.PASSED,
+        "ci/test": CheckState.PASSED,
+    }
+
+
+async def test_rules_of_protection_and_ruleset_are_read_together(place: Place) -> None:
+    """As the sandbox's people set them."""
+    place.handle.protect("main", required_checks=["ci/test"])
+    place.handle.add_ruleset("linear", required_checks=["ci/lint"], linear_history=True, merge_queue=True)
+    rules = await place.gateway.branch_rules(place.repository, "main")
+    assert {check.name for check in rules.required_checks} == {"ci/test", "ci/lint"}
+    assert (rules.native_queue, rules.linear_history) == (True, True)
+    with pytest.raises(NotFound):
+        await place.gateway.branch_rules(place.repository, "no/such/branch")
+
+
+async def test_rule_bound_to_an_app_names_it(place: Place) -> None:
+    """A check of that name from another App does not count."""
+    place.handle.protect("main", required_checks=[("ci/test", 4242)])
+    rules = await place.gateway.branch_rules(place.repository, "main")
+    assert rules.required_checks == {RequiredCheck("ci/test", 4242)}
+
+
+async def test_update_then_merge_lands_the_compared_tree(place: Place) -> None:
+    """The whole way of one pull request: behind, updated, compared, merged; trees are the repository's own."""
+    gateway, repository, number = place.gateway, place.repository, place.pull.number
+    old_head = place.pull.head_sha
+    tip = place.handle.push("main", {"moved.py": "moved\n"}, "Move", by="mona")
+    behind = await gateway.comparison(repository, "main", old_head)
+    assert (behind.base_tip, behind.behind, behind.ahead) == (tip, 1, 1)
+    await gateway.update_branch(repository, number, old_head)
+    await place.run_ci()
+    head = place.pull.head_sha
+    updated = await gateway.comparison(repository, "main", head)
+    assert (updated.behind, updated.head.sha, updated.head.parents) == (0, head, (old_head, tip))
+    assert updated.head.tree == place.handle.tree(head)
+    landed = await gateway.merge(repository, number, head, MergeMethod.SQUASH)
+    assert landed == place.handle.sha("main")
+    assert (await gateway.commit(repository, landed)).tree == updated.head.tree
+    merged = await gateway.pull_request(repository, number)
+    assert (merged.merged, merged.merge_sha) == (True, landed)
+
+
+async def test_update_with_nothing_to_do_or_another_head_is_invalid(place: Place) -> None:
+    """Both are 422; the engine reads again then."""
+    with pytest.raises(Invalid):
+        await place.gateway.update_branch(place.repository, place.pull.number, place.pull.head_sha)
+    place.handle.push("main", {"moved.py": "moved\n"}, "Move", by="mona")
+    with pytest.raises(Invalid):
+        await place.gateway.update_branch(place.repository, place.pull.number, "0" * 40)
+
+
+async def test_merge_of_a_head_that_moved_or_against_rules_is_refused(place: Place) -> None:
+    """409 and 405."""
+    await place.run_ci()
+    with pytest.raises(HeadMoved):
+        await place.gateway.merge(place.repository, place.pull.number, "0" * 40, MergeMethod.MERGE)
+    place.handle.protect("main", required_checks=["never/reports"])
+    with pytest.raises(NotMergeable):
+        await place.gateway.merge(place.repository, place.pull.number, place.pull.head_sha, MergeMethod.MERGE)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "fail", "status": 502},
+        {"kind": "apply_then_fail", "status": 500},
+        {"kind": "reset"},
+        {"kind": "apply_then_reset"},
+    ],
+)
+async def test_merge_while_github_is_in_trouble_is_sent_once_and_unavailable(
+    place: Place, fault: dict[str, Any]
+) -> None:
+    """Whether it happened is for a fresh read to tell; the gateway itself asks no second time."""
+    await place.run_ci()
+    place.server.faults.add(method="PUT", route=MERGE, **fault)
+    with pytest.raises(Unavailable):
+        await place.gateway.merge(place.repository, place.pull.number, place.pull.head_sha, MergeMethod.MERGE)
+    sent = [request for request in place.server.requests if request.method == "PUT"]
+    assert len(sent) == 1
+    happened = (await place.gateway.pull_request(place.repository, place.pull.number)).merged
+    assert happened == str(fault["kind"]).startswith("apply")
+
+
+@pytest.mark.parametrize(("retry_after", "seconds"), [(17, 17), (None, 60)])
+async def test_secondary_limit_is_waited_for(place: Place, retry_after: int | None, seconds: int) -> None:
+    """With and without the header that says how long."""
+    place.server.faults.add(kind="secondary_limit", method="GET", retry_after=retry_after)
+    with pytest.raises(RateLimited) as caught:
+        await place.gateway.pull_request(place.repository, place.pull.number)
+    assert caught.value.retry_after == timedelta(seconds=seconds)
+
+
+async def test_token_outlives_an_hour_of_work(place: Place) -> None:
+    """Renewed in time, and never refused."""
+    for _ in range(7):
+        await place.gateway.permission(place.repository, "mona")
+        await place.github.advance(timedelta(minutes=15))
+    assert {request.status for request in place.server.requests} <= {200, 201}
+
+
+async def test_labels_comments_and_check_runs_are_written_and_found(place: Place) -> None:
+    """What people read stands on the pull request once."""
+    gateway, repository, number = place.gateway, place.repository, place.pull.number
+    place.pull.label("to merge/now", by="mona")
+    place.pull.label("to merge/now", by="mona")
+    assert await gateway.labelled_pull_requests(repository, "to merge/now") == (number,)
+    assert [each.number for each in await gateway.latest_pull_requests(repository)] == [number]
+    assert await gateway.labelled_by(repository, number, "to merge/now") == "mona"
+    comment = await gateway.create_comment(repository, number, "queued <!-- mark -->")
+    await gateway.update_comment(repository, comment, "merged <!-- mark -->")
+    assert await gateway.find_comment(repository, number, "<!-- mark -->") == comment
+    assert [each.body for each in place.pull.comments] == ["merged <!-- mark -->"]
+    fields = {"name": "IMQ", "head_sha": place.pull.head_sha, "external_id": "e1", "status": "in_progress"}
+    run = await gateway.create_check_run(repository, fields)
+    assert await gateway.find_check_run(repository, place.pull.head_sha, "IMQ", "e1") == run
+    await gateway.update_check_run(
+        repository, run, {"conclusion": "success", "output": {"title": "Merged", "summary": "s"}}
+    )
+    await gateway.remove_label(repository, number, "to merge/now")
+    await gateway.remove_label(repository, number, "to merge/now")
+    assert await gateway.labelled_pull_requests(repository, "to merge/now") == ()
+    names = {report.name for report in await gateway.check_reports(repository, place.pull.head_sha, ())}
+    assert "IMQ" not in names
+
+
+async def test_webhooks_of_a_pull_requests_life_become_hints(place: Place) -> None:
+    """Every delivery of the sandbox is let in, and says what happened in the engine's words."""
+    pull = place.pull
+    before = pull.head_sha
+    pull.label("merge-queue", by="mona")
+    await place.run_ci()
+    head = pull.push({"more.py": "more\n"}, by="mona")
+    pull.convert_to_draft(by="mona")
+    pull.unlabel("merge-queue", by="mona")
+    place.handle.push("main", {"moved.py": "moved\n"}, "Move", by="mona")
+    place.handle.add_ruleset("linear", linear_history=True)
+    pull.close(by="mona")
+    await place.run_ci()
+    hints = {(hint.kind, hint.action): hint for hint in place.hints}
+    labeled = hints[HintKind.LABELED, "labeled"]
+    assert (labeled.number, labeled.label, labeled.head_sha) == (pull.number, "merge-queue", before)
+    assert (labeled.repository_id, labeled.owner, labeled.name) == (place.repository.id, "acme", "widgets")
+    assert (labeled.installation_id, labeled.sender) == (place.repository.installation_id, "mona")
+    pushed = hints[HintKind.CONSENT, "synchronize"]
+    assert (pushed.before, pushed.head_sha) == (before, head)
+    assert {action for kind, action in hints if kind is HintKind.CONSENT} == {
+        "synchronize",
+        "converted_to_draft",
+        "unlabeled",
+        "closed",
+    }
+    checks = {(hint.check_name, hint.passed) for hint in place.hints if hint.kind is HintKind.CHECK}
+    assert checks == {("ci/test", True), ("ci/lint", True)}
+    moved = [hint.head_sha for hint in place.hints if (hint.kind, hint.branch) == (HintKind.BASE_MOVED, "main")]
+    assert moved[-1] == place.handle.sha("main")
+    assert HintKind.RULES in {kind for kind, _ in hints}
+    assert len({hint.delivery for hint in place.hints}) == len(place.hints)
