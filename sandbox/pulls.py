@@ -1,5 +1,6 @@
 """Pull requests: opened, edited, closed, reopened, drafted; and what moving branches does to them."""
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sandbox.diff import FileChange
@@ -128,12 +129,12 @@ class Pulls:
         if tip is not None and pull.repository.git.is_ancestor(after, tip):
             self.close(pull, actor)
 
-    def base_moved(self, pull: PullRequest, before: str, after: str | None, actor: Actor) -> None:
-        """Its base moved: it is merged when its head is now in it, and closed when the base is gone."""
-        if after is None:
+    def base_moved(self, pull: PullRequest, brought: Mapping[str, Commit] | None, actor: Actor) -> None:
+        """Its base moved: merged when its head is among the commits brought (by SHA), closed when the base is gone."""
+        if brought is None:
             self.close(pull, actor)
-        elif pull.repository.git.is_ancestor(pull.head_sha, after):
-            self.mark_merged(pull, _landing_commit(pull, before, after), actor)
+        elif pull.head_sha in brought:
+            self.mark_merged(pull, _landing_commit(pull, brought.values()), actor)
             self._github.happenings.pull_request(pull, "closed", actor)
 
     def commits(self, pull: PullRequest) -> list[Commit]:
@@ -208,9 +209,8 @@ class Pulls:
                 raise _invalid("", "custom", f"A pull request already exists for {head.owner.login}:{branch}.")
 
 
-def _landing_commit(pull: PullRequest, before: str, after: str) -> str:
+def _landing_commit(pull: PullRequest, brought: Iterable[Commit]) -> str:
     """The merge commit that brought the head into the base; the head itself after a fast-forward."""
-    brought = pull.repository.git.log(after, before)
     return next((commit.sha for commit in brought if pull.head_sha in commit.parents[1:]), pull.head_sha)
 
 

@@ -72,13 +72,14 @@ class Refs:
         forced = bool(before and after and not git.is_ancestor(before, after))
         repository.pushed_at = repository.updated_at = self._github.clock.now()
         self._github.happenings.push(repository, branch, before, after, forced, actor)
-        for pull in self._pulls_touching(repository, branch):
-            if pull is landed:
-                continue
+        pulls = [pull for pull in self._pulls_touching(repository, branch) if pull is not landed]
+        brought = git.log(after, before) if pulls and after and before else []
+        by_sha = {commit.sha: commit for commit in brought}
+        for pull in pulls:
             if pull.head_repository is repository and pull.head_branch == branch:
                 self._github.pulls.head_moved(pull, before, after, forced, actor)
             elif before is not None:
-                self._github.pulls.base_moved(pull, before, after, actor)
+                self._github.pulls.base_moved(pull, None if after is None else by_sha, actor)
 
     def _pulls_touching(self, repository: Repository, branch: str) -> list[PullRequest]:
         everywhere = (repository, repository.parent) if repository.parent else (repository,)

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -13,10 +14,11 @@ SECOND = timedelta(seconds=1)
 
 async def test_schedule_run_due_runs_in_order_of_time_then_of_adding() -> None:
     """What is due runs by its time, and what is due together in the order it was added."""
-    clock, ran = ManualClock(), []
+    clock = ManualClock()
+    ran: list[str] = []
     schedule = Schedule(clock)
     for name, delay in (("late", 2), ("first", 1), ("second", 1), ("never", 3)):
-        schedule.after(delay * SECOND, lambda name=name: ran.append(name))
+        schedule.after(delay * SECOND, partial(ran.append, name))
     clock.advance(2 * SECOND)
     assert await schedule.run_due() == 3
     assert ran == ["first", "second", "late"]

@@ -1,0 +1,38 @@
+"""The one state from which every answer and every webhook derives: plain records, no behaviour.
+
+Records refer to each other directly, compare by identity, and are changed only by the modules of `sandbox` that carry
+the verbs (refs, pulls, merging, conversation, checks, rules). Times are aware and in UTC.
+"""
+
+from sandbox.state.accounts import ROLES, Actor, App, Installation, User
+from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus
+from sandbox.state.pulls import Comment, IssueEvent, Label, PullRequest, Review
+from sandbox.state.repositories import Repository
+from sandbox.state.rules import Protection, RequiredCheck, Ruleset
+from sandbox.state.world import Delivery, State
+
+ZERO_SHA = "0" * 40
+"""What GitHub writes where there is no commit."""
+
+__all__ = [
+    "ROLES",
+    "Actor",
+    "App",
+    "Installation",
+    "User",
+    "CheckRun",
+    "CheckSuite",
+    "CommitStatus",
+    "Comment",
+    "IssueEvent",
+    "Label",
+    "PullRequest",
+    "Review",
+    "Repository",
+    "Protection",
+    "RequiredCheck",
+    "Ruleset",
+    "Delivery",
+    "State",
+    "ZERO_SHA",
+]

@@ -1,0 +1,97 @@
+"""Who there is: accounts, apps, installations, and who acts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from sandbox.keys import KeyPair
+
+if TYPE_CHECKING:
+    from sandbox.state.repositories import Repository
+
+
+ROLES = ("none", "read", "triage", "write", "maintain", "admin")
+"""Roles on a repository, weakest first."""
+
+
+@dataclass(eq=False, slots=True)
+class User:
+    """An account. `kind` is GitHub's own word: User, Organization or Bot."""
+
+    id: int
+    login: str
+    kind: str
+    created_at: datetime
+
+    @property
+    def email(self) -> str:
+        """The private address that GitHub writes into commits."""
+        return f"{self.id}+{self.login}@users.noreply.github.com"
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class App:
+    """A GitHub App. `bot` is the user `slug[bot]` under which it acts."""
+
+    id: int
+    slug: str
+    client_id: str
+    owner: User
+    bot: User
+    permissions: dict[str, str]
+    events: frozenset[str]
+    webhook_url: str | None
+    webhook_secret: str
+    key: KeyPair
+    hook_id: int
+    created_at: datetime
+
+    @property
+    def private_key(self) -> str:
+        """The RSA key with which the app signs its tokens, as PEM."""
+        return self.key.private
+
+    @property
+    def public_key(self) -> str:
+        """The half that GitHub keeps, as PEM."""
+        return self.key.public
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Installation:
+    """An app on an account. `repositories` None means all of that account's, else ids."""
+
+    id: int
+    app: App
+    account: User
+    repositories: set[int] | None
+    permissions: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+    suspended_at: datetime | None = None
+
+    def covers(self, repository: "Repository") -> bool:
+        """Whether the app sees this repository."""
+        return (
+            self.suspended_at is None
+            and repository.owner is self.account
+            and (self.repositories is None or repository.id in self.repositories)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts: a person, or an app's bot with the permissions of its token."""
+
+    user: User
+    app: App | None = None
+    permissions: Mapping[str, str] | None = None
+    """For an app: permission -> read/write/admin, already narrowed by the token. None for a person."""
+
+    def may(self, permission: str, level: str = "write") -> bool:
+        """Whether an app's token carries the permission; a person's roles are checked elsewhere."""
+        if self.permissions is None:
+            return True
+        order = ("none", "read", "write", "admin")
+        return order.index(self.permissions.get(permission, "none")) >= order.index(level)

@@ -1,0 +1,70 @@
+"""What is reported on commits."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sandbox.state.accounts import App, User
+
+if TYPE_CHECKING:
+    from sandbox.state.repositories import Repository
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class CheckSuite:
+    """The check runs of one app on one commit. `status` and `conclusion` follow its runs."""
+
+    id: int
+    app: App
+    repository: "Repository"
+    head_sha: str
+    head_branch: str | None
+    before: str | None
+    created_at: datetime
+    updated_at: datetime
+    status: str = "queued"
+    conclusion: str | None = None
+    runs: list["CheckRun"] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class CheckRun:
+    """One run of a check. `output` has title, summary, text; `annotations` only counts as a list."""
+
+    id: int
+    suite: CheckSuite
+    name: str
+    head_sha: str
+    status: str
+    conclusion: str | None
+    started_at: datetime
+    completed_at: datetime | None = None
+    external_id: str = ""
+    details_url: str | None = None
+    output: dict[str, str | None] = field(default_factory=dict)
+    annotations: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def app(self) -> App:
+        """The app that reports it."""
+        return self.suite.app
+
+    @property
+    def repository(self) -> "Repository":
+        """Where it is reported."""
+        return self.suite.repository
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class CommitStatus:
+    """One report of a commit status; the newest per context counts."""
+
+    id: int
+    sha: str
+    context: str
+    state: str
+    description: str | None
+    target_url: str | None
+    creator: User
+    created_at: datetime
+    app: App | None = None

@@ -1,0 +1,60 @@
+"""The root of the state, and the record of webhooks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sandbox.state.accounts import App, Installation, User
+from sandbox.state.repositories import Repository
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Delivery:
+    """One attempt to deliver one webhook. A redelivery has a new id and keeps the GUID.
+
+    `status` and `status_code` are as GitHub's deliveries API shows them; a dropped delivery or one without an answer
+    has status code 0. `payload` is the exact JSON text that was signed; `duration` is in seconds.
+    """
+
+    id: int
+    guid: str
+    app: App
+    event: str
+    action: str | None
+    installation_id: int | None
+    repository_id: int | None
+    url: str
+    payload: str
+    request_headers: dict[str, str]
+    redelivery: bool = False
+    delivered_at: datetime | None = None
+    duration: float = 0.0
+    status: str = "pending"
+    status_code: int = 0
+    response_headers: dict[str, str] = field(default_factory=dict)
+    response_body: str = ""
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class State:
+    """Everything there is."""
+
+    users: dict[str, User] = field(default_factory=dict)
+    """By lower-case login."""
+    apps: dict[int, App] = field(default_factory=dict)
+    installations: dict[int, Installation] = field(default_factory=dict)
+    repositories: dict[str, Repository] = field(default_factory=dict)
+    """By lower-case full name."""
+    deliveries: list[Delivery] = field(default_factory=list)
+    """Oldest first."""
+    last_id: dict[str, int] = field(default_factory=dict)
+
+    def next_id(self, kind: str) -> int:
+        """A number that no other record of this kind has; the kinds start far apart, so mixed-up ids never match."""
+        start = 1000 * (sum(ord(letter) * (place + 1) for place, letter in enumerate(kind)) + 1)
+        self.last_id[kind] = self.last_id.get(kind, start) + 1
+        return self.last_id[kind]
+
+    def installations_of(self, repository: Repository) -> Iterator[Installation]:
+        """The installations that see this repository, oldest first."""
+        return (installation for installation in self.installations.values() if installation.covers(repository))
