@@ -8,6 +8,7 @@ import aiohttp
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from structlog.testing import capture_logs
 
 from bot.gateway import Gateway
 from bot.gateway.client import Credential
@@ -216,6 +217,18 @@ async def test_requests_are_counted_by_template_and_installation(
         "GET /repos/{owner}/{repo}/pulls/{pull_number}": 2,
     }
     assert gateway.requests_by_installation == {None: 1, 9: 2}
+
+
+async def test_lines_logged_for_requests_contain_no_secret(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Not even before the mask: failing and successful requests are named by their templates."""
+    github.on("GET", PULL, Says({"message": "Bad credentials"}, 401), Says(pull_request()))
+    with capture_logs() as lines:
+        await gateway.pull_request(repository, 3)
+    assert [line["status"] for line in lines] == [201, 401, 201, 200]
+    tokens = [asked.headers["Authorization"].split()[1] for asked in github.asked]
+    assert not any(token in str(lines) for token in tokens)
 
 
 def test_secrets_are_not_in_reprs() -> None:
