@@ -18,6 +18,9 @@ from queue_engine.reasons import Reason
 
 def decide(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     """The one next step of the front entry."""
+    if seen.comparison is not None and seen.comparison.head.sha != (entry.candidate_head or entry.head):
+        # A candidate appeared, or was bound, since this was read: it tells nothing of the head in question now.
+        seen = replace(seen, comparison=None)
     if seen.pull is None and (entry.suspect or entry.merge_requested_at is not None):
         return Look(Fact.PULL)
     if seen.pull is not None:
@@ -99,6 +102,9 @@ def _updating(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action
         return Save(replace(entry, candidate_head=seen.pull.head_sha, candidate_is_ours=False))
     if seen.pull.mergeable is False:
         return Leave(Reason.CONFLICT)
+    if late and entry.recheck == 0:
+        # Nobody looked in all that time: IMQ was away, and may have been killed before it asked at all.
+        return _update(entry, entry.base_tip, policy, now)
     if late:
         return Leave(Reason.UPDATE_TIMED_OUT)
     if entry.recheck_at is not None and now < entry.recheck_at:
@@ -135,7 +141,7 @@ def _judge_candidate(entry: Entry, candidate: str, seen: Seen, policy: Policy, n
     """Bind the head that appeared while updating: our own on GitHub's word until proved, any other once proved."""
     proved = False
     if not entry.candidate_is_ours:
-        if seen.comparison is None or seen.comparison.head.sha != candidate:
+        if seen.comparison is None:
             return Look(Fact.COMPARISON)
         if not is_own_update(entry.head, seen.comparison):
             return Leave(Reason.HEAD_CHANGED)
@@ -162,7 +168,7 @@ def _checking(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action
         return Look(Fact.RULES)
     required = seen.rules.required_checks
     if seen.reports is None:
-        limit = policy.check_timeout if required else policy.first_report
+        limit = policy.check_timeout if required or entry.awaited_checks else policy.first_report
         due = min(entry.recheck_at or now, entry.status_since + limit)
         if now >= due:
             return Look(Fact.CHECKS)

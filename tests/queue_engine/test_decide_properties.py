@@ -1,0 +1,270 @@
+"""What holds of every decision, whatever the entry and the facts."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
+from queue_engine.decide import decide
+from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, MergeMethod, PullRequest, RequiredCheck
+from queue_engine.model import TRANSITIONS, Entry
+from queue_engine.reasons import Reason
+from tests.queue_engine.examples import (
+    CHECKING,
+    NOW,
+    POLICY,
+    READY,
+    UPDATING,
+    WAITING,
+    comparison,
+    entry,
+    pull,
+    report,
+    rules,
+    seen,
+)
+
+MERGE, SQUASH, REBASE = MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE
+
+# Each value is mostly the fit one, so that merges are reached, and often not.
+
+HEADS = (*["head-1"] * 6, "head-2", "evil")
+TIPS = ("base-1", "base-1", "base-2")
+
+
+def mostly(fit: object, *others: object) -> st.SearchStrategy[object]:
+    """The fit value three times in four."""
+    return st.sampled_from([fit] * (3 * len(others)) + list(others))
+
+
+instants = st.integers(-3 * 3600, 3600).map(lambda seconds: NOW + timedelta(seconds=seconds))
+
+entries = st.builds(
+    replace,
+    st.builds(entry),
+    status=st.sampled_from(WAITING),
+    queued_head=st.sampled_from(HEADS),
+    head=st.sampled_from(HEADS),
+    head_proved=st.booleans(),
+    updated_from=st.sampled_from([None, "head-1", "head-2", "evil"]),
+    candidate_head=mostly(None, "head-1", "head-2", "evil"),
+    candidate_is_ours=st.booleans(),
+    known_behind=mostly(False, True),
+    base_tip=st.sampled_from([None, *TIPS]),
+    tested_tree=st.sampled_from([None, "tree-of-head-1"]),
+    awaited_checks=st.sampled_from([(), ("ci",)]),
+    reported_checks=st.sampled_from([(), ("ci",), ("head-2:ci",)]),
+    suspect=mostly(False, True),
+    merge_requested_at=mostly(None, NOW),
+    refusals=st.integers(0, 5),
+    recheck=st.integers(0, 30),
+    recheck_at=st.none() | instants,
+    status_since=instants,
+).map(lambda e: e if e.status is READY else replace(e, merge_requested_at=None))
+
+pulls = st.builds(
+    pull,
+    open=mostly(True, False),
+    draft=mostly(False, True),
+    merged=mostly(False, False, True),
+    head_sha=st.sampled_from(HEADS),
+    head_repository=mostly("acme/rocket", None, "eve/rocket"),
+    base_branch=mostly("main", "release"),
+    mergeable=st.sampled_from([True, False, None]),
+    labels=mostly(frozenset({"merge-queue"}), frozenset(), frozenset({"docs"})),
+    methods=st.sampled_from([(MERGE, SQUASH), (REBASE,), ()]),
+)
+
+comparisons = st.builds(
+    comparison,
+    st.sampled_from(HEADS),
+    behind=mostly(0, 1, 7),
+    base_tip=st.sampled_from(TIPS),
+    merge_base=st.sampled_from(TIPS),
+    parents=st.sampled_from([("work-1",), ("head-1", "base-1"), ("evil", "base-1"), ("base-1", "head-1"), ()]),
+)
+
+checks = st.builds(
+    report,
+    st.sampled_from(["ci", "lint"]),
+    st.sampled_from([CheckState.PASSED, CheckState.PASSED, CheckState.PENDING, CheckState.FAILED]),
+    app_id=st.sampled_from([10, 11, None]),
+    completed_at=instants,
+)
+
+branch_rules = st.builds(
+    rules,
+    st.sampled_from([RequiredCheck("ci", None), RequiredCheck("lint", 10)]),
+    linear_history=st.booleans(),
+    native_queue=st.booleans(),
+) | st.just(rules())
+
+
+def often(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """Seen, mostly."""
+    return st.one_of(strategy, strategy, strategy, st.none())
+
+
+sights = st.builds(
+    Seen,
+    pull=often(pulls),
+    comparison=often(comparisons),
+    reports=often(st.lists(checks, max_size=3).map(tuple)),
+    rules=often(branch_rules),
+    update_refused=mostly(None, "merge conflict", "no"),
+    update_forbidden=mostly(False, True),
+    merge_refused=mostly(None, "Base branch was modified", "no"),
+    merge_denied=mostly(None, Reason.PERMISSION_MISSING),
+)
+
+
+FIT = entry(status=READY)
+ALL_SEEN = seen(pull=pull(), comparison=comparison(), rules=rules("ci"))
+
+
+@st.composite
+def near_merges(draw: st.DrawFn) -> tuple[Entry, Seen]:
+    """What is fit to be merged, but for some things taken from anywhere."""
+    wild, wild_pull, wild_comparison = draw(entries), draw(pulls), draw(comparisons)
+    read, compared = pull(), comparison()
+    at = replace(FIT, **{name: getattr(wild, name) for name in draw(some_of(Entry))})
+    read = replace(read, **{name: getattr(wild_pull, name) for name in draw(some_of(PullRequest))})
+    compared = replace(compared, **{name: getattr(wild_comparison, name) for name in draw(some_of(Comparison))})
+    if at.status is not READY:
+        at = replace(at, merge_requested_at=None)
+    return at, replace(ALL_SEEN, pull=read, comparison=compared)
+
+
+def some_of(kind: type) -> st.SearchStrategy[set[str]]:
+    """The names of at most two of its fields."""
+    return st.sets(st.sampled_from(sorted(kind.__dataclass_fields__)), max_size=2)  # type: ignore[attr-defined]
+
+
+situations = st.one_of(near_merges(), st.tuples(entries, sights))
+
+
+def test_merge_is_decided_when_everything_is_fit() -> None:
+    """The properties below begin from here."""
+    assert isinstance(decide(FIT, ALL_SEEN, POLICY, NOW), Merge)
+
+
+@settings(max_examples=400, deadline=None)
+@given(situations)
+def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry, Seen]) -> None:
+    """P1 and P4 of every merge: read in this pass, consented to, proved, and compared with the base in this pass."""
+    at, facts = situation
+    action = decide(at, facts, POLICY, NOW)
+    if not isinstance(action, Merge):
+        return
+    assert at.status is READY
+    assert not at.suspect
+    assert at.merge_requested_at is None
+    read = facts.pull
+    assert read is not None
+    assert read.open
+    assert not read.merged
+    assert not read.draft
+    assert POLICY.trigger_label in read.labels
+    assert read.base_branch == at.base_branch
+    assert read.head_repository is not None
+    assert read.head_sha == at.head == action.entry.head
+    assert at.head_proved
+    compared = facts.comparison
+    assert compared is not None
+    assert compared.head.sha == at.head
+    assert compared.behind == 0
+    assert (action.entry.tested_tree, action.entry.base_tip) == (compared.head.tree, compared.base_tip)
+    assert action.entry.merge_requested_at == NOW
+    assert facts.merge_denied is None or facts.merge_refused is None
+
+
+@settings(max_examples=400, deadline=None)
+@given(situations)
+def test_every_decision_keeps_to_the_table_of_transitions_and_to_the_future(situation: tuple[Entry, Seen]) -> None:
+    """No forbidden status, no wait that is over already, and nothing changed that is not an entry's to change."""
+    at, facts = situation
+    action = decide(at, facts, POLICY, NOW)
+    if isinstance(action, Save | Wait | Update | Merge):
+        changed = action.entry
+        assert changed.status is at.status or changed.status in TRANSITIONS[at.status]
+        assert not changed.status.final
+        for name in ("id", "queue_id", "repository", "number", "queued_head", "enqueued_at", "version", "position"):
+            assert getattr(changed, name) == getattr(at, name)
+    if isinstance(action, Wait):
+        assert action.until > NOW
+    if isinstance(action, Save):
+        assert action.entry != at, "storing what is stored already is a loop"
+    if isinstance(action, Update):
+        assert action.entry.status is UPDATING
+        assert action.entry.recheck_at is not None
+        assert action.entry.recheck_at > NOW
+    if isinstance(action, Merge):
+        assert action.entry.status is READY
+
+
+@settings(max_examples=300, deadline=None)
+@given(entries, sights)
+def test_head_is_bound_only_as_own_update_or_to_be_proved(at: Entry, facts: Seen) -> None:
+    """P4: another head than the stored one is proved by its parents, or marked unproved with what will prove it."""
+    action = decide(at, facts, POLICY, NOW)
+    if not isinstance(action, Save | Wait | Update | Merge) or action.entry.head == at.head:
+        return
+    bound = action.entry
+    assert (at.status, bound.status) == (UPDATING, CHECKING)
+    assert (bound.head, bound.updated_from) == (at.candidate_head, at.head)
+    if bound.head_proved:
+        assert facts.comparison is not None
+        assert facts.comparison.head.sha == bound.head
+        assert facts.comparison.head.parents == (at.head, facts.comparison.merge_base)
+    else:
+        assert at.candidate_is_ours
+
+
+ENDS = (Wait, Leave, Merge, Update, Confirm)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    entries,
+    pulls,
+    comparisons,
+    st.lists(checks, max_size=3).map(tuple),
+    branch_rules,
+    mostly(None, "merge conflict", "no"),
+    mostly(None, "Base branch was modified", "no"),
+)
+def test_pass_over_unchanging_facts_ends(
+    at: Entry,
+    read: PullRequest,
+    compared: Comparison,
+    reports: tuple[CheckReport, ...],
+    demanded: BranchRules,
+    update_refused: str | None,
+    merge_refused: str | None,
+) -> None:
+    """P5: no pass goes round in circles, and none asks for the same fact twice unless the head in question changed."""
+    facts = Seen(update_refused=update_refused, merge_refused=merge_refused)
+    asked: list[tuple[Fact, str]] = []
+    for _ in range(15):
+        action: Action = decide(at, facts, POLICY, NOW)
+        if isinstance(action, ENDS):
+            return
+        if isinstance(action, Save):
+            at = action.entry
+            continue
+        assert isinstance(action, Look)
+        subject = at.candidate_head or at.head
+        asked.append((action.fact, subject))
+        assert len(set(asked)) == len(asked), asked
+        match action.fact:
+            case Fact.PULL:
+                facts = replace(facts, pull=read)
+            case Fact.COMPARISON:
+                facts = replace(facts, comparison=replace(compared, head=replace(compared.head, sha=subject)))
+            case Fact.CHECKS:
+                facts = replace(facts, reports=reports)
+            case Fact.RULES:
+                facts = replace(facts, rules=demanded)
+    raise AssertionError(f"no end: {asked}")

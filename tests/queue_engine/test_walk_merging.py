@@ -1,0 +1,139 @@
+"""The ways of an entry whose merge is refused or in doubt."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.actions import Leave, Wait
+from queue_engine.reasons import Reason
+from tests.queue_engine.examples import (
+    HOUR,
+    MINUTE,
+    NOW,
+    POLICY,
+    SECOND,
+    UPDATING,
+    pull,
+)
+from tests.queue_engine.walk import (
+    WITHDRAWALS,
+    Refusal,
+    landed,
+    ready,
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Pull Request is not mergeable", "Base branch was modified. Review and try the merge again.", "Head moved"],
+)
+def test_walk_whose_merge_is_refused_in_passing_tries_again(words: str) -> None:
+    """405 and 409 come for a moment too: read, then try once more."""
+    walk = ready(Refusal(words))
+    action = walk.go()
+    if isinstance(action, Wait):
+        assert action.until <= NOW + 10 * SECOND
+        action = walk.wait()
+    assert landed(action)
+    assert walk.asked.count("merge") == 2
+
+
+def test_walk_whose_merge_is_refused_because_the_base_moved_is_updated() -> None:
+    """The refusal and the move are the same event."""
+    walk = ready(Refusal("Base branch was modified. Review and try the merge again."))
+    walk.meanwhile["pull"] = lambda: walk.github.move_base("base-2")
+    walk.go()
+    # The comparison was read before the move; GitHub's refusal protects the base, the next comparison tells why.
+    assert walk.entry.status is UPDATING
+    assert walk.entry.refusals == 0
+
+
+@pytest.mark.parametrize("words", ["Required review missing", "Base branch was modified"])
+def test_walk_whose_merge_is_refused_lastingly_leaves_after_three(words: str) -> None:
+    """Nobody is held up by a rule that does not pass (P5)."""
+    walk = ready(*[Refusal(words)] * 9)
+    action = walk.go()
+    while isinstance(action, Wait):
+        action = walk.wait()
+    assert action == Leave(Reason.REFUSED_BY_RULES, detail=words)
+    assert walk.asked.count("merge") == POLICY.merge_refusals
+    assert walk.now - NOW < MINUTE
+
+
+def test_walk_woken_between_refusals_does_not_try_sooner() -> None:
+    """Hints do not shorten the wait before the next merge call."""
+    walk = ready(Refusal("Pull Request is not mergeable"))
+    walk.go()
+    assert isinstance(walk.go_at(NOW + SECOND), Wait)
+    assert walk.asked.count("merge") == 1
+
+
+def test_walk_whose_merge_is_refused_for_githubs_own_queue_leaves_at_once() -> None:
+    """The rule may have come after the door (Kodiak #871)."""
+    walk = ready(Refusal("Changes must be made through the merge queue"))
+    assert walk.left() is Reason.NATIVE_QUEUE_REQUIRED
+    assert walk.asked.count("merge") == 1
+
+
+def test_walk_whose_merge_is_refused_for_a_conflict_leaves() -> None:
+    """The refusal is explained by the pull request."""
+    walk = ready(Refusal("Pull Request is not mergeable"))
+    walk.github.pull = pull(mergeable=False)
+    assert walk.left() is Reason.CONFLICT
+
+
+@pytest.mark.parametrize("reason", [Reason.REFUSED_BY_RULES, Reason.PERMISSION_MISSING])
+def test_walk_whose_merge_is_denied_leaves_with_githubs_words(reason: Reason) -> None:
+    """422 and 403 are final; the pull request is read once all the same."""
+    walk = ready(Refusal("Resource not accessible by integration", final=reason))
+    assert walk.go() == Leave(reason, detail="Resource not accessible by integration")
+    assert walk.asked[-2:] == ["merge", "pull"]
+
+
+def test_walk_whose_head_moved_at_the_merge_leaves() -> None:
+    """409: somebody pushed between the read and the call; the precondition held."""
+    walk = ready(Refusal("Head branch was modified"))
+    walk.meanwhile["pull"] = lambda: walk.github.push("evil", parents=("head-1",), merge_base="base-1")
+    assert walk.left() is Reason.HEAD_CHANGED
+    assert walk.merged_heads == ["head-1"]
+
+
+@pytest.mark.parametrize("later", [SECOND, 5 * HOUR])
+def test_walk_whose_merge_had_no_answer_but_happened_is_confirmed(later: timedelta) -> None:
+    """A 500 may have merged (Kodiak #397): read first, merge once."""
+    walk = ready(Refusal(lost=True, happened=True))
+    assert walk.go() is None
+    assert walk.entry.merge_requested_at == NOW
+    assert landed(walk.go_at(NOW + later))
+    assert walk.asked[-2:] == ["merge", "pull"]
+
+
+def test_walk_whose_merge_had_no_answer_and_did_not_happen_is_merged_with_fresh_facts() -> None:
+    """Nothing of the first try is believed."""
+    walk = ready(Refusal(lost=True))
+    assert walk.go() is None
+    asked = len(walk.asked)
+    assert landed(walk.go_at(NOW + SECOND))
+    assert walk.asked[asked:] == ["pull", "comparison", "merge"]
+
+
+@pytest.mark.parametrize(("changes", "reason"), [*WITHDRAWALS[:1], *WITHDRAWALS[2:]])
+def test_walk_whose_merge_did_not_happen_and_whose_consent_went_leaves(changes: dict[str, Any], reason: Reason) -> None:
+    """A lost merge is no consent to a second one."""
+    walk = ready(Refusal(lost=True))
+    walk.go()
+    walk.github.pull = replace(walk.github.pull, **changes)
+    assert walk.left() is reason
+    assert len(walk.merged_heads) == 1
+
+
+def test_walk_whose_merge_happened_is_merged_whatever_happened_since() -> None:
+    """Merged is final: the label may be gone, the branch deleted, the head pushed to."""
+    walk = ready(Refusal(lost=True, happened=True))
+    walk.go()
+    walk.github.pull = replace(
+        walk.github.pull, labels=frozenset(), head_repository=None, head_sha="later", base_branch="gone"
+    )
+    assert landed(walk.go())

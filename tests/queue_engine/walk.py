@@ -1,0 +1,248 @@
+"""A walk: `decide` played against a scripted GitHub, pass by pass, with every request counted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
+from queue_engine.decide import decide
+from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, PullRequest
+from queue_engine.invariants import check_transition
+from queue_engine.model import Entry
+from queue_engine.reasons import Reason
+from tests.queue_engine.examples import CHECKING, NOW, POLICY, UPDATING, comparison, entry, pull, report, rules
+
+STEPS = 25
+"""More than any pass needs between two calls that change something."""
+
+
+@dataclass
+class Refusal:
+    """GitHub's answer to a call that it does not carry out, or says so (`happened`)."""
+
+    words: str = ""
+    final: Reason | None = None
+    forbidden: bool = False
+    lost: bool = False
+    """No answer came at all."""
+    happened: bool = False
+
+
+@dataclass
+class GitHub:
+    """One pull request and one branch, as a script changes them."""
+
+    pull: PullRequest = field(default_factory=pull)
+    rules: BranchRules = field(default_factory=lambda: rules("ci"))
+    base_tip: str = "base-1"
+    merge_base: str = "base-1"
+    parents: tuple[str, ...] = ("work-1",)
+    reports: dict[str, tuple[CheckReport, ...]] = field(default_factory=dict)
+    updates: list[Refusal] = field(default_factory=list)
+    """Answers to the next updates; after them they are accepted."""
+    merges: list[Refusal] = field(default_factory=list)
+    """Answers to the next merges; after them they are carried out."""
+
+    def compare(self, head: str) -> Comparison:
+        behind = int(self.merge_base != self.base_tip)
+        return comparison(head, behind=behind, base_tip=self.base_tip, merge_base=self.merge_base, parents=self.parents)
+
+    def move_base(self, tip: str) -> None:
+        """Somebody pushes to the base."""
+        self.base_tip = tip
+
+    def update(self, head: str) -> None:
+        """The update that was asked for takes effect: a merge of the base into the head."""
+        self.push(head, parents=(self.pull.head_sha, self.base_tip), merge_base=self.base_tip)
+
+    def push(self, head: str, *, parents: tuple[str, ...], merge_base: str) -> None:
+        """A new head appears."""
+        self.pull = replace(self.pull, head_sha=head)
+        self.parents, self.merge_base = parents, merge_base
+
+    def say(self, state: CheckState, name: str = "ci", at: datetime = NOW) -> None:
+        """A check reports on the present head."""
+        self.reports[self.pull.head_sha] = (report(name, state, completed_at=at),)
+
+    def merge(self) -> None:
+        """The pull request is merged."""
+        self.pull = replace(self.pull, open=False, merged=True, merge_sha="landed-1")
+
+
+@dataclass
+class Walk:
+    """The way of one entry. `asked` are the requests, in order; rules are remembered as the gateway does."""
+
+    github: GitHub = field(default_factory=GitHub)
+    entry: Entry = field(default_factory=entry)
+    now: datetime = NOW
+    due: datetime = NOW
+    """When the last wait ends."""
+    asked: list[str] = field(default_factory=list)
+    ways: list[str] = field(default_factory=list)
+    """The statuses gone through."""
+    merged_heads: list[str] = field(default_factory=list)
+    """Heads that a merge was asked for."""
+    meanwhile: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """What happens on GitHub right after the next request of this name."""
+    _seen: Seen = field(default_factory=Seen)
+
+    def go(self) -> Action | None:
+        """One pass: until it waits, ends, or a call's answer is lost (None)."""
+        self._seen = Seen()
+        for _ in range(STEPS):
+            action = decide(self.entry, self._seen, POLICY, self.now)
+            match action:
+                case Look(fact):
+                    self._look(fact)
+                case Save(changed):
+                    self._save(changed)
+                case Wait(changed, until):
+                    assert until > self.now, "a wait of no time is a loop"
+                    self._save(changed)
+                    self.due = until
+                    return action
+                case Leave() | Confirm():
+                    return action
+                case Update(changed):
+                    self._save(changed)
+                    if not self._update():
+                        return None
+                case Merge(changed):
+                    self._save(changed)
+                    outcome = self._merge()
+                    if outcome is not _AGAIN:
+                        return outcome
+        raise AssertionError(f"no end after {STEPS} steps: {self.asked}")
+
+    def wait(self) -> Action | None:
+        """Let the time pass that the last pass asked for, then one pass more."""
+        return self.go_at(self.due)
+
+    def go_at(self, now: datetime) -> Action | None:
+        """One pass at this instant."""
+        self.now = now
+        return self.go()
+
+    def hint(self, **changes: object) -> None:
+        """A webhook changes the entry."""
+        self.entry = replace(self.entry, **changes)  # type: ignore[arg-type]
+
+    def updated(self, head: str = "head-2") -> None:
+        """The update takes effect and its webhook comes."""
+        self.github.update(head)
+        self.hint(candidate_head=head, candidate_is_ours=True)
+
+    def reported(self, state: CheckState = CheckState.PASSED) -> None:
+        """The required check reports and its webhook comes."""
+        self.github.say(state)
+        self.hint(recheck_at=self.now)
+
+    def left(self) -> Reason:
+        """The reason for which the entry leaves in the next pass."""
+        action = self.go()
+        assert isinstance(action, Leave), action
+        return action.reason
+
+    def _save(self, changed: Entry) -> None:
+        check_transition(self.entry.status, changed.status)
+        if changed.status is not self.entry.status:
+            self.ways.append(changed.status.value)
+        self.entry = changed
+
+    def _ask(self, name: str) -> None:
+        if name != "rules" or name not in self.asked:
+            self.asked.append(name)
+
+    def _look(self, fact: Fact) -> None:
+        self._ask(fact.value)
+        match fact:
+            case Fact.PULL:
+                self._seen = replace(self._seen, pull=self.github.pull)
+            case Fact.COMPARISON:
+                compared = self.github.compare(self.entry.candidate_head or self.entry.head)
+                self._seen = replace(self._seen, comparison=compared)
+            case Fact.CHECKS:
+                self._seen = replace(self._seen, reports=self.github.reports.get(self.entry.head, ()))
+            case Fact.RULES:
+                self._seen = replace(self._seen, rules=self.github.rules)
+        self.meanwhile.pop(fact.value, lambda: None)()
+
+    def _update(self) -> bool:
+        self._ask("update")
+        self._seen = Seen()
+        if not self.github.updates:
+            return True
+        refusal = self.github.updates.pop(0)
+        if not refusal.lost:
+            self._seen = Seen(update_refused=refusal.words, update_forbidden=refusal.forbidden)
+        return not refusal.lost
+
+    def _merge(self) -> Action | None:
+        """What became of the merge: confirmed, unknown (None), or refused and to be decided again."""
+        self._ask("merge")
+        self.merged_heads.append(self.entry.head)
+        self._seen = Seen()
+        refusal = self.github.merges.pop(0) if self.github.merges else None
+        if refusal is None or refusal.happened:
+            self.github.merge()
+        if refusal is None:
+            return Confirm("landed-1")
+        if refusal.lost:
+            return None
+        self._seen = Seen(merge_refused=refusal.words, merge_denied=refusal.final)
+        if refusal.final is None:
+            self.entry = replace(self.entry, refusals=self.entry.refusals + 1)
+        return _AGAIN
+
+
+_AGAIN = Look(Fact.PULL)
+
+
+BEHIND = "base-2"
+
+
+def behind(**changes: Any) -> Walk:
+    """An entry whose base has moved, so that it is to be updated."""
+    return Walk(GitHub(base_tip=BEHIND, **changes))
+
+
+def updating(**changes: Any) -> Walk:
+    """An entry whose update has been asked for."""
+    walk = behind(**changes)
+    walk.go()
+    assert walk.entry.status is UPDATING
+    return walk
+
+
+def checking() -> Walk:
+    """An entry whose update is bound and whose check has not reported."""
+    walk = updating()
+    walk.updated()
+    walk.go()
+    assert (walk.entry.status, walk.entry.head) == (CHECKING, "head-2")
+    return walk
+
+
+def ready(*merges: Refusal) -> Walk:
+    """An up-to-date, green entry whose first merge calls are answered so."""
+    github = GitHub(merges=list(merges))
+    github.say(CheckState.PASSED)
+    return Walk(github)
+
+
+def landed(action: Action | None) -> bool:
+    """Whether this is the end that everybody hopes for."""
+    return action == Confirm("landed-1")
+
+
+WITHDRAWALS = [
+    ({"open": False}, Reason.CLOSED),
+    ({"open": False, "merged": True}, Reason.MERGED_ELSEWHERE),
+    ({"draft": True}, Reason.DRAFT),
+    ({"labels": frozenset()}, Reason.LABEL_REMOVED),
+    ({"base_branch": "release"}, Reason.BASE_CHANGED),
+    ({"head_repository": None}, Reason.FORK_DELETED),
+]
+"""Every way of taking consent back but a push, as GitHub then tells the pull request."""
