@@ -152,11 +152,12 @@ class PullRequestHandle:
         with self._acting(by or self._author, webhook) as actor:
             self.github.pulls.edit(self.record, actor=actor, title=title)
 
-    def delete_fork(self, *, webhook: bool = True) -> None:
-        """Delete the fork that its head lives in; the pull request stays, with an unknown repository."""
+    def delete_fork(self, *, by: str | None = None) -> None:
+        """Delete the fork that its head lives in. The pull request stays, its repository unknown; no app is told."""
         fork = self.record.head_repository
         if fork is None or fork is self.record.repository:
             raise ValueError("the head does not live in a fork")
+        self.github.require_role(self.github.actor(by or fork.owner.login), fork, "admin")
         del self.github.state.repositories[fork.full_name.lower()]
         for pull in self.record.repository.pulls.values():
             if pull.head_repository is fork:

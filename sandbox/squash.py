@@ -7,11 +7,19 @@ from sandbox.state import PullRequest
 
 
 def squash_message(pull: PullRequest, commits: Sequence[Commit], title: str | None, message: str | None) -> str:
-    """GitHub's default: one commit keeps its own message, several are listed under the pull request's title."""
-    own = [commit for commit in commits if len(commit.parents) < 2]
-    heading = title or f"{own[0].title if len(own) == 1 else pull.title} (#{pull.number})"
+    """GitHub's default: one commit keeps its own message, several (merges too) are listed under the pull's title.
+
+    Authors other than the pull request's get a `Co-authored-by` trailer.
+    """
+    alone = len(commits) == 1
+    heading = title or f"{commits[0].title if alone else pull.title} (#{pull.number})"
     if message is None:
-        message = own[0].body if len(own) == 1 else "\n\n".join(f"* {commit.message.strip()}" for commit in own)
+        message = commits[0].body if alone else "\n\n".join(f"* {commit.message.strip()}" for commit in commits)
+        others = dict.fromkeys(f"{commit.author.name} <{commit.author.email}>" for commit in commits)
+        others.pop(f"{pull.author.login} <{pull.author.email}>", None)
+        trailers = "\n".join(f"Co-authored-by: {other}" for other in others)
+        rule = "" if alone else "---------\n\n"
+        message = f"{message}\n\n{rule}{trailers}".strip() if trailers else message
     return f"{heading}\n\n{message}" if message else heading
 
 

@@ -40,36 +40,42 @@ def test_merge_makes_githubs_merge_commit(repository: RepositoryHandle, pull: Pu
 
 def test_merge_squash_of_several_commits_lists_them(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
     """One commit on the base's tip with the merged tree, the author's name, and the commits in its message."""
-    pull.push({"more": "1"}, "Second")
+    pull.push({"more": "1"}, "Second", by="bob")
     repository.push("main", {"other": "1"})
     tip = repository.sha()
     landed = repository.record.git.must(pull.merge("squash", by="bob"))
     assert landed.parents == (tip,)
-    assert landed.message == "One (#1)\n\n* One\n\n* Second"
+    coauthor = f"Co-authored-by: bob <{pull.github.user('bob').email}>"
+    assert landed.message == f"One (#1)\n\n* One\n\n* Second\n\n---------\n\n{coauthor}"
     assert landed.author.name == "ann"
     assert repository.files() == {"lines.txt": edited(1), "more": "1", "other": "1", "readme": "Hello\n"}
 
 
 def test_merge_squash_of_one_commit_keeps_its_message(repository: RepositoryHandle) -> None:
     """A single commit's own title and body are kept."""
-    repository.push("one", {"a": "1"}, "Real title\n\nWhy.")
+    repository.push("one", {"a": "1"}, "Real title\n\nWhy.", by="octo")
     pull = repository.open_pull_request("Another title", head="one")
     assert repository.record.git.must(pull.merge("squash")).message == "Real title (#1)\n\nWhy."
 
 
-def test_merge_rebase_replays_commits_without_merges(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
+async def test_merge_rebase_replays_commits_without_merges(
+    github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle
+) -> None:
     """Each commit anew on the tip, its author kept; merge commits fall away; the tree is that of a merge."""
     repository.push("main", {"lines.txt": edited(9)})
     merged = repository.record.git.merge_trees(repository.sha(), pull.head_sha)
+    pull.update_branch()
+    await github.advance(timedelta(seconds=1))
     pull.push({"more": "1"}, "Second")
-    tip = repository.sha()
+    tip = repository.push("main", {"other": "1"})
     landed = pull.merge("rebase", by="bob")
     new = repository.record.git.log(landed, tip)
     assert [(commit.title, commit.author.name, commit.committer.name) for commit in new] == [
         ("Second", "ann", "bob"),
         ("One", "ann", "bob"),
     ]
-    assert repository.record.git.tree(new[1].sha) == merged
+    assert merged is not None
+    assert repository.files(new[1].sha) == repository.record.git.files(merged) | {"other": "1"}
     assert pull.merged
 
 

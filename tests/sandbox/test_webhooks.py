@@ -1,5 +1,6 @@
 """Webhooks: to whom, signed, over real HTTP, recorded, and what can go wrong with them."""
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -23,11 +24,16 @@ class Receiver:
 
     def __init__(self) -> None:
         self.status = 202
+        self.arrived = asyncio.Event()
+        self.blocked: asyncio.Event | None = None
         self.url = ""
         self.got: list[tuple[dict[str, str], bytes]] = []
 
     async def handle(self, request: web.Request) -> web.Response:
         self.got.append((dict(request.headers), await request.read()))
+        self.arrived.set()
+        if self.blocked:
+            await self.blocked.wait()
         return web.Response(status=self.status, text="thanks")
 
     def bodies(self) -> list[dict[str, Any]]:
@@ -229,3 +235,20 @@ async def test_webhooks_reordered_all_arrive_in_another_order(
     await github.advance(timedelta(seconds=5))
     assert sorted(receiver.labels()) == names
     assert receiver.labels() != names
+
+
+async def test_webhook_under_way_when_the_server_stops_is_given_up(
+    github: GitHub, repository: RepositoryHandle, receiver: Receiver, app: App
+) -> None:
+    """A receiver that hangs holds up neither other callbacks nor the end."""
+    receiver.blocked = asyncio.Event()
+    repository.open_pull_request("One", head="one", files={"a": "1"})
+    others, stop = asyncio.Event(), asyncio.Event()
+    serving = asyncio.ensure_future(github.schedule.run(stop))
+    await asyncio.wait_for(receiver.arrived.wait(), 5)
+    github.schedule.at(github.clock.now(), others.set)
+    await asyncio.wait_for(others.wait(), 5)
+    stop.set()
+    await asyncio.wait_for(serving, 5)
+    receiver.blocked.set()
+    assert github.state.deliveries[0].status == "pending"
