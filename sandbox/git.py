@@ -63,6 +63,8 @@ class Git:
     def __init__(self, store: pygit2.Repository, prefix: str = "refs/") -> None:
         self._store = store
         self._prefix = prefix
+        # Nobody else writes to the store, so references need not be read from the disk again.
+        self._refs: dict[str, str] = {}
         self._commits: dict[str, Commit] = {}
         self._files: dict[str, dict[str, str]] = {}
         self._diffs: dict[tuple[str, str], tuple[FileChange, ...]] = {}
@@ -90,9 +92,7 @@ class Git:
 
     def branches(self) -> dict[str, str]:
         """Every branch and its tip, by name."""
-        start = f"{self._prefix}heads/"
-        names = sorted(name for name in self._store.references if name.startswith(start))
-        return {name.removeprefix(start): str(self._store.references[name].target) for name in names}
+        return {name.removeprefix("heads/"): sha for name, sha in self._refs.items() if name.startswith("heads/")}
 
     def branch(self, name: str) -> str | None:
         """A branch's tip; None when it does not exist."""
@@ -100,19 +100,16 @@ class Git:
 
     def ref(self, name: str) -> str | None:
         """What a reference such as `heads/main` or `pull/1/head` points at."""
-        try:
-            reference = self._store.references.get(self._prefix + name)
-        except pygit2.InvalidSpecError:
-            return None
-        return None if reference is None else str(reference.target)
+        return self._refs.get(name)
 
     def set_ref(self, name: str, sha: str) -> None:
         """Create or move a reference. Raises ValueError for a name that git does not allow."""
         self._store.references.create(self._prefix + name, sha, force=True)
+        self._refs[name] = sha
 
     def delete_ref(self, name: str) -> None:
         """Remove a reference, if it is there."""
-        if self.ref(name) is not None:
+        if self._refs.pop(name, None) is not None:
             self._store.references.delete(self._prefix + name)
 
     def resolve(self, name: str) -> str | None:
