@@ -155,8 +155,8 @@ def _judge_candidate(entry: Entry, candidate: str, seen: Seen, policy: Policy, n
         candidate_head=None,
         candidate_is_ours=False,
         reported_checks=(),
-        # A new head has no reports yet; its webhooks will say when looking is worth a request.
-        recheck_at=now if already else now + policy.check_look,
+        # A head that its webhook announced has no reports yet; theirs will say when looking is worth a request.
+        recheck_at=now + policy.check_look if entry.candidate_is_ours and not already else now,
     )
     return Save(bound)
 

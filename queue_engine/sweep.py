@@ -1,9 +1,10 @@
 """The reconciliation sweep: at start and every ten minutes GitHub is asked for what webhooks may have failed to say.
 
-It finds labels, closes, pushes and label removals. Checks whose webhooks never came are found by the entry's own
-slow looks.
+It finds labels, closes, pushes and label removals, and at start the checks that ended while nobody listened. Later
+checks whose webhooks never came are found by the entry's own slow looks.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -11,7 +12,7 @@ import structlog
 from queue_engine.admission import Knock, admit
 from queue_engine.core.jobs import Job
 from queue_engine.engine import Engine
-from queue_engine.model import Repository
+from queue_engine.model import EntryStatus, Repository
 from queue_engine.review import judge, review
 
 _log = structlog.get_logger("imq.sweep")
@@ -34,19 +35,32 @@ class Sweeper:
         self._engine = engine
         self._interval = interval
         self._due = self._renew_at = engine.clock.now()
+        self._started = False
         self._repositories: tuple[Repository, ...] = ()
 
     async def run_due(self) -> bool:
-        """Ask for a sweep if one is due; whether it was."""
+        """Ask for a sweep if one is due; whether it was. The first one of a process looks at checks as well."""
         if self._engine.clock.now() < self._due:
             return False
         self._due = self._engine.clock.now() + self._interval
         await self.request()
+        if not self._started:
+            self._started = True
+            await self._look_at_checks()
         return True
 
     async def next_due(self) -> datetime | None:
         """When the next sweep is due."""
         return self._due
+
+    async def _look_at_checks(self) -> None:
+        """Reports may have come while nobody listened: every entry under checks is looked at once, now."""
+        async with self._engine.change() as change:
+            for queue in await change.tx.queues.all():
+                for entry in (await change.tx.entries.of_queue(queue.id))[:1]:
+                    if entry.status is EntryStatus.CHECKING:
+                        await change.tx.entries.save(replace(entry, recheck_at=change.now))
+                        await change.tx.queues.wake(queue.id, change.now)
 
     async def request(self, *, renew: bool = False) -> None:
         """Store the wish for a sweep of everything; `renew` when the repositories themselves may have changed."""

@@ -1,0 +1,45 @@
+"""P2, for real: a process killed with `kill -9` at each step of the way, on both databases."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.processes import a_theatre
+from tests.scenarios.world import LABEL
+
+pytestmark = pytest.mark.process
+
+MARKER = "<!-- imq:comment"
+
+
+async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(database_url: str, tmp_path: Path) -> None:
+    """Killed before and after each kind of request took effect, the next start carries on: one merge, one comment."""
+    async with a_theatre(database_url, tmp_path) as theatre:
+        pulls = [
+            theatre.repository.open_pull_request(f"Add {n}", head=f"add-{n}", by="mona", files={f"new{n}.py": f"{n}\n"})
+            for n in range(4)
+        ]
+        red = theatre.repository.open_pull_request("Red", head="red", by="mona", files={"red.txt": "99\n"})
+        await theatre.start()
+        theatre.kill_once_at_each_step()
+        for pull in (pulls[0], red, *pulls[1:]):
+            pull.label(LABEL, by="mona")
+        everybody = (*pulls, red)
+
+        def over() -> bool:
+            return all(pull.merged for pull in pulls) and all(LABEL not in pull.labels for pull in everybody)
+
+        await theatre.until(over, seconds=240)
+        await theatre.until(lambda: all("anded" in _said(pull) for pull in pulls), seconds=20)
+        steps = {step.rpartition(" ")[0] for step in theatre.deaths}
+        assert {step.split(" ")[0] for step in steps} >= {"GET", "POST", "PUT", "DELETE"}, theatre.deaths
+        assert len(theatre.deaths) >= 20, theatre.deaths
+        assert not red.merged
+        assert [sum(MARKER in c.body for c in pull.comments) for pull in everybody] == [1] * len(everybody)
+        log = [commit.message for commit in theatre.repository.log("main")]
+        for pull in pulls:
+            assert sum(f"#{pull.number} " in message for message in log if message.startswith("Merge pull")) == 1
+
+
+def _said(pull: object) -> str:
+    return "".join(c.body for c in pull.comments)  # type: ignore[attr-defined]
