@@ -66,7 +66,8 @@ class _Pass:
         self._queue = queue
         self._held = held
         self._seen = Seen()
-        self._seen_for: str | None = None
+        self._seen_for: tuple[str, int] | None = None
+        """The front, by id and version, that the facts in `_seen` were read for."""
         self._depth = 0
 
     async def run(self) -> datetime | None:
@@ -110,9 +111,11 @@ class _Pass:
                 )
             return None
         self._depth = len(entries)
-        if entries[0].id != self._seen_for:
-            self._seen, self._seen_for = Seen(), entries[0].id
-        return entries[0]
+        front = entries[0]
+        if (front.id, front.version) != self._seen_for:
+            # A hint came, or another front: facts read before it may be older than what it tells of.
+            self._seen, self._seen_for = Seen(), (front.id, front.version)
+        return front
 
     async def _step(self, entry: Entry) -> datetime | None:
         """Take one action; returns when to look again if it was to wait."""
@@ -146,6 +149,7 @@ class _Pass:
             check_transition(entry.status, changed.status)
         async with engine.change() as change:
             saved = await change.tx.entries.save(changed)
+            self._seen_for = (saved.id, saved.version)
             if (moved or tell) and (kind := _TOLD.get(saved.status)):
                 await journal.tell_progress(
                     change.tx, saved, kind, engine.policy, change.now, depth=self._depth, checks=checks
