@@ -104,6 +104,18 @@ async def test_missing_permission_is_named(client: Client) -> None:
     assert seen.headers["X-Accepted-GitHub-Permissions"] == "issues=write; pull_requests=write"
 
 
+async def test_pull_request_permission_reads_no_issues(client: Client) -> None:
+    """Labels and comments of a pull request need either permission; the list of issues needs its own."""
+    pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
+    token = client.installation_token({"metadata": "read", "pull_requests": "write"})
+    bearer = {"Authorization": f"Bearer {token}"}
+    for path in ("labels", "comments", "events", "timeline"):
+        await client.get(f"{R}/issues/{pull.number}/{path}", who="nobody", headers=bearer)
+    for path in ("/issues", f"/issues/{pull.number}"):
+        seen = await client.get(R + path, 403, who="nobody", headers=bearer)
+        assert seen.headers["X-Accepted-GitHub-Permissions"] == "issues=read"
+
+
 async def test_repository_outside_the_installation_does_not_exist(client: Client) -> None:
     """Private repositories of others are 404, known or not."""
     client.github.create_user("other")
