@@ -101,12 +101,7 @@ class Database:
         """`sqlite` or `postgresql`."""
         pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": _POOL_SECONDS}
         if self.dialect == "sqlite":
-            self._writer = _sqlite_engine(
-                self.url,
-                "BEGIN IMMEDIATE",
-                query_only=False,
-                pool=pool | {"pool_size": 1, "pool_reset_on_return": None},
-            )
+            self._writer = _sqlite_engine(self.url, "BEGIN IMMEDIATE", query_only=False, pool=pool | {"pool_size": 1})
             self._reader = _sqlite_engine(self.url, "BEGIN", query_only=True, pool=pool)
         else:
             # A pre-ping, because a restarted server or an idle firewall leaves dead connections behind.
