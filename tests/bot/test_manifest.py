@@ -1,0 +1,80 @@
+"""The App's manifest: least permissions, the events that IMQ reads, and nothing that GitHub refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from bot.demo.manifest import NotUnderstood, parse, read_manifest
+from bot.webhooks import _DISTILLERS
+from sandbox.webhooks import _NEEDED
+
+MANIFEST = read_manifest()
+
+AUTOMATIC = {"installation", "installation_repositories"}
+"""GitHub tells every App of its installations, and refuses a manifest that lists these (GitHub's facts)."""
+
+WITH_ADMINISTRATION = {"branch_protection_rule", "repository_ruleset"}
+"""Told only to Apps that may read a repository's administration, which IMQ does not ask for."""
+
+
+def test_manifest_events_are_those_that_imq_reads() -> None:
+    """Every event that means something to a queue is subscribed to, and no other one."""
+    assert set(MANIFEST.events) == set(_DISTILLERS) - AUTOMATIC - WITH_ADMINISTRATION
+
+
+def test_manifest_events_about_installations_are_not_listed() -> None:
+    """GitHub refuses a manifest that lists them."""
+    assert not [event for event in MANIFEST.events if event.startswith("installation")]
+
+
+def test_manifest_permissions_let_every_event_through() -> None:
+    """GitHub sends an event only to an App with a permission for it; `repository` comes with metadata."""
+    for event in set(MANIFEST.events) - {"repository"}:
+        assert MANIFEST.permissions.keys() & set(_NEEDED[event]), event
+
+
+def test_manifest_permissions_are_the_least() -> None:
+    """Nobody is asked for more than the queue needs; whoever adds a permission says here that it is needed.
+
+    That they suffice is shown by the demo and by the Procfile's processes, whose App is made from this file.
+    """
+    assert MANIFEST.permissions == {
+        "checks": "write",
+        "contents": "write",
+        "issues": "read",
+        "metadata": "read",
+        "pull_requests": "write",
+        "statuses": "read",
+    }
+
+
+def test_manifest_has_what_registration_needs() -> None:
+    """A private App with a webhook, and addresses that nobody mistakes for their own."""
+    content = MANIFEST.content
+    hook = content["hook_attributes"]
+    assert isinstance(hook, dict)
+    assert content["public"] is False
+    assert str(hook["url"]).endswith("/webhook")
+    assert {content["name"], content["url"], content["redirect_url"]} <= {
+        "IMQ",
+        "https://imq.example.com",
+        "https://imq.example.com/setup",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['name: "IMQ"', "on: [push]", "a b: c", "name IMQ", "a: b # c", "a:\n  - b\n  c: d", "a:\n  b:\n", "a: b\na: c"],
+)
+def test_parse_more_than_plain_yaml_is_refused(text: str) -> None:
+    """What a YAML library could read differently than this reader does is not read at all."""
+    with pytest.raises(NotUnderstood):
+        parse(text)
+
+
+def test_read_manifest_without_permissions_is_refused(tmp_path: Path) -> None:
+    """A manifest whose sections have the wrong shape is not half read."""
+    path = tmp_path / "app.yml"
+    path.write_text("default_permissions:\n  - checks\ndefault_events:\n  - push\n")
+    with pytest.raises(NotUnderstood):
+        read_manifest(path)
