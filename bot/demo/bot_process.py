@@ -1,0 +1,87 @@
+"""The real bot, as an operator starts it: `imq run` in a process of its own, configured by its environment."""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import aiohttp
+
+_READY_SECONDS = 30.0
+_DRAIN_SECONDS = 20.0
+_INHERITED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT")
+"""Nothing else of the caller's environment: its own settings of IMQ are for another bot."""
+
+
+class BotFailed(Exception):
+    """The bot did not start, or ended by itself. Its log tells why."""
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class BotProcess:
+    """A running bot. `url` is its own address, `log` the file that it writes to, which `keeps_log` saves."""
+
+    def __init__(self, process: asyncio.subprocess.Process, url: str, log: Path) -> None:
+        self._process = process
+        self.url = url
+        self.log = log
+        self.keeps_log = False
+
+    @classmethod
+    async def start(cls, settings: Mapping[str, str], port: int, log: Path) -> "BotProcess":
+        """Start it with these settings; it is not ready yet."""
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        environment |= {**settings, "PORT": str(port), "IMQ_LOG_FORMAT": "json"}
+        with log.open("ab") as sink:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "bot", "run", env=environment, stdout=sink, stderr=sink
+            )
+        return cls(process, f"http://127.0.0.1:{port}", log)
+
+    async def ready(self) -> None:
+        """Return once it says that it is. Raises BotFailed when it ends instead, or takes half a minute."""
+        try:
+            async with asyncio.timeout(_READY_SECONDS), aiohttp.ClientSession() as session:
+                while not await _answers(session, f"{self.url}/readyz"):
+                    self.check()
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise BotFailed(f"the bot was not ready within {_READY_SECONDS:.0f} s") from None
+
+    def check(self) -> None:
+        """Raises BotFailed when it has ended."""
+        if self._process.returncode is not None:
+            raise BotFailed(f"the bot ended with exit code {self._process.returncode}")
+
+    def discard_log(self) -> None:
+        """Remove the log, unless somebody wants it."""
+        if not self.keeps_log:
+            self.log.unlink(missing_ok=True)
+
+    async def stop(self) -> int:
+        """SIGTERM, and SIGKILL when it has not drained in time; its exit code."""
+        if self._process.returncode is None:
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                return await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            return await self._process.wait()
+
+
+async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
+    try:
+        async with session.get(url) as answer:
+            return answer.status == 200
+    except aiohttp.ClientError:
+        return False

@@ -1,0 +1,90 @@
+"""The ten changes that people propose in the demo, and what must become of each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bot.demo import project
+from queue_engine.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One pull request to be. It starts `behind` commits before the tip of the base.
+
+    It must land, unless `reason` says why not. Of two `rivals` one must land, and the other one stay out for `reason`.
+    `push` is what is pushed to it while it is queued; `closes` that it is closed while queued.
+    """
+
+    key: str
+    title: str
+    files: Mapping[str, str | None]
+    behind: int = 0
+    reason: Reason | None = None
+    rival: str | None = None
+    push: Mapping[str, str | None] = field(default_factory=dict)
+    closes: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing special happens to it: it is good, and lands."""
+        return self.reason is None and self.rival is None and not self.push
+
+
+_CUPS = '''"""Cups."""
+
+
+def cups(litres: float) -> int:
+    """How many cups a pot fills."""
+    return int(litres / 0.25)
+'''
+_RENAMED = {
+    path: text.replace("steep", "infuse")
+    for path, text in (
+        ("teapot/brew.py", project.BREW),
+        ("teapot/serve.py", project.SERVE),
+        ("tests/test_brew.py", project.TEST_BREW),
+    )
+}
+_LITRE = '''"""Tea for many."""
+
+from teapot.brew import steep
+
+
+def big_pot(leaves: str) -> str:
+    """A litre of it."""
+    return steep(leaves, 5, litres=1)
+'''
+_NO_CONSTANT = project.KETTLE.replace("BOILING = 100\n\n\n", "\n").replace("BOILING", "100")
+_POT = '''"""The pot."""
+
+
+def warm(celsius: int) -> bool:
+    """Whether it is warm enough to brew in."""
+    return celsius >= 60
+'''
+_BISCUITS = '''"""Biscuits."""
+
+BISCUITS = ("shortbread", "digestive")
+'''
+
+
+def _offering(tea: str) -> str:
+    return project.MENU.replace('"sencha"', f'"sencha", "{tea}"')
+
+
+CHANGES = (
+    Change("pot", "Warm the pot before brewing", {"teapot/pot.py": _POT}),
+    Change("kettle", "Describe the kettle", {"docs/kettle.md": "# The kettle\n\nIt heats water.\n"}, behind=3),
+    Change("release", "Write down how to release", {"RELEASING.md": "Raise the version, tag, drink tea.\n"}),
+    Change("oolong", "Offer oolong", {"teapot/menu.py": _offering("oolong")}, reason=Reason.CONFLICT, rival="rooibos"),
+    Change(
+        "rooibos", "Offer rooibos", {"teapot/menu.py": _offering("rooibos")}, reason=Reason.CONFLICT, rival="oolong"
+    ),
+    Change("infuse", "Rename steep to infuse", _RENAMED, reason=Reason.CHECKS_FAILED, rival="litre"),
+    Change("litre", "Brew by the litre", {"teapot/litre.py": _LITRE}, reason=Reason.CHECKS_FAILED, rival="infuse"),
+    Change("constant", "Drop a constant", {"teapot/kettle.py": _NO_CONSTANT}, reason=Reason.CHECKS_FAILED),
+    Change("biscuits", "Serve biscuits", {"teapot/biscuits.py": _BISCUITS}, reason=Reason.CLOSED, closes=True),
+    Change("cups", "Count cups", {"teapot/cups.py": _CUPS}, push={"teapot/cups.py": _CUPS.replace("0.25", "0.2")}),
+)
+"""Two overlap by a line, two are green alone and red together, one is red, one starts behind the base, one is closed
+while queued, one is pushed to while queued and consented to once more; the others are plainly good."""

@@ -1,0 +1,81 @@
+"""The figures of a run: requests per merged pull request, and how soon IMQ reacts. Pure, over the sandbox's record."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sandbox.rest.record import Exchange
+from sandbox.state import CheckRun, CommitStatus
+
+MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """How long a merge request came after the last required check, in real time."""
+
+    number: int
+    took: timedelta
+
+
+def merge_requests(requests: Iterable[Exchange]) -> dict[int, datetime]:
+    """When the merge that worked was asked for, by number."""
+    return {
+        int(exchange.path.rsplit("/", 2)[1]): exchange.at
+        for exchange in requests
+        if exchange.template == MERGE and exchange.applied == 200
+    }
+
+
+def refused(requests: Iterable[Exchange]) -> list[str]:
+    """What the App was not allowed to do, each route once: `app.yml` lacks a permission, or a token went bad."""
+    found = (f"{exchange.status} for {exchange.template}" for exchange in requests if exchange.status in (401, 403))
+    return list(dict.fromkeys(found))
+
+
+def requests_by_pull(requests: Iterable[Exchange], known: Mapping[str, int]) -> Counter[int]:
+    """How many requests each pull request cost, as far as a request tells which one it is about.
+
+    `known` says whose a commit, a comment or a check run is, by SHA or id.
+    """
+    numbers = (_number(exchange, known) for exchange in requests)
+    return Counter(number for number in numbers if number is not None)
+
+
+def _number(exchange: Exchange, known: Mapping[str, int]) -> int | None:
+    if named := re.search(r"/(?:pulls|issues)/(\d+)", exchange.path):
+        return int(named[1])
+    body = exchange.body if isinstance(exchange.body, dict) else {}
+    words = [*re.findall(r"[0-9a-f]{40}", exchange.path), exchange.path.rsplit("/", 1)[1], str(body.get("head_sha"))]
+    return next((known[word] for word in words if word in known), None)
+
+
+def last_report(runs: Iterable[CheckRun], statuses: Iterable[CommitStatus], required: Iterable[str]) -> datetime | None:
+    """When the last of these checks was reported on a head; None if none was."""
+    names = set(required)
+    times = [run.completed_at for run in runs if run.name in names and run.completed_at]
+    times += [status.created_at for status in statuses if status.context in names and status.state != "pending"]
+    return max(times, default=None)
+
+
+def reactions(
+    merges: dict[int, datetime], reports: dict[int, datetime], waiting_since: dict[int, datetime], speed: float
+) -> list[Reaction]:
+    """The reactions to checks that IMQ was waiting for: those reported after the pull request's turn had come."""
+    return [
+        Reaction(number, (merged - reports[number]) / speed)
+        for number, merged in sorted(merges.items(), key=lambda item: item[1])
+        if number in reports and reports[number] > waiting_since[number]
+    ]
+
+
+def per_merge(count: int, merged: int) -> str:
+    """Requests per merged pull request, for people."""
+    return f"{count / merged:.1f}" if merged else "-"
+
+
+def median(times: Sequence[timedelta]) -> timedelta | None:
+    """The middle one; None of nothing."""
+    return sorted(times)[len(times) // 2] if times else None

@@ -1,0 +1,157 @@
+"""The stage: a sandbox GitHub with one repository, its CI and its rules, and the real bot beside it."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from bot.demo import project
+from bot.demo.bot_process import BotFailed, BotProcess, free_port
+from bot.demo.manifest import read_manifest
+from bot.demo.story import Story
+from sandbox.clock import SystemClock
+from sandbox.github import GitHub
+from sandbox.people import RepositoryHandle
+from sandbox.rest.server import SandboxServer
+from sandbox.state import App
+
+BASE = "main"
+LABEL = "merge-queue"
+_CI_SECONDS = {project.CI_TEST: 2.0, project.CI_LINT: 0.8}
+_SWEEP = "GET /repos/{owner}/{repo}/issues"
+_NOTICE_SECONDS = 15.0
+_SECRET = "kept between the sandbox and the bot"  # noqa: S105 - of a GitHub that lives for a minute
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Everything that is up. `start` is the base's tip before the story, `past` the commits that lead there."""
+
+    github: GitHub
+    server: SandboxServer
+    repository: RepositoryHandle
+    app: App
+    bot: BotProcess
+    database: Path
+    past: tuple[str, ...]
+    speed: float
+
+    @property
+    def start(self) -> str:
+        """The base's tip before anything of the story happened."""
+        return self.past[-1]
+
+
+@asynccontextmanager
+async def open_stage(story: Story, *, speed: float, seed: int) -> AsyncIterator[Stage]:
+    """Set everything up, and take it down in the end: processes ended, directories removed.
+
+    The bot's log stays when anything raised, with a note on the error, or when `bot.keeps_log` was set.
+    """
+    async with AsyncExitStack() as stack:
+        directory = Path(tempfile.mkdtemp(prefix="imq-demo-"))
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        github = GitHub(SystemClock(speed), seed=seed, directory=directory / "git")
+        stack.push_async_callback(github.close)
+        # The bot lives in real time, and so do the tokens that it signs.
+        server = SandboxServer(github, jwt_clock=SystemClock())
+        await server.start()
+        stack.push_async_callback(server.stop)
+        repository, past = _build(github, story)
+        await stack.enter_async_context(_going(github))
+        port = free_port()
+        app = _register(github, port)
+        bot = await stack.enter_async_context(_bot(app, server, directory, port))
+        github.install(app, repository.record.owner.login)
+        await _noticed(server, bot)
+        yield Stage(github, server, repository, app, bot, directory / "imq.db", past, speed)
+
+
+def _build(github: GitHub, story: Story) -> tuple[RepositoryHandle, tuple[str, ...]]:
+    owner = project.NAME.partition("/")[0]
+    github.create_user(owner, "Organization")
+    maintainer, *others = story.people
+    roles = {maintainer: "admin"} | dict.fromkeys(others, "write")
+    repository = github.create_repository(project.NAME, files=project.START, collaborators=roles)
+    past = [repository.sha()]
+    past += (repository.push(BASE, made.files, made.message, by=story.people[made.person]) for made in project.HISTORY)
+    ci = [
+        repository.add_ci(
+            name,
+            status=name == project.CI_LINT,
+            duration=timedelta(seconds=_CI_SECONDS[name]),
+            jitter=timedelta(seconds=_CI_SECONDS[name] / 4),
+            judge=judge,
+        )
+        for name, judge in project.JUDGES.items()
+    ]
+    repository.protect(BASE, required_checks=[(ci[0].name, ci[0].app.id), ci[1].name], strict=True, by=maintainer)
+    return repository, tuple(past)
+
+
+async def _noticed(server: SandboxServer, bot: BotProcess) -> None:
+    """Return once the bot has looked for labelled pull requests, as it does where it was just installed."""
+    try:
+        async with asyncio.timeout(_NOTICE_SECONDS):
+            while not server.requests.of(_SWEEP):
+                bot.check()
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise BotFailed(f"the bot did not notice its installation within {_NOTICE_SECONDS:.0f} s") from None
+
+
+def _register(github: GitHub, port: int) -> App:
+    manifest = read_manifest()
+    return github.create_app(
+        "imq",
+        permissions=manifest.permissions,
+        events=manifest.events,
+        webhook_url=f"http://127.0.0.1:{port}/webhook",
+        webhook_secret=_SECRET,
+    )
+
+
+@asynccontextmanager
+async def _going(github: GitHub) -> AsyncIterator[None]:
+    """Within it the sandbox's time brings about what is planned; what fails there is raised at the end."""
+    stop = asyncio.Event()
+    running = asyncio.create_task(github.schedule.run(stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await running
+
+
+@asynccontextmanager
+async def _bot(app: App, server: SandboxServer, directory: Path, port: int) -> AsyncIterator[BotProcess]:
+    descriptor = tempfile.NamedTemporaryFile(prefix="imq-demo-", suffix=".log", delete=False)  # noqa: SIM115
+    descriptor.close()
+    log = Path(descriptor.name)
+    settings = {
+        "IMQ_GITHUB_APP_ID": str(app.id),
+        "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
+        "IMQ_GITHUB_WEBHOOK_SECRET": app.webhook_secret,
+        "IMQ_GITHUB_API_URL": server.url,
+        "IMQ_TRIGGER_LABEL": LABEL,
+        "DATABASE_URL": f"sqlite:///{directory / 'imq.db'}",
+    }
+    bot = await BotProcess.start(settings, port, log)
+    try:
+        await bot.ready()
+        yield bot
+        bot.check()
+    except Exception as error:
+        bot.keeps_log = True
+        error.add_note(f"The bot's log: {log}")
+        raise
+    finally:
+        code = await bot.stop()
+        if code == 0:
+            bot.discard_log()
+    if code != 0:
+        raise BotFailed(f"the bot ended with exit code {code} when it was told to stop; its log: {log}")

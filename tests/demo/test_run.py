@@ -1,0 +1,50 @@
+"""The whole demo as its user runs it: with the real bot, to the verdict, and cleanly to the end."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.process
+async def test_demo_at_high_speed_tells_its_verdict_and_cleans_up(tmp_path: Path) -> None:
+    """Everything holds, `--keep-open` says how to act, Ctrl-C ends it with exit code 0 and leaves nothing behind."""
+    demo = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "demo", "--speed", "10", "--seed", "3", "--keep-open"),
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1", "TERM": "dumb"},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(60):
+            told = await _until(demo, "may be queued")
+            demo.send_signal(signal.SIGINT)
+            rest, _ = await demo.communicate()
+    finally:
+        if demo.returncode is None:
+            demo.kill()
+            await demo.wait()
+    text = told + rest.decode()
+    assert "Verdict: main was green at every commit" in text, text
+    assert "6 of 10 pull requests landed" in text
+    assert "git clone" in text
+    assert demo.returncode == 0, text
+    assert _entries(tmp_path) == []
+
+
+async def _until(process: asyncio.subprocess.Process, words: str) -> str:
+    """What the process says up to the line with these words, or to its end."""
+    assert process.stdout is not None
+    text = ""
+    async for line in process.stdout:
+        text += line.decode()
+        if words in text:
+            break
+    return text
+
+
+def _entries(directory: Path) -> list[str]:
+    return [entry.name for entry in directory.iterdir()]
