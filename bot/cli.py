@@ -38,9 +38,24 @@ def worker() -> None:
 def migrate() -> None:
     """Create or update the database's tables."""
     settings = _settings()
-    from bot import process
+    from bot import maintenance
 
-    asyncio.run(process.migrate(settings))
+    asyncio.run(maintenance.migrate(settings))
+
+
+@main.command()
+@click.argument("repository", metavar="OWNER/REPO")
+@click.argument("branch", default="main")
+def resume(repository: str, branch: str) -> None:
+    """Let the paused queue of a base branch go on, once its cause has been looked into."""
+    settings = _settings()
+    from bot import maintenance
+
+    try:
+        cause = asyncio.run(maintenance.resume(settings, repository, branch))
+    except maintenance.NoSuchPause as problem:
+        raise click.ClickException(str(problem)) from None
+    click.echo(f"Resumed {repository} {branch}; it was paused for {cause}")
 
 
 @main.command()

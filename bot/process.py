@@ -14,9 +14,7 @@ from bot.web import serve
 from bot.wiring import Bot
 from queue_engine.core.bell import Ear
 from queue_engine.core.clock import Clock, SystemClock
-from queue_engine.core.database import Database
 from queue_engine.migrations import current, head
-from queue_engine.migrations import migrate as migrate_database
 
 _log = structlog.get_logger("imq.process")
 
@@ -29,15 +27,6 @@ _POLL = timedelta(seconds=1)
 
 class NotMigrated(Exception):
     """The database's tables are not those of this version."""
-
-
-async def migrate(settings: Settings) -> None:
-    """Create or update the database's tables."""
-    database = Database(settings.database_url.get_secret_value())
-    try:
-        await migrate_database(database)
-    finally:
-        await database.close()
 
 
 async def run(settings: Settings, *, web: bool, worker: bool) -> None:

@@ -5,6 +5,7 @@ that write may have happened although they raised `Unavailable`.
 """
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any, Protocol
 
 from queue_engine.facts import (
@@ -92,6 +93,14 @@ class GitHub(Protocol):
 
     async def repositories(self) -> tuple[Repository, ...]:
         """Every repository of every installation that is not suspended."""
+        ...
+
+    async def failed_deliveries(self, since: datetime) -> Mapping[str, int]:
+        """Deliveries that failed since then: the number to ask by, under the GUID (`GET /app/hook/deliveries`)."""
+        ...
+
+    async def redeliver(self, number: int) -> None:
+        """Have one delivery sent again; GitHub never does by itself (`POST /app/hook/deliveries/{id}/attempts`)."""
         ...
 
     async def own_login(self) -> str:

@@ -70,6 +70,7 @@ class Sweeper:
 
     async def sweep(self, job: Job) -> None:
         """List the repositories of all installations and ask for each to be swept; drop what is long done with."""
+        await self._have_lost_deliveries_sent_again()
         repositories = await self._known_repositories(renew=bool(job.request.get("renew")))
         async with self._engine.change() as change:
             for repository in repositories:
@@ -86,6 +87,17 @@ class Sweeper:
                 )
             await change.tx.deliveries.purge(change.now - _KEEP_DELIVERIES)
             await change.tx.outbox.purge(change.now - _KEEP_LETTERS)
+
+    async def _have_lost_deliveries_sent_again(self) -> None:
+        """Each window is looked at twice, so that a redelivery that failed as well gets one more chance."""
+        github = self._engine.github
+        failed = await github.failed_deliveries(self._engine.clock.now() - 2 * self._interval)
+        async with self._engine.store.reading() as tx:
+            lost = [number for guid, number in failed.items() if not await tx.deliveries.known(guid)]
+        for number in lost:
+            await github.redeliver(number)
+        if lost:
+            _log.warning("lost_deliveries_sent_again", count=len(lost))
 
     async def _known_repositories(self, *, renew: bool) -> tuple[Repository, ...]:
         """Webhooks tell when repositories come or go; the list is renewed now and then in case one was lost."""

@@ -173,8 +173,16 @@ class IssueAnswer(BaseModel):
     """An issue in a list; pull requests are those that have `pull_request`."""
 
     number: int
-    updated_at: datetime
     pull_request: dict[str, Any] | None = None
+
+
+class DeliveryAnswer(BaseModel):
+    """`GET /app/hook/deliveries`. `guid` stays the same when a delivery is sent again, `id` does not."""
+
+    id: int
+    guid: str
+    delivered_at: datetime
+    status_code: int
 
 
 class EventAnswer(BaseModel):

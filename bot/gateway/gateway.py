@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import aiohttp
 import structlog
@@ -13,6 +13,7 @@ from bot.gateway.answers import (
     CheckRunAnswer,
     CommitAnswer,
     ComparisonAnswer,
+    DeliveryAnswer,
     EventAnswer,
     InstallationAnswer,
     IssueAnswer,
@@ -211,6 +212,24 @@ class Gateway(LetterBox):
                 # Uninstalled or suspended between the two questions: no reason to lose sight of the others.
                 log.warning("installation unreadable", installation=installation.id, error=error.message)
         return tuple(found)
+
+    async def failed_deliveries(self, since: datetime) -> dict[str, int]:
+        """`GET /app/hook/deliveries`, newest first, back to `since`; of one sent several times the newest number."""
+        failed: dict[str, int] = {}
+        call = Call("GET", "/app/hook/deliveries?status=failure&per_page=100")
+        async for page in self._connection.pages(None, call, "next"):
+            deliveries = listed(DeliveryAnswer, page.data)
+            for delivery in deliveries:
+                if delivery.delivered_at >= since and not 200 <= delivery.status_code < 300:
+                    failed.setdefault(delivery.guid, delivery.id)
+            if not deliveries or deliveries[-1].delivered_at < since:
+                break
+        return failed
+
+    async def redeliver(self, number: int) -> None:
+        """`POST /app/hook/deliveries/{delivery_id}/attempts`."""
+        template = "/app/hook/deliveries/{delivery_id}/attempts"
+        await self._connection.call(None, Call("POST", template, {"delivery_id": str(number)}))
 
     async def _repositories_of(self, installation_id: int) -> list[Repository]:
         answers = await self._connection.items(

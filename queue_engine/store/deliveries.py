@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import insert_into
@@ -22,6 +22,11 @@ class Deliveries:
             {"guid": guid, "event": event, "received_at": now},
         )
         return recorded.scalar_one_or_none() is not None
+
+    async def known(self, guid: str) -> bool:
+        """Whether this delivery was recorded."""
+        found = select(deliveries.c.guid).where(deliveries.c.guid == guid)
+        return (await self._connection.execute(found)).one_or_none() is not None
 
     async def purge(self, before: datetime) -> int:
         """Forget deliveries received before then; GitHub redelivers for a few days only. Returns how many."""

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bot import cli, process
+from bot import cli, maintenance, process
 from bot.settings import Settings
 
 
@@ -57,7 +57,7 @@ def test_migrate_command_migrates(environ: dict[str, str | None], monkeypatch: p
     async def migrate(settings: Settings) -> None:
         migrated.append(settings.database_url.get_secret_value())
 
-    monkeypatch.setattr(process, "migrate", migrate)
+    monkeypatch.setattr(maintenance, "migrate", migrate)
     result = CliRunner(env={**environ, "DATABASE_URL": "postgres://u:p@db/imq"}).invoke(cli.main, ["migrate"])
     assert (result.exit_code, migrated) == (0, ["postgres://u:p@db/imq"])
 
@@ -98,7 +98,7 @@ def test_module_run_without_settings_prints_no_traceback() -> None:
 def test_help_names_every_command_of_the_contract() -> None:
     """The commands that are built, each with a sentence."""
     assert isinstance(cli.main, click.Group)
-    assert set(cli.main.commands) == {"run", "web", "worker", "migrate", "demo"}
+    assert set(cli.main.commands) == {"run", "web", "worker", "migrate", "resume", "demo"}
     assert all(command.get_short_help_str() for command in cli.main.commands.values())
 
 

@@ -1,0 +1,48 @@
+"""What an operator does to the database from the command line, beside or before the running processes."""
+
+from datetime import UTC, datetime
+
+from bot.settings import Settings
+from queue_engine.core.database import Database
+from queue_engine.migrations import migrate as migrate_database
+from queue_engine.store import Store
+
+
+class NoSuchPause(Exception):
+    """There is nothing to resume; the message says what there is instead."""
+
+
+async def migrate(settings: Settings) -> None:
+    """Create or update the database's tables."""
+    database = Database(settings.database_url.get_secret_value())
+    try:
+        await migrate_database(database)
+    finally:
+        await database.close()
+
+
+async def resume(settings: Settings, repository: str, base_branch: str) -> str:
+    """Let a paused queue go on; returns why it was paused. Raises NoSuchPause when it is not paused or not known."""
+    database = Database(settings.database_url.get_secret_value())
+    try:
+        async with Store(database).transaction() as tx:
+            queues = [queue for queue in await tx.queues.all() if queue.repository.full_name == repository]
+            queue = next((queue for queue in queues if queue.base_branch == base_branch), None)
+            if queue is None:
+                known = ", ".join(queue.base_branch for queue in queues) or "none"
+                raise NoSuchPause(f"{repository} has no queue for {base_branch}; its queues: {known}")
+            if queue.paused is None:
+                raise NoSuchPause(f"the queue of {repository} for {base_branch} is not paused")
+            now = datetime.now(UTC)
+            await tx.queues.resume(queue.id, now)
+            await tx.timeline.append(
+                at=now,
+                event="resumed",
+                repository_id=queue.repository.id,
+                base_branch=base_branch,
+                number=0,
+                reason=queue.paused.reason,
+            )
+            return f"{queue.paused.reason.value}: {queue.paused.detail}"
+    finally:
+        await database.close()

@@ -1,0 +1,43 @@
+"""What operators do from the command line."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import SecretStr
+
+from bot.maintenance import NoSuchPause, resume
+from bot.settings import Settings
+from queue_engine.model import Pause, Repository
+from queue_engine.reasons import Reason
+from queue_engine.store import Store
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+REPOSITORY = Repository(1, "acme", "widgets", 7)
+
+
+def settings_for(url: str) -> Settings:
+    return Settings.model_construct(database_url=SecretStr(url))
+
+
+async def test_resume_of_a_paused_queue_makes_it_due_and_tells_the_cause(store: Store, database_url: str) -> None:
+    """A maintainer looked into the mismatch; the queue goes on at once."""
+    async with store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        await tx.queues.pause(queue.id, Pause(Reason.TREE_MISMATCH, "#1 landed otherwise", NOW))
+    cause = await resume(settings_for(database_url), "acme/widgets", "main")
+    async with store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+    assert after is not None
+    assert after.paused is None
+    assert after.due_at is not None
+    assert "#1 landed otherwise" in cause
+
+
+async def test_resume_of_what_is_not_paused_names_what_there_is(store: Store, database_url: str) -> None:
+    """A mistyped branch is answered with the branches that have a queue."""
+    async with store.transaction() as tx:
+        await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+    with pytest.raises(NoSuchPause, match="not paused"):
+        await resume(settings_for(database_url), "acme/widgets", "main")
+    with pytest.raises(NoSuchPause, match="its queues: main"):
+        await resume(settings_for(database_url), "acme/widgets", "mian")
