@@ -1,12 +1,15 @@
 import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from setuptools import find_packages  # type: ignore[import-untyped]
 from sqlalchemy import Connection, text
 
+import queue_engine
 from queue_engine.core.database import Database, metadata
 from queue_engine.core.jobs import Jobs
 from queue_engine.migrations import UnknownRevision, current, head, migrate
@@ -56,3 +59,10 @@ async def test_migrations_of_a_newer_database_are_refused_with_a_sentence(empty_
     with pytest.raises(UnknownRevision, match="9999"):
         await migrate(empty_database)
     assert await current(empty_database) == "9999"
+
+
+def test_migrations_are_part_of_the_package() -> None:
+    """An installed IMQ can migrate: the environment and the revisions are found where packages are looked for."""
+    root = Path(queue_engine.__file__).parent.parent
+    packaged = find_packages(str(root), include=["queue_engine*"])
+    assert {"queue_engine.migrations", "queue_engine.migrations.versions"} <= set(packaged)
