@@ -1,0 +1,105 @@
+"""A stored queue and a GitHub double that lets things happen while it answers."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, cast
+
+from queue_engine.advance import advance
+from queue_engine.engine import Engine
+from queue_engine.facts import BranchRules, CheckReport, Comparison, PullRequest
+from queue_engine.model import Entry, Queue
+from queue_engine.port import GitHub as Port
+from queue_engine.store import Store
+from tests.queue_engine.examples import (
+    NOW,
+    POLICY,
+    REPOSITORY,
+    comparison,
+    pull,
+    report,
+    rules,
+)
+
+Meanwhile = Callable[[], Awaitable[None]]
+Answer = TypeVar("Answer")
+
+
+class Clock:
+    def now(self) -> datetime:
+        return NOW
+
+    async def sleep(self, duration: timedelta) -> None:
+        raise AssertionError("a pass does not sleep")
+
+
+class GitHub:
+    """Answers from what it is told; `meanwhile` happens while the first request of a name is on its way back."""
+
+    def __init__(self) -> None:
+        self.pull = pull()
+        self.compared = comparison()
+        self.reports: tuple[CheckReport, ...] = (report("ci"),)
+        self.meanwhile: dict[str, Meanwhile] = {}
+        self.asked: list[str] = []
+
+    async def pull_request(self, *_: object) -> PullRequest:
+        return await self._answer("pull", self.pull)
+
+    async def comparison(self, _repository: object, _base: str, head: str) -> Comparison:
+        compared = replace(self.compared, head=replace(self.compared.head, sha=head))
+        return await self._answer("comparison", compared)
+
+    async def check_reports(self, *_: object) -> tuple[CheckReport, ...]:
+        return await self._answer("checks", self.reports)
+
+    async def branch_rules(self, *_: object) -> BranchRules:
+        return await self._answer("rules", rules("ci"))
+
+    async def update_branch(self, *_: object) -> None:
+        await self._answer("update", None)
+
+    async def merge(self, *_: object) -> str:
+        raise AssertionError("nothing here may be merged")
+
+    async def _answer(self, name: str, answer: Answer) -> Answer:
+        self.asked.append(name)
+        if name in self.meanwhile:
+            await self.meanwhile.pop(name)()
+        return answer
+
+
+class Scene:
+    """One stored queue whose front is pull request 1."""
+
+    def __init__(self, store: Store) -> None:
+        self.github = GitHub()
+        self.store = store
+        self.engine = Engine(store, cast(Port, self.github), Clock(), POLICY, random=lambda: 0.5, owner="w")
+
+    async def front(self, **changes: Any) -> Queue:
+        async with self.store.transaction() as tx:
+            queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+            added = await tx.entries.add(
+                queue_id=queue.id,
+                number=1,
+                title="Change 1",
+                author="ada",
+                queued_by="max",
+                queued_head="head-1",
+                enqueued_at=NOW,
+            )
+            await tx.entries.save(replace(added, **changes))
+        return queue
+
+    async def hint(self, **changes: Any) -> None:
+        async with self.store.transaction() as tx:
+            entry = await tx.entries.find(REPOSITORY.id, 1)
+            assert entry is not None
+            await tx.entries.save(replace(entry, **changes))
+
+    async def advance(self, queue: Queue) -> Entry | None:
+        """One pass; the entry afterwards, None if it left."""
+        await advance(self.engine, queue, lambda: True)
+        async with self.store.reading() as tx:
+            return await tx.entries.find(REPOSITORY.id, 1)

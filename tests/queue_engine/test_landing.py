@@ -1,0 +1,79 @@
+import pytest
+
+from queue_engine.core.database import Database
+from queue_engine.errors import ForbiddenTransition, StaleVersion
+from queue_engine.facts import Commit
+from queue_engine.landing import land
+from queue_engine.model import Entry, EntryStatus
+from queue_engine.reasons import Reason
+from queue_engine.store import Store
+from tests.queue_engine.examples import CHECKING, NOW, PENDING, READY
+from tests.queue_engine.scene import Scene
+
+AS_TESTED = Commit("landed-1", "tree-of-head-1", ("base-1", "head-1"))
+OTHERWISE = Commit("landed-1", "tree-of-something", ("base-1", "head-1"))
+
+
+@pytest.fixture
+def scene(sqlite_database: Database) -> Scene:
+    return Scene(Store(sqlite_database))
+
+
+async def merged(scene: Scene, landed: Commit, status: EntryStatus = READY) -> tuple[Reason | None, tuple[Entry, ...]]:
+    """Land the front of a queue of two; why the queue is paused afterwards, and who stands in it."""
+    queue = await scene.front(status=status, tested_tree="tree-of-head-1", merge_requested_at=NOW)
+    async with scene.store.transaction() as tx:
+        await tx.entries.add(
+            queue_id=queue.id,
+            number=2,
+            title="Change 2",
+            author="bob",
+            queued_by="max",
+            queued_head="head-of-2",
+            enqueued_at=NOW,
+        )
+        front = (await tx.entries.of_queue(queue.id))[0]
+    await land(scene.engine, queue, front, landed)
+    async with scene.store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+        assert after is not None
+        return after.paused.reason if after.paused else None, await tx.entries.of_queue(queue.id)
+
+
+async def test_landing_of_the_tested_tree_lets_the_next_one_begin(scene: Scene) -> None:
+    """The entry is gone, and the next is known to lack what landed: it is updated without a question."""
+    paused, (second,) = await merged(scene, AS_TESTED)
+    assert paused is None
+    assert (second.number, second.position, second.status) == (2, 0, PENDING)
+    assert (second.known_behind, second.base_tip) == (True, "landed-1")
+
+
+async def test_landing_of_another_tree_pauses_the_queue_and_says_so(scene: Scene) -> None:
+    """P1: what is on the base was never tested; nothing else may land on it before a maintainer has looked."""
+    paused, (second,) = await merged(scene, OTHERWISE)
+    assert paused is Reason.TREE_MISMATCH
+    assert second.number == 2
+    async with scene.store.reading() as tx:
+        events = await tx.timeline.latest(9)
+    assert {(event.event, event.reason) for event in events} == {("landed", None), ("paused", Reason.TREE_MISMATCH)}
+
+
+async def test_landing_from_any_other_status_than_ready_is_refused(scene: Scene) -> None:
+    """What lands was checked."""
+    with pytest.raises(ForbiddenTransition):
+        await merged(scene, AS_TESTED, status=CHECKING)
+
+
+async def test_landing_of_an_entry_that_changed_meanwhile_stores_nothing(scene: Scene) -> None:
+    """All or nothing: the next pass reads again and lands it once."""
+    queue = await scene.front(status=READY, tested_tree="tree-of-head-1")
+    async with scene.store.reading() as tx:
+        (read,) = await tx.entries.of_queue(queue.id)
+    await scene.hint(suspect=True)
+    with pytest.raises(StaleVersion):
+        await land(scene.engine, queue, read, OTHERWISE)
+    async with scene.store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+        assert after is not None
+        assert after.paused is None
+        assert len(await tx.entries.of_queue(queue.id)) == 1
