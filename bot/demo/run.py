@@ -102,13 +102,14 @@ async def _stay(console: Console, play: Play) -> None:
     token = stage.server.user_token(play.story.maintainer)
     issues = f"{stage.server.url}/repos/{stage.repository.full_name}/issues"
     header = f"-H 'Authorization: Bearer {token}'"
+    number = next((pull.number for pull in play.pulls.values() if pull.state == "open"), 1)
     lines = (
         "\nEverything stays up until Ctrl-C.",
         f"  the bot            {stage.bot.url}/readyz, log {stage.bot.log}",
         f"  the GitHub API     {stage.server.url}",
         f"  the repository     git clone {stage.repository.record.git.path}",
-        f'  label #3           curl {header} {issues}/3/labels -d \'{{"labels": ["{LABEL}"]}}\'',
-        f"  read its comments  curl {header} {issues}/3/comments",
+        f'  label one again    curl {header} {issues}/{number}/labels -d \'{{"labels": ["{LABEL}"]}}\'',
+        f"  read its comment   curl {header} {issues}/{number}/comments",
         f"  what may be queued curl {header} '{stage.server.url}/repos/{stage.repository.full_name}/pulls?state=open'",
     )
     for line in lines:

@@ -145,13 +145,12 @@ async def _bot(app: App, server: SandboxServer, directory: Path, port: int) -> A
         await bot.ready()
         yield bot
         bot.check()
+        if code := await bot.stop():
+            raise BotFailed(f"the bot ended with exit code {code} when it was told to stop")
     except Exception as error:
         bot.keeps_log = True
         error.add_note(f"The bot's log: {log}")
         raise
     finally:
-        code = await bot.stop()
-        if code == 0:
-            bot.discard_log()
-    if code != 0:
-        raise BotFailed(f"the bot ended with exit code {code} when it was told to stop; its log: {log}")
+        await bot.stop()
+        bot.discard_log()

@@ -2,11 +2,15 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from bot.demo.run import run_demo
 
 
 @pytest.mark.process
@@ -33,6 +37,20 @@ async def test_demo_at_high_speed_tells_its_verdict_and_cleans_up(tmp_path: Path
     assert "git clone" in text
     assert demo.returncode == 0, text
     assert _entries(tmp_path) == []
+
+
+def test_demo_bot_that_does_not_start_is_told_with_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bot that ends at once ends the demo with exit code 1; its log is kept and named, all else is removed."""
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run_demo(speed=1.0, seed=1, keep_open=False) == 1
+    (log,) = tmp_path.iterdir()
+    assert log.name.endswith(".log")
+    told = capsys.readouterr().out
+    assert "the bot ended with exit code 1" in told
+    assert log.name in told.replace("\n", "")
 
 
 async def _until(process: asyncio.subprocess.Process, words: str) -> str:
