@@ -117,3 +117,9 @@ def test_comparison_of_another_head_is_not_believed(at: Entry, head: str, fact: 
     """P1: what was compared is what is judged, even if the entry changed within the pass."""
     facts = seen(pull=pull(head_sha="head-2"), rules=rules(), comparison=comparison(head))
     assert decide(at, facts, POLICY, NOW) == Look(fact)
+
+
+def test_merge_in_doubt_is_looked_into_before_any_wait() -> None:
+    """P2: whether it happened is the first question, whatever else was planned."""
+    in_doubt = entry(status=READY, merge_requested_at=NOW, recheck_at=NOW + HOUR)
+    assert decide(in_doubt, seen(), POLICY, NOW) == Look(Fact.PULL)
