@@ -123,3 +123,9 @@ def test_merge_in_doubt_is_looked_into_before_any_wait() -> None:
     """P2: whether it happened is the first question, whatever else was planned."""
     in_doubt = entry(status=READY, merge_requested_at=NOW, recheck_at=NOW + HOUR)
     assert decide(in_doubt, seen(), POLICY, NOW) == Look(Fact.PULL)
+
+
+def test_update_past_its_limit_is_looked_for_before_the_next_slow_look() -> None:
+    """The limit is not put off by a wait that reaches beyond it."""
+    late = entry(status=UPDATING, recheck=5, recheck_at=NOW + HOUR, status_since=NOW - POLICY.update_timeout)
+    assert decide(late, seen(), POLICY, NOW) == Look(Fact.PULL)
