@@ -1,0 +1,191 @@
+"""The documents say what the program does: what is generated is fresh, what is named exists."""
+
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from pydantic_core import PydanticUndefined
+
+from bot.cli import main
+from bot.settings import Settings
+from docs.generate import DOCUMENTS, PARTS, ROOT, refreshed
+from tests.scenarios.world import CI_TIME, LABEL, World, a_world
+
+PAGES = tuple(sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]))
+PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+SETTINGS = {
+    field.validation_alias: field.default
+    for field in Settings.model_fields.values()
+    if isinstance(field.validation_alias, str)
+}
+BINARY = {".png", ".ico", ".svg"}
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows(text: str) -> Iterator[list[str]]:
+    """The cells of every row of every table."""
+    for line in text.splitlines():
+        if line.startswith("| "):
+            yield [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+def anchors(text: str) -> set[str]:
+    """What GitHub makes of headings."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def code(text: str) -> list[str]:
+    """Code spans, and the lines of code blocks."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [*re.findall(r"`([^`\n]+)`", text), *(line for block in blocks for line in block.splitlines())]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_generated_parts_of_a_document_are_what_the_code_says(name: str) -> None:
+    """Nobody reads yesterday's comments, reasons or permissions; `python -m docs.generate` renews them."""
+    assert refreshed(read(name)) == read(name)
+
+
+def test_generated_parts_are_all_used() -> None:
+    """Nothing is generated that stands nowhere, and no document asks for a part in a file that is not renewed."""
+    asked = {name: set(re.findall(r"<!-- generated: ([a-z-]+) -->\n", read(name))) for name in PAGE_NAMES}
+    assert set().union(*asked.values()) - {"NAME"} == set(PARTS)
+    assert {name for name, parts in asked.items() if parts} == set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+def test_relative_links_of_a_document_lead_somewhere(page: Path) -> None:
+    """Every link to a file finds it, and every link to a heading as well."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if target.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found.read_text(encoding="utf-8")), target
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_setting_stands_in_both_documents_with_its_default(name: str) -> None:
+    """An operator finds every setting, and the default that the code has."""
+    row = next(cells for cells in rows(read("README.md")) if cells[0] == f"`{name}`")
+    if name != "IMQ_LOG_FORMAT":  # decided at run time: console on a terminal
+        assert row[1] == _default(SETTINGS[name])
+    assert f"\n- `{name}`: " in read("docs/operating.md")
+
+
+def test_settings_in_the_documents_are_all_in_the_code() -> None:
+    """No document explains a setting that is gone."""
+    for name in PAGE_NAMES:
+        found = set(re.findall(r"`(IMQ_[A-Z_]+)`", read(name)))
+        assert found <= {*SETTINGS, "IMQ_TEST_POSTGRES_URL"}, name
+
+
+def _default(value: Any) -> str:
+    if value is PydanticUndefined:
+        return "required"
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    return f"`{int(value) if isinstance(value, bool | float) else value}`"
+
+
+@pytest.mark.parametrize("command", main.commands)
+def test_command_is_documented(command: str) -> None:
+    """What `imq --help` lists stands in the README's table and in the operator's page."""
+    assert [cells for cells in rows(read("README.md")) if re.match(rf"`imq {command}\b", cells[0])]
+    assert re.search(rf"`imq {command}\b", read("docs/operating.md"))
+
+
+@pytest.mark.parametrize("name", PAGE_NAMES)
+def test_commands_and_targets_named_in_a_document_exist(name: str) -> None:
+    """Whoever types what is written there gets no "unknown command" and no "no rule to make target"."""
+    targets = set(re.findall(r"^([a-z]+):", read("Makefile"), re.MULTILINE))
+    for span in code(read(name)):
+        for target in re.findall(r"^make ([a-z]+)", span):
+            assert target in targets, span
+        # What is not built yet is named as such, in one place.
+        for command in re.findall(r"^(?:\.venv/bin/)?imq ([a-z]+)", span):
+            assert command in main.commands or span in _not_built(), span
+
+
+def _not_built() -> set[str]:
+    return set(code(read("README.md").partition("\n## Not built yet\n")[2].partition("\n## ")[0]))
+
+
+def test_what_is_not_built_yet_is_not_there() -> None:
+    """A command that has been built leaves the list of those that have not."""
+    assert {span.split()[1] for span in _not_built() if span.startswith("imq ")}.isdisjoint(main.commands)
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/operating.md"])
+def test_modules_and_folders_named_in_a_document_exist(name: str) -> None:
+    """A newcomer finds every file by the name under which it is described."""
+    files = [str(path.relative_to(ROOT)) for folder in _PACKAGES for path in (ROOT / folder).rglob("*.py")]
+    for span in code(read(name)):
+        if re.fullmatch(r"[a-z_/]+\.py", span):
+            assert any(file == span or file.endswith(f"/{span}") for file in files), span
+        if re.fullmatch(rf"(?:{'|'.join(_PACKAGES)})/[a-z_/]*", span):
+            assert (ROOT / span).is_dir(), span
+
+
+_PACKAGES = ("bot", "notifications", "queue_engine", "sandbox", "tests", "benchmarks", "docs")
+
+
+def test_tracked_files_hold_no_machines_paths_registries_or_loose_ends() -> None:
+    """What is committed is true on every machine, and finished."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    forbidden = re.compile(
+        r"(?<![\w.:/])/(?:home|Users|root|work)/\w|pypi\.org|pythonhosted\.org|--(?:extra-)?index-url|\b(?:TODO|FIXME)\b"
+    )
+    found: list[str] = []
+    for name in filter(None, listed.split("\0")):
+        path = ROOT / name
+        if not path.is_file() or path.suffix in BINARY or path == Path(__file__):
+            continue
+        lines = path.read_text(encoding="utf-8").splitlines()
+        found += [f"{name}: {line.strip()}" for line in lines if forbidden.search(line)]
+    assert found == []
+
+
+async def test_requests_of_a_merge_are_those_of_the_architectures_table(tmp_path: Path) -> None:
+    """P7: every request of a merge is known, with its reason; one more or less is seen here."""
+    async with a_world(tmp_path) as world:
+        outdated = await _green(world, "outdated")
+        await _landing(world, await _green(world, "warm"))
+        behind = await _landing(world, outdated)
+        up_to_date = await _landing(world, await _green(world, "fresh"))
+    table = {row[0].strip("`"): row[1:3] for row in rows(read("ARCHITECTURE.md")) if re.match(r"`[A-Z]+ /", row[0])}
+    assert up_to_date == {name: int(counts[0]) for name, counts in table.items() if counts[0] != "0"}
+    assert behind == {name: int(counts[1]) for name, counts in table.items() if counts[1] != "0"}
+
+
+async def _green(world: World, name: str) -> Any:
+    files = {f"{name}.py": f"{name}\n"}
+    pull = world.repository.open_pull_request(f"Add {name}", head=name, by="mona", files=files)
+    await world.pass_time(CI_TIME * 2)
+    return pull
+
+
+async def _landing(world: World, pull: Any) -> Counter[str]:
+    """The requests from the label to the end of all that follows, those of sweeps not counted."""
+    before = len(world.server.requests)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.pass_time(timedelta(seconds=30))
+    sent = [request.template.replace("/repos/{owner}/{repo}", "") for request in world.server.requests]
+    counted = Counter(sent[before:])
+    for swept in ("GET /app/hook/deliveries", "GET /issues", "GET /pulls"):
+        del counted[swept]
+    return counted
