@@ -10,10 +10,12 @@ from datetime import datetime, timedelta
 from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
 from queue_engine.checks import Verdict, judge
 from queue_engine.consent import is_own_update, withdrawn
+from queue_engine.entering import bound, enter, up_to_date, updating
 from queue_engine.facts import BranchRules, CheckState, Comparison, MergeMethod, PullRequest
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy, doubling
 from queue_engine.reasons import Reason
+from queue_engine.refusal import forbids_merge_commits, judge_refused_merge, judge_refused_update
 
 
 def decide(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
@@ -22,77 +24,49 @@ def decide(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         # A candidate appeared, or was bound, since this was read: it tells nothing of the head in question now.
         seen = replace(seen, comparison=None)
     if seen.pull is None and (entry.suspect or entry.merge_requested_at is not None):
-        return Look(Fact.PULL)
+        waiting = entry.merge_requested_at is not None and entry.recheck_at is not None and now < entry.recheck_at
+        return Wait(entry, entry.recheck_at) if waiting and entry.recheck_at else Look(Fact.PULL)
     if seen.pull is not None:
         if seen.pull.merged and entry.merge_requested_at is not None:
             return Confirm(seen.pull.merge_sha)
         if (reason := withdrawn(entry, seen.pull, policy)) is not None:
             return Leave(reason)
-        if entry.suspect or entry.merge_requested_at is not None:
-            return Save(replace(entry, suspect=False, merge_requested_at=None))
+        if entry.suspect:
+            return Save(replace(entry, suspect=False))
+        if entry.merge_requested_at is not None and seen.merge_refused is None:
+            return _in_doubt(entry, seen, policy, now)
     return _BY_STATUS[entry.status](entry, seen, policy, now)
 
 
-def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
-    """The entry as it begins a status: counters of the status before are gone, the first entry into one is noted."""
-    started = entry.started_at or now
-    return replace(
-        entry,
-        status=status,
-        status_since=now,
-        started_at=started,
-        recheck=0,
-        recheck_at=None,
-        refusals=0,
-        trouble=0,
-        trouble_since=None,
-    )
+def _in_doubt(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
+    """A merge was asked for and its answer lost; GitHub shows the pull request open, which may lag behind the merge.
+
+    A base that has not moved past the head holds no merge. One that has may hold ours: then looking again comes
+    before any update, a few times.
+    """
+    if seen.comparison is None:
+        return Look(Fact.COMPARISON)
+    if seen.comparison.behind > 0 and entry.recheck < policy.doubt_looks:
+        again = now + doubling(policy.ask_again, entry.recheck, policy.trouble_timeout)
+        return Wait(replace(entry, recheck=entry.recheck + 1, recheck_at=again), again)
+    return Save(replace(entry, merge_requested_at=None, recheck=0, recheck_at=None))
 
 
 def _pending(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if entry.known_behind:
-        return _update(entry, entry.base_tip, policy, now)
+        return Update(updating(entry, entry.base_tip, policy, now))
     if seen.comparison is None:
         return Look(Fact.COMPARISON)
     if seen.comparison.behind > 0:
-        return _update(entry, seen.comparison.base_tip, policy, now)
-    return _up_to_date(entry, seen.comparison, now)
-
-
-def _up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Save:
-    """Nothing to update: the head as it is gets checked, and may be green already."""
-    return Save(
-        replace(
-            enter(entry, EntryStatus.CHECKING, now),
-            base_tip=comparison.base_tip,
-            tested_tree=comparison.head.tree,
-            recheck_at=now,
-        )
-    )
-
-
-def _update(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Update:
-    updating = enter(entry, EntryStatus.UPDATING, now)
-    return Update(
-        replace(
-            updating,
-            base_tip=base_tip,
-            known_behind=False,
-            tested_tree=None,
-            candidate_head=None,
-            candidate_is_ours=False,
-            awaited_checks=(),
-            reported_checks=(),
-            recheck_at=now + policy.update_look,
-        )
-    )
+        return Update(updating(entry, seen.comparison.base_tip, policy, now))
+    return Save(up_to_date(entry, seen.comparison, now))
 
 
 def _updating(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if entry.candidate_head is not None:
         return _judge_candidate(entry, entry.candidate_head, seen, policy, now)
     if seen.update_refused is not None:
-        return _judge_refused_update(entry, seen.update_refused, seen, policy, now)
+        return judge_refused_update(entry, seen.update_refused, seen, policy, now)
     late = now - entry.status_since >= policy.update_timeout
     if seen.pull is None:
         if not late and entry.recheck_at is not None and now < entry.recheck_at:
@@ -104,37 +78,14 @@ def _updating(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action
         return Leave(Reason.CONFLICT)
     if late and entry.recheck == 0:
         # Nobody looked in all that time: IMQ was away, and may have been killed before it asked at all.
-        return _update(entry, entry.base_tip, policy, now)
+        return Update(updating(entry, entry.base_tip, policy, now))
     if late:
-        return Leave(Reason.UPDATE_TIMED_OUT)
+        return Leave(Reason.MERGEABLE_UNKNOWN if seen.pull.mergeable is None else Reason.UPDATE_TIMED_OUT)
     if entry.recheck_at is not None and now < entry.recheck_at:
         return Wait(entry, entry.recheck_at)
     # The call may have been lost, by GitHub or by a kill between intent and request; the head makes it idempotent.
     next_look = doubling(policy.update_look, entry.recheck + 1, policy.update_timeout)
     return Update(replace(entry, recheck=entry.recheck + 1, recheck_at=now + next_look))
-
-
-def _judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, now: datetime) -> Action:
-    """422 has several causes, told apart by facts: a new head, nothing to update, a conflict, or a real refusal."""
-    if seen.pull is None:
-        return Look(Fact.PULL)
-    if seen.pull.head_sha != entry.head:
-        return Save(replace(entry, candidate_head=seen.pull.head_sha, candidate_is_ours=False))
-    if seen.comparison is None:
-        return Look(Fact.COMPARISON)
-    if seen.comparison.behind == 0:
-        return _up_to_date(entry, seen.comparison, now)
-    if seen.update_forbidden:
-        own = seen.pull.head_repository == entry.repository.full_name
-        return Leave(Reason.PERMISSION_MISSING if own else Reason.UPDATE_REFUSED, detail=words)
-    if seen.pull.mergeable is False or "conflict" in words.lower():
-        return Leave(Reason.CONFLICT)
-    if seen.pull.mergeable is True:
-        return Leave(Reason.UPDATE_REFUSED, detail=words)
-    if now - entry.status_since >= policy.update_timeout:
-        return Leave(Reason.MERGEABLE_UNKNOWN, detail=words)
-    again = now + doubling(policy.ask_again, entry.recheck, policy.update_timeout)
-    return Wait(replace(entry, recheck=entry.recheck + 1, recheck_at=again), again)
 
 
 def _judge_candidate(entry: Entry, candidate: str, seen: Seen, policy: Policy, now: datetime) -> Action:
@@ -146,19 +97,7 @@ def _judge_candidate(entry: Entry, candidate: str, seen: Seen, policy: Policy, n
         if not is_own_update(entry.head, seen.comparison):
             return Leave(Reason.HEAD_CHANGED)
         proved = True
-    already = tuple(name for sha, _, name in (r.partition(":") for r in entry.reported_checks) if sha == candidate)
-    bound = replace(
-        enter(entry, EntryStatus.CHECKING, now),
-        head=candidate,
-        head_proved=proved,
-        updated_from=entry.head,
-        candidate_head=None,
-        candidate_is_ours=False,
-        reported_checks=(),
-        # A head that its webhook announced has no reports yet; theirs will say when looking is worth a request.
-        recheck_at=now + policy.check_look if entry.candidate_is_ours and not already else now,
-    )
-    return Save(bound)
+    return Save(bound(entry, candidate, policy, now, proved=proved))
 
 
 def _checking(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
@@ -212,8 +151,15 @@ def _follow_base(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Act
     if (unproved := _prove(entry, seen.comparison)) is not None:
         return unproved
     if seen.comparison.behind > 0:
-        return _update(entry, seen.comparison.base_tip, policy, now)
+        return _start_over(entry, seen.comparison, policy, now)
     return Save(replace(entry, known_behind=False, base_tip=seen.comparison.base_tip))
+
+
+def _start_over(entry: Entry, comparison: Comparison, policy: Policy, now: datetime) -> Action:
+    """The base moved under the front: back to updating, but not for ever on a base that never stands still."""
+    if entry.started_at is not None and now - entry.started_at >= policy.turn_timeout:
+        return Leave(Reason.BASE_KEEPS_MOVING)
+    return Update(updating(entry, comparison.base_tip, policy, now))
 
 
 def _prove(entry: Entry, comparison: Comparison) -> Action | None:
@@ -231,7 +177,7 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if seen.pull is None:
         return Look(Fact.PULL)
     if seen.merge_refused is not None and (
-        verdict := _judge_refused_merge(entry, seen.merge_refused, seen, policy, now)
+        verdict := judge_refused_merge(entry, seen.merge_refused, seen, policy, now)
     ):
         return verdict
     if seen.comparison is None:
@@ -239,9 +185,11 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if (unproved := _prove(entry, seen.comparison)) is not None:
         return unproved
     if seen.comparison.behind > 0:
-        return _update(entry, seen.comparison.base_tip, policy, now)
+        return _start_over(entry, seen.comparison, policy, now)
     if seen.rules is None:
         return Look(Fact.RULES)
+    if entry.trouble_since is not None and now - entry.trouble_since >= policy.trouble_timeout:
+        return Leave(Reason.GITHUB_TROUBLE)
     ready = replace(
         entry,
         base_tip=seen.comparison.base_tip,
@@ -250,23 +198,8 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         merge_requested_at=now,
         recheck_at=None,
     )
-    return Merge(ready, merge_method(seen.pull, seen.rules))
-
-
-def _judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, now: datetime) -> Action | None:
-    """405 and 409 cover passing and lasting refusals alike; None means: try again at once with fresh facts."""
-    if seen.merge_denied is not None:
-        return Leave(seen.merge_denied, detail=words)
-    if seen.pull is not None and seen.pull.mergeable is False:
-        return Leave(Reason.CONFLICT)
-    if "merge queue" in words.lower():
-        return Leave(Reason.NATIVE_QUEUE_REQUIRED, detail=words)
-    if entry.refusals >= policy.merge_refusals:
-        return Leave(Reason.REFUSED_BY_RULES, detail=words)
-    if "base branch was modified" in words.lower():
-        return None
-    again = now + doubling(policy.ask_again, entry.refusals, policy.trouble_timeout)
-    return Wait(replace(entry, recheck_at=again), again)
+    linear = seen.rules.linear_history or forbids_merge_commits(seen.merge_refused)
+    return Merge(ready, merge_method(seen.pull, replace(seen.rules, linear_history=linear)))
 
 
 def merge_method(pull: PullRequest, rules: BranchRules) -> MergeMethod:
