@@ -5,14 +5,15 @@ the clock jumps to the next instant at which somebody will.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import structlog
 from aiohttp import web
 
 from bot.settings import load_settings
@@ -22,6 +23,7 @@ from queue_engine.migrations import migrate
 from queue_engine.model import Entry
 from sandbox.clock import ManualClock
 from sandbox.github import GitHub
+from sandbox.rest.record import Exchange
 from sandbox.rest.server import SandboxServer
 
 LABEL = "merge-queue"
@@ -139,6 +141,44 @@ class World:
         async with self.bot.engine.store.reading() as tx:
             return next((q.paused.reason.value for q in await tx.queues.all() if q.paused is not None), None)
 
+    def open(self, name: str, *, by: str | None = "mona", files: Any = None, **more: Any) -> Any:
+        """Open a pull request from a branch of this name that adds one file of its own, or changes `files`."""
+        files = files or {f"{name}.py": f"{name}\n"}
+        return self.repository.open_pull_request(name, head=name, by=by, files=files, **more)
+
+    async def behind(self, name: str, **more: Any) -> Any:
+        """Open a pull request, let its checks end, and move the base past it."""
+        pull = self.open(name, **more)
+        await self.pass_time(CI_TIME * 2)
+        self.repository.push(pull.record.base_branch, {f"past-{name}.py": "moved\n"}, "Move the base", by="rhea")
+        await self.settle()
+        return pull
+
+    def landed(self, branch: str = "main") -> list[int]:
+        """Numbers of the pull requests that were landed on a branch by merge commits, oldest first."""
+        titles = [commit.title for commit in reversed(self.repository.log(branch))]
+        return [int(title.split("#")[1].split()[0]) for title in titles if title.startswith("Merge pull request #")]
+
+    async def reasons(self, pull: Any) -> list[str]:
+        """Why a pull request was refused or left its queue, each time it did."""
+        async with self.bot.engine.store.reading() as tx:
+            events = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
+        return [event.reason.value for event in events if event.reason is not None]
+
+    def app_id(self, slug: str) -> int:
+        """The id of an App."""
+        return next(app.id for app in self.github.state.apps.values() if app.slug == slug)
+
+    def meanwhile(self, template: str, act: Callable[[], object], *, phase: str = "before") -> None:
+        """Have somebody act while the next request of this route is on its way, before or after it takes effect."""
+
+        async def hook(exchange: Exchange) -> None:
+            if (exchange.template, exchange.phase) == (template, phase):
+                self.server.on_request = None
+                act()
+
+        self.server.on_request = hook
+
     def comment(self, pull: Any) -> str:
         """IMQ's one comment on a pull request; fails when there is none or more than one."""
         own = [c.body for c in pull.comments if "<!-- imq:comment" in c.body]
@@ -174,6 +214,20 @@ class World:
         self.app.webhook_url = f"http://127.0.0.1:{self.runner.addresses[0][1]}/webhook"
 
 
+@contextmanager
+def plain_logs() -> Iterator[None]:
+    """Logs without the pictures of every frame, which take a second for each logged error."""
+    before = structlog.get_config()
+    renderer = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(
+        processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, renderer]
+    )
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
 async def start_bot(environment: dict[str, str], clock: SharedClock) -> tuple[Bot, web.AppRunner]:
     """A bot on its own web server, ready to be driven step by step."""
     bot = Bot(load_settings(environment), clock=clock, random=Random(7).random)
@@ -191,10 +245,11 @@ async def a_world(
     repository: dict[str, Any] | None = None,
     ci: bool = True,
     protect: bool = True,
+    seed: int = 1,
 ) -> AsyncIterator[World]:
     """A world with one repository, protected `main`, one CI and the bot installed; torn down whole."""
     clock = SharedClock()
-    github = GitHub(clock, seed=1, directory=directory / "github")
+    github = GitHub(clock, seed=seed, directory=directory / "github")
     server = SandboxServer(github)
     await server.start()
     for login in ("mona", "hubot", "tria", "rhea"):
@@ -220,13 +275,14 @@ async def a_world(
         "DATABASE_URL": database_url or f"sqlite:///{directory / 'imq.db'}",
         "PORT": "0",
     } | (settings or {})
-    bot, runner = await start_bot(environment, clock)
-    world = World(clock, github, server, handle, app, environment["DATABASE_URL"], environment, bot, runner)
-    world._point_webhooks()
-    await world.settle()
-    try:
-        yield world
-    finally:
-        await world.kill()
-        await server.stop()
-        await github.close()
+    with plain_logs():
+        bot, runner = await start_bot(environment, clock)
+        world = World(clock, github, server, handle, app, environment["DATABASE_URL"], environment, bot, runner)
+        world._point_webhooks()
+        await world.settle()
+        try:
+            yield world
+        finally:
+            await world.kill()
+            await server.stop()
+            await github.close()
