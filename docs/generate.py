@@ -1,4 +1,4 @@
-"""Writes the parts of the documents that the code knows better than any author: `python -m docs.generate`.
+"""Writes the parts of the documents that the code knows better than any author: `make docs`.
 
 Lives here: what turns texts, reasons, transitions and the App's manifest into Markdown. A document marks such a part
 with `<!-- generated: NAME -->` and `<!-- end -->`; `tests/test_docs.py` fails when one is not what the code says.

@@ -52,7 +52,7 @@ def code(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_generated_parts_of_a_document_are_what_the_code_says(name: str) -> None:
-    """Nobody reads yesterday's comments, reasons or permissions; `python -m docs.generate` renews them."""
+    """Nobody reads yesterday's comments, reasons or permissions; `make docs` renews them."""
     assert refreshed(read(name)) == read(name)
 
 
