@@ -24,6 +24,9 @@ _UNNAMED_WAIT = timedelta(minutes=1)
 
 _LIMIT_WORDS = ("rate limit", "abuse detection")
 
+_NOT_GRANTED = "not accessible by integration"
+"""GitHub's words for an App without a permission; a header of the same answer names those that would do."""
+
 _CLASSES: Mapping[int, type[GitHubError]] = {
     401: Unauthorized,
     403: Forbidden,
@@ -47,6 +50,9 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime)
         return RateLimited(message, retry_after=retry_after(headers, now), status=status)
     if status >= 500 or status < 400:
         return Unavailable(message, status=status)
+    needed = headers.get("x-accepted-github-permissions")
+    if status == 403 and needed and _NOT_GRANTED in message.lower():
+        message = f"{message} (needs {needed})"
     return _CLASSES.get(status, GitHubError)(message, status=status)
 
 
