@@ -1,0 +1,63 @@
+"""`python -m benchmarks`: run the measures and print one table. Exit code 1 when a goal was missed."""
+
+import asyncio
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+
+import click
+import structlog
+from rich.console import Console
+
+from benchmarks.burst import burst_row
+from benchmarks.idle import idle_rows
+from benchmarks.kills import kills_row
+from benchmarks.merging import requests_rows, ten_row
+from benchmarks.reaction import reaction_row
+from benchmarks.table import Row, save, show
+
+Measure = Callable[..., Coroutine[None, None, list[Row]]]
+
+MEASURES: Mapping[str, Measure] = {
+    "reaction": reaction_row,
+    "requests": requests_rows,
+    "ten": ten_row,
+    "kills": kills_row,
+    "idle": idle_rows,
+    "burst": burst_row,
+}
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Small figures: does it run, not how good is it.")
+@click.option("--seed", default=1, show_default=True, help="Of every random choice.")
+@click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows here as well.")
+@click.option(
+    "--only", multiple=True, type=click.Choice(tuple(MEASURES)), help="Run this measure alone; may be repeated."
+)
+def main(quick: bool, seed: int, file: Path | None, only: tuple[str, ...]) -> None:
+    """Measure IMQ against its goals and references."""
+    console, errors = Console(width=None if Console().is_terminal else 200), Console(stderr=True)
+    # What the bot has to say would stand between the lines of the table; its processes write to files.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    logging.disable(logging.WARNING)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    rows: list[Row] = []
+    start = time.monotonic()
+    for name in only or MEASURES:
+        errors.print(f"measuring {name} ...", style="dim")
+        rows += asyncio.run(MEASURES[name](quick=quick, seed=seed))
+    took = time.monotonic() - start
+    about = f"seed {seed}, {cores} cores, Python {platform.python_version()}, {took:.0f} s" + (", QUICK" * quick)
+    show(console, rows, f"IMQ measured ({about})")
+    if file is not None:
+        save(file, rows, {"seed": seed, "quick": quick, "cores": cores, "seconds": round(took, 1)})
+    if any(row.met is False for row in rows):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

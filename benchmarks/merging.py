@@ -1,0 +1,183 @@
+"""What a merge costs: requests to GitHub per merged pull request, and time beyond the pure CI time (virtual time)."""
+
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from benchmarks.pollers import Poller
+from benchmarks.stage import Stage, a_stage
+from benchmarks.table import Row
+from benchmarks.virtual import VirtualTime, client_of_bot, client_of_poller, virtual_time
+from sandbox.people_pulls import PullRequestHandle
+from tests.scenarios.world import SharedClock, start_bot
+
+_CI = timedelta(seconds=20)
+_LATENCY = timedelta(seconds=0.1)
+_OVERHEAD = 1.05
+_MOST_REQUESTS = 15
+_KODIAK = {"ready": 13, "60 s": 66, "180 s": 155, "100 idle": 60}
+"""Requests per merge of Kodiak itself, as measured once on a stand of its own."""
+
+
+@dataclass(slots=True)
+class Queue:
+    """A merge queue under virtual time: how it is asked, and what it has cost so far."""
+
+    stage: Stage
+    clock: SharedClock
+    time: VirtualTime
+    ask: Callable[[PullRequestHandle], None]
+    spent: Callable[[], Counter[str]]
+    """Requests so far, by what they are."""
+
+
+@asynccontextmanager
+async def imq(directory: Path, ci_time: timedelta) -> AsyncIterator[Queue]:
+    """IMQ with all its loops."""
+    clock = SharedClock()
+    async with a_stage(directory, clock, ci_time=ci_time) as stage:
+        bot, runner = await start_bot(stage.environment(f"sqlite:///{directory / 'imq.db'}"), clock)
+        stage.app.webhook_url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
+        try:
+            async with virtual_time(stage, clock, client_of_bot(bot)) as time:
+                yield Queue(stage, clock, time, stage.label, stage.server.requests.by_template)
+        finally:
+            await runner.cleanup()
+            await bot.close()
+
+
+@asynccontextmanager
+async def kodiak_like(directory: Path, ci_time: timedelta) -> AsyncIterator[Queue]:
+    """The poller."""
+    clock = SharedClock()
+    async with a_stage(directory, clock, ci_time=ci_time) as stage, Poller(stage) as poller:
+
+        def ask(pull: PullRequestHandle) -> None:
+            stage.label(pull)
+            poller.queue(pull.number, "main")
+
+        async with virtual_time(stage, clock, client_of_poller(poller)) as time:
+            yield Queue(stage, clock, time, ask, lambda: Counter({"any": poller.requests}))
+
+
+Make = Callable[[Path, timedelta], AbstractAsyncContextManager[Queue]]
+
+
+async def requests_rows(*, quick: bool, seed: int) -> list[Row]:
+    """Requests per merged pull request: with CI done, with a short and a long CI, and with many idle neighbours."""
+    merges = 2 if quick else 5
+    idle = 20 if quick else 100
+    minute = timedelta(seconds=60)
+    return [
+        await _requests_row("requests ready", "CI done, up to date", "ready", minute, merges, _one_by_one),
+        await _requests_row("requests 60 s", "behind, CI 60 s", "60 s", minute, merges, _behind),
+        await _requests_row("requests 180 s", "behind, CI 180 s", "180 s", minute * 3, merges, _behind),
+        await _requests_row(
+            "requests idle", f"behind, CI 60 s, {idle} idle", f"{idle} idle", minute, merges, _behind, idle
+        ),
+    ]
+
+
+async def ten_row(*, quick: bool, seed: int) -> list[Row]:
+    """Pull requests that are queued behind each other at one instant: from the first label to the last merge."""
+    count = 3 if quick else 10
+    ours, theirs = [await queued_at_once(make, count) for make in (imq, kodiak_like)]
+    pure = _CI * (count - 1)
+    value, reference = ours / pure, theirs / pure
+    return [
+        Row(
+            name="ten behind each other",
+            what=f"{count} pull requests behind each other, CI 20 s, API 0.1 s: wall / pure CI time",
+            measured=f"{value:.3f} x ({ours.total_seconds():.1f} s, n=1, exact in virtual time)",
+            value=value,
+            goal=f"at most {_OVERHEAD} x",
+            met=value <= _OVERHEAD,
+            reference=f"poller {reference:.2f} x ({theirs.total_seconds():.0f} s)",
+            reference_value=reference,
+            note=f"pure CI time {pure.total_seconds():.0f} s (the first one is green already); Kodiak itself 1.5 x",
+        )
+    ]
+
+
+async def _requests_row(
+    name: str, what: str, key: str, ci_time: timedelta, merges: int, play: "Play", idle: int = 0
+) -> Row:
+    ours, theirs = [await _cost(make, play, ci_time, merges, idle) for make in (imq, kodiak_like)]
+    value, reference = ours.total() / merges, theirs.total() / merges
+    known = f"; Kodiak itself {_KODIAK[key]}" if key in _KODIAK else ""
+    return Row(
+        name=name,
+        what=f"requests per merged pull request: {what}",
+        measured=f"{value:.1f} (mean of {merges} merges, virtual time)",
+        value=value,
+        goal=f"at most {_MOST_REQUESTS}",
+        met=value <= _MOST_REQUESTS,
+        reference=f"poller {reference:.1f}{known}",
+        reference_value=reference,
+        note=", ".join(f"{count / merges:.3g} {template}" for template, count in ours.most_common()),
+    )
+
+
+async def _cost(make: Make, play: "Play", ci_time: timedelta, merges: int, idle: int) -> Counter[str]:
+    """Everything sent to GitHub from the first label until the last word after the last merge."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with make(Path(directory), ci_time) as queue:
+            for number in range(idle):
+                queue.stage.open(f"idle-{number}")
+            await queue.time.settle()
+            return await play(queue, ci_time, merges)
+
+
+async def _one_by_one(queue: Queue, ci_time: timedelta, merges: int) -> Counter[str]:
+    spent: Counter[str] = Counter()
+    for number in range(merges):
+        pull = queue.stage.open(f"change-{number}")
+        await _green(queue, [pull])
+        before = queue.spent()
+        queue.ask(pull)
+        await _merged(queue, [pull])
+        await queue.time.settle()
+        spent += queue.spent() - before
+    return spent
+
+
+async def _behind(queue: Queue, ci_time: timedelta, merges: int) -> Counter[str]:
+    pulls = [queue.stage.open(f"change-{number}") for number in range(merges)]
+    await _green(queue, pulls)
+    queue.stage.repository.push("main", {"moved.py": "moved\n"}, "Move", by="rhea")
+    await queue.time.settle()
+    before = queue.spent()
+    for pull in pulls:
+        queue.ask(pull)
+    await _merged(queue, pulls)
+    await queue.time.settle()
+    return queue.spent() - before
+
+
+Play = Callable[[Queue, timedelta, int], Awaitable[Counter[str]]]
+
+
+async def queued_at_once(make: Make, count: int) -> timedelta:
+    with tempfile.TemporaryDirectory() as directory:
+        async with make(Path(directory), _CI) as queue:
+            pulls = [queue.stage.open(f"change-{number}") for number in range(count)]
+            await _green(queue, pulls)
+            await queue.time.settle()
+            queue.stage.server.latency = _LATENCY
+            start = queue.clock.now()
+            for pull in pulls:
+                queue.ask(pull)
+            await _merged(queue, pulls)
+            return queue.clock.now() - start
+
+
+async def _green(queue: Queue, pulls: Sequence[PullRequestHandle]) -> None:
+    await queue.time.until(lambda: all(any(run.conclusion == "success" for run in pull.check_runs) for pull in pulls))
+
+
+async def _merged(queue: Queue, pulls: Sequence[PullRequestHandle]) -> None:
+    await queue.time.until(lambda: all(pull.merged for pull in pulls))

@@ -1,0 +1,140 @@
+"""The reference: a merge bot that polls, built anew from the rule that Kodiak documents.
+
+A queue per base branch; its front is evaluated every three seconds: the pull request, the branch's protection, the
+check runs and the statuses are read; when it is behind it is updated, when it is green it is merged, and each
+evaluation is told in a check run of its own. After each merge every open pull request is read again (Kodiak issue 248).
+Where the rule leaves room it is read in the poller's favour: the reads of one evaluation run side by side and count as
+one request, as one GraphQL query would; tokens, comments and configuration files cost it nothing.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from benchmarks.stage import Stage
+
+INTERVAL = timedelta(seconds=3)
+_TOKEN_LIFE = timedelta(minutes=50)
+_PASSING = frozenset({"success", "neutral", "skipped"})
+
+
+class Poller:
+    """Merges what is queued, by looking again and again. `requests` counts what GitHub would count."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.requests = 0
+        self._stage = stage
+        self._session = aiohttp.ClientSession()
+        self._lines: dict[str, deque[int]] = {}
+        self._due: dict[str, datetime] = {}
+        self._token = ""
+        self._token_ends = stage.github.clock.now()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    def queue(self, number: int, base: str) -> None:
+        """Stand a pull request at the end of its branch's line; an empty line is looked at now."""
+        line = self._lines.setdefault(base, deque())
+        if not line:
+            self._due[base] = self._stage.github.clock.now()
+        line.append(number)
+
+    async def run_due(self) -> bool:
+        """Evaluate the front of every line that is due; whether any was."""
+        now = self._stage.github.clock.now()
+        due = [base for base, at in self._due.items() if at <= now]
+        await asyncio.gather(*(self._evaluate(base) for base in due))
+        return bool(due)
+
+    async def next_due(self) -> datetime | None:
+        """When the next line is due."""
+        return min(self._due.values(), default=None)
+
+    async def _evaluate(self, base: str) -> None:
+        number = self._lines[base][0]
+        pull, contexts, reports = await self._read(number, base)
+        await self._tell(pull["head"]["sha"])
+        if pull["mergeable_state"] == "behind":
+            await self._write("PUT", f"/pulls/{number}/update-branch", {"expected_head_sha": pull["head"]["sha"]})
+        elif pull["mergeable"] and all(reports.get(context) == "passed" for context in contexts):
+            status = await self._write("PUT", f"/pulls/{number}/merge", {"sha": pull["head"]["sha"]})
+            if status == 200:
+                await self._merged(base)
+                return
+        self._due[base] = self._stage.github.clock.now() + INTERVAL
+
+    async def _merged(self, base: str) -> None:
+        line = self._lines[base]
+        line.popleft()
+        del self._due[base]
+        if line:
+            self._due[base] = self._stage.github.clock.now()
+        open_pulls = await self._get(f"/pulls?state=open&base={base}&per_page=100")
+        self.requests += 1
+        for pull in open_pulls:
+            if pull["number"] not in line:
+                await self._get(f"/pulls/{pull['number']}")
+                self.requests += 1
+
+    async def _read(self, number: int, base: str) -> tuple[dict[str, Any], list[str], dict[str, str]]:
+        """One evaluation's facts: the pull request, the required contexts, and how each context stands."""
+        # One GraphQL query would not need to be told the head.
+        head = f"/commits/{self._stage.repository.pull(number).head_sha}"
+        pull, branch, runs, combined = await asyncio.gather(
+            self._get(f"/pulls/{number}"),
+            self._get(f"/branches/{base}"),
+            self._get(f"{head}/check-runs"),
+            self._get(f"{head}/status"),
+        )
+        self.requests += 1
+        contexts = branch["protection"]["required_status_checks"]["contexts"]
+        reports = {run["name"]: "passed" for run in runs["check_runs"] if run["conclusion"] in _PASSING}
+        reports |= {each["context"]: "passed" for each in combined["statuses"] if each["state"] == "success"}
+        return pull, contexts, reports
+
+    async def _tell(self, sha: str) -> None:
+        body = {"name": "poller: status", "head_sha": sha, "status": "in_progress"}
+        await self._write("POST", "/check-runs", body)
+
+    async def _get(self, path: str) -> Any:
+        async with self._session.get(self._url(path), headers=self._headers()) as answer:
+            assert answer.status == 200, f"{path}: {answer.status} {await answer.text()}"
+            return await answer.json()
+
+    async def _write(self, method: str, path: str, body: dict[str, str]) -> int:
+        self.requests += 1
+        async with self._session.request(method, self._url(path), json=body, headers=self._headers()) as answer:
+            await answer.read()
+            return answer.status
+
+    def _url(self, path: str) -> str:
+        return f"{self._stage.server.url}/repos/{self._stage.repository.full_name}{path}"
+
+    def _headers(self) -> dict[str, str]:
+        now, installation = self._stage.github.clock.now(), self._stage.installation
+        if now >= self._token_ends:
+            self._token = self._stage.server.tokens.issue(installation, installation.permissions, None).text
+            self._token_ends = now + _TOKEN_LIFE
+        return {"Authorization": f"Bearer {self._token}", "User-Agent": "poller"}
+
+
+async def poll(poller: Poller, until: Callable[[], bool], *, limit: timedelta) -> None:
+    """Poll in real time until something holds. Raises TimeoutError after `limit`."""
+    async with asyncio.timeout(limit.total_seconds()):
+        while not until():
+            if await poller.run_due():
+                continue
+            due = await poller.next_due()
+            pause = INTERVAL if due is None else due - poller._stage.github.clock.now()
+            await asyncio.sleep(max(0.0, pause.total_seconds()))

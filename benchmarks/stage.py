@@ -1,0 +1,76 @@
+"""A sandbox with one repository and an app, for a queue that is not IMQ, or for IMQ within this process."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from sandbox.ci import CI
+from sandbox.clock import Clock
+from sandbox.github import GitHub
+from sandbox.people import RepositoryHandle
+from sandbox.people_pulls import PullRequestHandle
+from sandbox.rest.server import SandboxServer
+from sandbox.state import App, Installation
+from tests.scenarios.world import EVENTS, FILES, LABEL, PERMISSIONS, REPOSITORY
+
+SECRET = "s3cret"
+CHECK = "ci/test"
+
+
+@dataclass(slots=True)
+class Stage:
+    """The sandbox and the hands on it."""
+
+    github: GitHub
+    server: SandboxServer
+    repository: RepositoryHandle
+    app: App
+    installation: Installation
+    ci: CI
+
+    def open(self, name: str, *, base: str = "main") -> PullRequestHandle:
+        """Open a pull request that adds one file of its own."""
+        return self.repository.open_pull_request(
+            f"Add {name}", head=name, base=base, by="mona", files={f"{name}.py": f"{name}\n"}
+        )
+
+    def label(self, pull: PullRequestHandle) -> None:
+        """Ask for the pull request to be merged, as a maintainer does."""
+        pull.label(LABEL, by="mona")
+
+    def environment(self, database_url: str) -> dict[str, str]:
+        """The settings of a bot on this stage; everything else has its default."""
+        return {
+            "IMQ_GITHUB_APP_ID": str(self.app.id),
+            "IMQ_GITHUB_PRIVATE_KEY": self.app.private_key,
+            "IMQ_GITHUB_WEBHOOK_SECRET": SECRET,
+            "IMQ_GITHUB_API_URL": self.server.url,
+            "DATABASE_URL": database_url,
+            "PORT": "0",
+        }
+
+
+@asynccontextmanager
+async def a_stage(
+    directory: Path, clock: Clock, *, ci_time: timedelta, jitter: timedelta = timedelta(0), seed: int = 1
+) -> AsyncIterator[Stage]:
+    """A stage whose branches are all protected, strictly, by one check that takes `ci_time`, plus up to `jitter`."""
+    github = GitHub(clock, seed=seed, directory=directory / "github")
+    server = SandboxServer(github)
+    await server.start()
+    for login in ("mona", "rhea"):
+        github.create_user(login)
+    app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret=SECRET)
+    repository = github.create_repository(
+        REPOSITORY, files=FILES, collaborators={"mona": "write", "rhea": "admin"}, private=True
+    )
+    installation = github.install(app, "acme")
+    ci = repository.add_ci(CHECK, duration=ci_time, jitter=jitter)
+    repository.protect("main", required_checks=[(CHECK, ci.app.id)], strict=True, by="rhea")
+    try:
+        yield Stage(github, server, repository, app, installation, ci)
+    finally:
+        await server.stop()
+        await github.close()

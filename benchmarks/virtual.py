@@ -1,0 +1,182 @@
+"""Virtual time: sandbox and client run side by side in one process, and the clock moves only when all of them wait.
+
+Nobody can ask an event loop whether its tasks still do something or only wait for a later hour. Here all that takes
+part talks by HTTP or to a database, so the world rests when neither has been touched for some milliseconds of real
+time and whoever is in the middle of something waits for an answer that is on its way. Should a machine be so slow that
+the clock moves too early, what is measured looks slower, never quicker.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Engine, Pool, event
+
+from benchmarks.pollers import Poller
+from benchmarks.stage import Stage
+from bot.wiring import Bot
+from queue_engine.core.bell import Bell, Ear
+from sandbox.rest.record import Exchange
+from tests.scenarios.world import SharedClock
+
+Part = tuple[Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]]]
+"""Does what is due, and tells when something is due next."""
+
+_REST_SECONDS = 0.008
+_STUCK_SECONDS = 20.0
+_DELAYED = "a delayed answer"
+"""What the sandbox's schedule calls an answer that is on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The loops of a client, which run side by side, the bell that wakes them, and what waits for their tasks."""
+
+    parts: Sequence[Part]
+    bell: Bell
+    drains: Sequence[Callable[[], Coroutine[None, None, None]]] = ()
+
+
+def client_of_bot(bot: Bot) -> Client:
+    """The loops of a bot's process."""
+    parts = (
+        (bot.sweeper.run_due, bot.sweeper.next_due),
+        (bot.worker.start_due, bot.worker.next_due),
+        (bot.processor.start_due, bot.processor.next_due),
+        (bot.courier.run_due, bot.courier.next_due),
+    )
+    return Client(parts, bot.engine.bell, (bot.worker.drain, bot.processor.drain))
+
+
+def client_of_poller(poller: Poller) -> Client:
+    """A poller's one loop."""
+    return Client(((poller.run_due, poller.next_due),), Bell())
+
+
+class VirtualTime:
+    """Drives a stage and one client; made by `virtual_time`."""
+
+    def __init__(self, stage: Stage, clock: SharedClock, client: Client) -> None:
+        self._stage = stage
+        self._clock = clock
+        self._client = client
+        self._touches = 0
+        self._at_work = 0
+        self._in_database = 0
+        self._living: asyncio.Task[None] | None = None
+        stage.server.on_request = self._request
+
+    async def until(self, true: Callable[[], bool], *, within: timedelta = timedelta(hours=3)) -> None:
+        """Let virtual time pass until something holds. Raises TimeoutError when it does not `within` that time."""
+        schedule, end = self._stage.github.schedule, self._clock.now() + within
+        self._wake()
+        while True:
+            await self._rest()
+            if self._living is not None and self._living.done():
+                self._living.result()
+            if true():
+                return
+            now = self._clock.now()
+            dues = [schedule.next_due(), *[await next_due() for _, next_due in self._client.parts]]
+            later = min((due for due in dues if due is not None and due > now), default=end)
+            if later >= end:
+                raise TimeoutError(f"still not so after {within}; planned: {schedule.pending()[:9]}")
+            self._clock.set(later)
+            self._wake()
+
+    async def settle(self) -> None:
+        """Let everything be done that is due now, or within the minute after."""
+        end = self._clock.now() + timedelta(minutes=1)
+        self._stage.github.schedule.at(end, self._touch, name="the end of a minute")
+        await self.until(lambda: self._clock.now() >= end)
+
+    def start(self) -> asyncio.Task[None]:
+        """Start all loops; a loop that fails ends them all, and whoever waits for something is told."""
+        self._living = asyncio.create_task(self._live())
+        return self._living
+
+    def listen(self, *, on: bool) -> None:
+        """Begin or end to follow every statement of every database of this process."""
+        change = event.listen if on else event.remove
+        for name, heard in (
+            ("before_cursor_execute", self._statement_begins),
+            ("after_cursor_execute", self._statement_ends),
+            ("commit", self._touch),
+            ("checkin", self._touch),
+        ):
+            change(Pool if name == "checkin" else Engine, name, heard)
+
+    async def _live(self) -> None:
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._stage.github.schedule.run(stop))
+            for work, _ in self._client.parts:
+                group.create_task(self._loop(work, self._client.bell.ear()))
+
+    async def _loop(self, work: Callable[[], Awaitable[bool]], ear: Ear) -> None:
+        while True:
+            self._at_work += 1
+            try:
+                worked = await work()
+            finally:
+                self._at_work -= 1
+                self._touches += 1
+            if not worked:
+                await ear.wait(timedelta(hours=1))
+
+    async def _rest(self) -> None:
+        """Return when nothing has been touched for a while, and who is at work waits for an answer on its way."""
+        async with asyncio.timeout(_STUCK_SECONDS):
+            while True:
+                seen = self._touches
+                await asyncio.sleep(_REST_SECONDS)
+                if seen != self._touches or self._in_database:
+                    continue
+                if _DELAYED in self._stage.github.schedule.pending() or not await self._busy():
+                    return
+
+    async def _busy(self) -> bool:
+        if self._at_work:
+            return True
+        drains = [asyncio.ensure_future(drain()) for drain in self._client.drains]
+        await asyncio.sleep(0)
+        busy = not all(drain.done() for drain in drains)
+        for drain in drains:
+            drain.cancel()
+        await asyncio.gather(*drains, return_exceptions=True)
+        return busy
+
+    def _wake(self) -> None:
+        self._client.bell.ring()
+        # An appointment for now is what wakes the sandbox's schedule, which cannot know that its clock was moved.
+        self._stage.github.schedule.at(self._clock.now(), self._touch, name="the clock moved")
+
+    def _touch(self, *_: object) -> None:
+        self._touches += 1
+
+    def _statement_begins(self, *_: object) -> None:
+        self._touches += 1
+        self._in_database += 1
+
+    def _statement_ends(self, *_: object) -> None:
+        self._touches += 1
+        self._in_database -= 1
+
+    async def _request(self, _exchange: Exchange) -> None:
+        self._touches += 1
+
+
+@asynccontextmanager
+async def virtual_time(stage: Stage, clock: SharedClock, client: Client) -> AsyncIterator[VirtualTime]:
+    """Virtual time for a stage and one client."""
+    time = VirtualTime(stage, clock, client)
+    time.listen(on=True)
+    living = time.start()
+    try:
+        yield time
+    finally:
+        living.cancel()
+        await asyncio.gather(living, return_exceptions=True)
+        time.listen(on=False)

@@ -1,0 +1,78 @@
+"""The measures run: tiny figures through the very parts that `make bench` uses, so that the command never rots."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from rich.console import Console
+
+from benchmarks.idle import rows_on
+from benchmarks.merging import imq, kodiak_like, queued_at_once
+from benchmarks.sender import Burst, send
+from benchmarks.table import Row, percentile, save, show
+
+ROW = Row("row", "what it is", "2 s", 2.0, "< 1 s", False, "poller 6 s", 6.0, "how it was measured")
+
+
+def test_percentile_of_few_values_is_one_of_them() -> None:
+    """The value that the named share does not exceed; the largest for any share that leaves less than one out."""
+    values = [float(n) for n in range(1, 101)]
+    assert [percentile(values, share) for share in (0.5, 0.99, 0.995, 1.0)] == [50, 99, 100, 100]
+
+
+def test_table_missed_goal_says_so_and_shows_the_ratio(tmp_path: Path) -> None:
+    """Nobody has to compare figures to see that a goal was missed, nor by how much the reference differs."""
+    paper = StringIO()
+    show(Console(width=200, file=paper), [ROW, replace(ROW, met=None, goal="", value=None)], "title")
+    text = paper.getvalue()
+    assert "< 1 s: MISSED" in text
+    assert "3 x" in text
+    assert "not judged" in text
+    save(tmp_path / "rows.json", [ROW], {"seed": 7})
+    written = json.loads((tmp_path / "rows.json").read_text())
+    assert written["seed"] == 7
+    assert written["rows"][0]["ratio"] == 3.0
+
+
+async def test_queued_at_once_ci_time_is_part_of_the_wall_time() -> None:
+    """Two pull requests cost one CI run of 20 s at least, and the poller more than IMQ, in the same virtual time."""
+    ours, theirs = [await queued_at_once(make, 2) for make in (imq, kodiak_like)]
+    assert timedelta(seconds=20) < ours < timedelta(seconds=24)
+    assert ours < theirs < timedelta(seconds=60)
+
+
+async def test_idle_tick_over_waiting_queues_asks_github_nothing(tmp_path: Path) -> None:
+    """Queues whose fronts wait cost no request, whether they are left alone or woken."""
+    (row,) = await rows_on(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path, 5, 20, 2)
+    assert row.met
+    assert "0 requests" in row.measured
+    assert "0 requests" in row.note
+
+
+@pytest.mark.parametrize(("status", "word"), [(202, "stored"), (503, "503")])
+async def test_sender_counts_what_was_answered(status: int, word: str) -> None:
+    """Each delivery is signed, sent once, and counted by its answer; only those stored are named as stored."""
+    seen: list[str] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        assert request.headers["X-Hub-Signature-256"].startswith("sha256=")
+        seen.append(request.headers["X-GitHub-Delivery"])
+        return web.json_response({"result": "stored"} if status == 202 else {}, status=status)
+
+    app = web.Application()
+    app.router.add_post("/webhook", handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
+        answers = await send(Burst(url, "secret", 100, 0.1, [("push", "{}"), ("status", "{}")]))
+    finally:
+        await runner.cleanup()
+    assert answers.statuses == {word: 10}
+    assert len(answers.times) == 10
+    assert sorted(answers.stored) == (sorted(seen) if status == 202 else [])
