@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: all demo test lint types arrows check bench lock screenshots clean
+.PHONY: all demo test lint types arrows check bench docs lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
@@ -35,6 +35,10 @@ check: lint types arrows test
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Renew the parts of the documents that are made from the running program.
+docs: $(STAMP)
+	$(BIN)/python -m docs.generate
 
 # Renew the locked requirements. No index address may enter them.
 lock:

@@ -6,12 +6,13 @@ import sys
 
 import click
 
+from bot import __version__
 from bot.logs import configure
 from bot.settings import Settings, SettingsProblem, load_settings
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="imq", prog_name="imq")
+@click.version_option(__version__, prog_name="imq")
 def main() -> None:
     """A merge queue for GitHub that you host yourself."""
 

@@ -111,6 +111,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "GitHub agreed to bring the branch up to date with {base}, but the new commit did not appear in time.",
         "Update the branch with {base} yourself, then set the label {label} again.",
     ),
+    Reason.BASE_KEEPS_MOVING: ReasonText(
+        "{base} kept moving while the checks ran, so they never told about what would have landed.",
+        "Land changes on {base} through the queue only, for a while at least, then set the label {label} again.",
+    ),
     Reason.REFUSED_BY_RULES: ReasonText(
         "The rules of {base} do not let it in yet.",
         "See what GitHub still asks for below the pull request, an approval for example, "

@@ -213,6 +213,7 @@ class _Pass:
             sha = await self._engine.github.merge(entry.repository, entry.number, entry.head, method)
         except (NotMergeable, HeadMoved) as refusal:
             self._seen = Seen(merge_refused=refusal.message)
+            self._engine.github.forget_rules(entry.repository.id)
             await self._save(entry, replace(entry, refusals=entry.refusals + 1))
             return None
         except Invalid as refusal:

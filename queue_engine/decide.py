@@ -24,8 +24,9 @@ def decide(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         # A candidate appeared, or was bound, since this was read: it tells nothing of the head in question now.
         seen = replace(seen, comparison=None)
     if seen.pull is None and (entry.suspect or entry.merge_requested_at is not None):
-        waiting = entry.merge_requested_at is not None and entry.recheck_at is not None and now < entry.recheck_at
-        return Wait(entry, entry.recheck_at) if waiting and entry.recheck_at else Look(Fact.PULL)
+        if not entry.suspect and entry.recheck_at is not None and now < entry.recheck_at:
+            return Wait(entry, entry.recheck_at)
+        return Look(Fact.PULL)
     if seen.pull is not None:
         if seen.pull.merged and entry.merge_requested_at is not None:
             return Confirm(seen.pull.merge_sha)

@@ -44,7 +44,7 @@ class Inbox:
             await change.tx.jobs.enqueue(
                 kind=HINT_JOB,
                 request=hint.model_dump(mode="json", exclude_none=True),
-                process_id=f"{hint.repository_id or hint.installation_id}:{hint.number or hint.branch or ''}",
+                process_id=_process_of(hint),
                 now=change.now,
             )
         return True
@@ -156,6 +156,11 @@ class Inbox:
                 tip = entry.base_tip if entry.status in PROCESSING else hint.head_sha
                 await change.tx.entries.save(replace(entry, known_behind=True, base_tip=tip))
             await change.tx.queues.wake(queue.id, change.now)
+
+
+def _process_of(hint: Hint) -> str:
+    """What a hint is about: hints about one thing are followed in the order of their arrival."""
+    return f"{hint.repository_id or hint.installation_id}:{hint.number or hint.branch or hint.head_sha or hint.kind}"
 
 
 async def _count_report(tx: Transaction, entry: Entry, hint: Hint, now: datetime) -> None:

@@ -30,9 +30,10 @@ _LEAVING = frozenset({EntryStatus.FAILED, EntryStatus.CANCELLED})
 TRANSITIONS: Mapping[EntryStatus, frozenset[EntryStatus]] = {
     EntryStatus.PENDING: _LEAVING | {EntryStatus.UPDATING, EntryStatus.CHECKING},
     EntryStatus.UPDATING: _LEAVING | {EntryStatus.CHECKING},
-    # Back to updating: the base moved while the checks ran, or between the last check and the merge.
+    # Back to updating: the base moved while the checks ran, or between the last check and the merge. Back to checking:
+    # GitHub names a check at the merge that was not known to be required, or was started again.
     EntryStatus.CHECKING: _LEAVING | {EntryStatus.UPDATING, EntryStatus.READY},
-    EntryStatus.READY: _LEAVING | {EntryStatus.UPDATING, EntryStatus.LANDED},
+    EntryStatus.READY: _LEAVING | {EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.LANDED},
     EntryStatus.LANDED: frozenset(),
     EntryStatus.FAILED: frozenset(),
     EntryStatus.CANCELLED: frozenset(),

@@ -19,6 +19,10 @@ class Policy:
     """How long GitHub may take to update a branch."""
     trouble_timeout: timedelta = timedelta(hours=1)
     """How long GitHub's own faults may hold up an entry."""
+    turn_timeout: timedelta = timedelta(hours=12)
+    """How long the front may start over and over because its base keeps moving."""
+    doubt_looks: int = 5
+    """How often a merge whose answer was lost is looked for again when the base has moved."""
     merge_refusals: int = 3
     """Merge calls refused in a row, with nothing else wrong, before the refusal is taken as final."""
     settle: timedelta = timedelta(seconds=10)

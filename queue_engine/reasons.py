@@ -50,6 +50,7 @@ class Reason(StrEnum):
     MERGEABLE_UNKNOWN = "mergeable_unknown"
     UPDATE_REFUSED = "update_refused"
     UPDATE_TIMED_OUT = "update_timed_out"
+    BASE_KEEPS_MOVING = "base_keeps_moving"
     REFUSED_BY_RULES = "refused_by_rules"
     NATIVE_QUEUE_REQUIRED = "native_queue_required"
     PERMISSION_MISSING = "permission_missing"
@@ -85,6 +86,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.MERGEABLE_UNKNOWN: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.UPDATE_REFUSED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.UPDATE_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.BASE_KEEPS_MOVING: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.REFUSED_BY_RULES: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.NATIVE_QUEUE_REQUIRED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, Move.OPERATOR),

@@ -10,19 +10,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from importlib.metadata import version
 from typing import Any
 
 import aiohttp
 from gidgethub import GitHubException, sansio
 from yarl import URL
 
+from bot import __version__
 from bot.gateway.faults import refusal
 from queue_engine.core.clock import Clock
 from queue_engine.errors import GitHubError, Unavailable
 
 API_VERSION = "2022-11-28"
-USER_AGENT = f"imq/{version('imq')}"
+USER_AGENT = f"imq/{__version__}"
 
 _CONNECT_SECONDS = 5.0
 _REDIRECTS = frozenset({301, 302, 307, 308})

@@ -26,6 +26,7 @@ from sqlalchemy import (
     and_,
     case,
     delete,
+    exists,
     func,
     or_,
     select,
@@ -142,13 +143,14 @@ class Jobs:
     ) -> Job | None:
         """Take the due job of the highest priority that is oldest, until `now + lease`; None if there is none.
 
-        A job in progress whose lease has ended is taken like a pending one.
+        A job in progress whose lease has ended is taken like a pending one. Jobs of one process are done in their
+        order and one at a time, whoever does them; only one that failed, and waits to be tried again, is overtaken.
         """
         due = or_(
             and_(jobs.c.status == JobStatus.PENDING, jobs.c.not_before <= now),
             and_(jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until <= now),
         )
-        first = select(jobs.c.seq).where(due).order_by(jobs.c.priority.desc(), jobs.c.seq).limit(1)
+        first = select(jobs.c.seq).where(due, _in_turn()).order_by(jobs.c.priority.desc(), jobs.c.seq).limit(1)
         if kinds is not None:
             first = first.where(jobs.c.kind.in_(kinds))
         row = await self._one(
@@ -227,7 +229,7 @@ class Jobs:
         """When the next job can be claimed: an instant that may be past; None if nothing waits."""
         due = case((jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until), else_=jobs.c.not_before)
         unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
-        earliest = select(type_coerce(func.min(due), UtcDateTime)).where(unfinished)
+        earliest = select(type_coerce(func.min(due), UtcDateTime)).where(unfinished, _in_turn())
         return (await self._connection.execute(earliest)).scalar_one()
 
     async def depth(self) -> int:
@@ -244,6 +246,14 @@ class Jobs:
 
     async def _changes(self, statement: Any) -> bool:
         return (await self._connection.execute(statement)).rowcount == 1
+
+
+def _in_turn() -> ColumnElement[bool]:
+    """No earlier job of the same process is in progress or still to be tried; one that failed is overtaken."""
+    earlier = jobs.alias("earlier")
+    first = and_(earlier.c.process_id == jobs.c.process_id, earlier.c.seq < jobs.c.seq)
+    untried = and_(earlier.c.status == JobStatus.PENDING, earlier.c.attempt == 0)
+    return ~exists(select(earlier.c.seq).where(first, or_(earlier.c.status == JobStatus.IN_PROGRESS, untried)))
 
 
 def _claimed(job: Job) -> ColumnElement[bool]:

@@ -1,11 +1,9 @@
 """The worker: claims stored jobs, has each done by the handler of its kind, and settles what became of it."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from weakref import WeakValueDictionary
 
 import structlog
 
@@ -35,7 +33,7 @@ Handler = Callable[[Job], Awaitable[Hold | None]]
 
 
 class Worker:
-    """Does due jobs, at most `concurrency` at once, and those of one `process_id` one after another in their order."""
+    """Does due jobs, at most `concurrency` at once; those of one process one after another, as the store gives them."""
 
     def __init__(
         self,
@@ -56,8 +54,6 @@ class Worker:
         self._random = random
         self._lease = lease
         self._pool = Pool(concurrency, done=done)
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """One lock per process, there as long as a job of that process has it in hand or waits for it."""
 
     async def start_due(self) -> bool:
         """Start due jobs as far as there is room; whether any was due."""
@@ -67,15 +63,17 @@ class Worker:
                 job = await Jobs(connection).claim(owner=self._owner, now=self._clock.now(), lease=self._lease)
             if job is None:
                 break
-            self._pool.start(self._in_turn(job))
+            self._pool.start(self._hold_and_do(job))
             started = True
         return started
 
     async def run_due(self) -> bool:
         """Do what is due and wait until that is done; whether anything was."""
-        started = await self.start_due()
-        await self._pool.join()
-        return started
+        done = False
+        while await self.start_due():
+            done = True
+            await self._pool.join()
+        return done
 
     async def next_due(self) -> datetime | None:
         """When the next job is due."""
@@ -90,13 +88,12 @@ class Worker:
         """End the jobs under way; they come back when their lease ends."""
         await self._pool.cancel()
 
-    async def _in_turn(self, job: Job) -> None:
+    async def _hold_and_do(self, job: Job) -> None:
         async def renew(until: datetime) -> bool:
             async with self._database.transaction() as connection:
                 return await Jobs(connection).renew(job.id, self._owner, until)
 
-        lock = self._turns.setdefault(job.process_id, asyncio.Lock())
-        async with kept(self._clock, self._lease, renew), lock:
+        async with kept(self._clock, self._lease, renew):
             with suppress(LeaseLost):
                 await self._do(job)
 

@@ -1,9 +1,12 @@
 """Single decisions."""
 
+from dataclasses import replace
+
 import pytest
 
-from queue_engine.actions import Confirm, Fact, Leave, Look, Update, Wait
-from queue_engine.decide import decide, enter, merge_method
+from queue_engine.actions import Confirm, Fact, Leave, Look, Save, Update, Wait
+from queue_engine.decide import decide, merge_method
+from queue_engine.entering import enter
 from queue_engine.facts import CheckState, MergeMethod
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.reasons import Reason
@@ -47,13 +50,13 @@ def test_merge_method_is_the_first_that_repository_and_rules_allow(
 
 
 def test_entering_a_status_forgets_the_counters_of_the_one_before() -> None:
-    """Bounds are per status; when the work began is remembered."""
+    """Bounds are per status; when the turn began is remembered, and merges refused are counted for the same head."""
     worn = entry(recheck=5, recheck_at=NOW, refusals=2, trouble=3, trouble_since=NOW, started_at=NOW - HOUR)
     fresh = enter(worn, UPDATING, NOW)
     assert (fresh.recheck, fresh.recheck_at, fresh.refusals, fresh.trouble, fresh.trouble_since) == (
         0,
         None,
-        0,
+        2,
         0,
         None,
     )
@@ -119,10 +122,61 @@ def test_comparison_of_another_head_is_not_believed(at: Entry, head: str, fact: 
     assert decide(at, facts, POLICY, NOW) == Look(fact)
 
 
-def test_merge_in_doubt_is_looked_into_before_any_wait() -> None:
-    """P2: whether it happened is the first question, whatever else was planned."""
-    in_doubt = entry(status=READY, merge_requested_at=NOW, recheck_at=NOW + HOUR)
+def test_merge_in_doubt_is_looked_into_before_anything_else() -> None:
+    """P2: whether it happened is the first question; a hint cuts the wait between two looks short."""
+    in_doubt = entry(status=READY, merge_requested_at=NOW)
+    later = replace(in_doubt, recheck_at=NOW + HOUR)
     assert decide(in_doubt, seen(), POLICY, NOW) == Look(Fact.PULL)
+    assert decide(later, seen(), POLICY, NOW) == Wait(later, NOW + HOUR)
+    assert decide(replace(later, suspect=True), seen(), POLICY, NOW) == Look(Fact.PULL)
+
+
+def test_merge_in_doubt_on_a_base_that_moved_is_looked_for_again_before_any_update() -> None:
+    """P1: GitHub may show a merged pull request as open for a moment; only after some looks is it believed."""
+    moved = seen(pull=pull(), comparison=comparison(behind=1))
+    waiting = entry(status=READY, merge_requested_at=NOW)
+    for looks in range(POLICY.doubt_looks):
+        waited = decide(replace(waiting, recheck=looks), moved, POLICY, NOW)
+        assert isinstance(waited, Wait)
+        assert waited.until > NOW
+    believed = decide(replace(waiting, recheck=POLICY.doubt_looks), moved, POLICY, NOW)
+    assert believed == Save(replace(waiting, merge_requested_at=None, recheck=0))
+
+
+def test_merge_in_doubt_on_a_base_that_stands_did_not_happen() -> None:
+    """A base that has not moved past the head holds no merge of it."""
+    stands = seen(pull=pull(), comparison=comparison(behind=0))
+    assert decide(entry(status=READY, merge_requested_at=NOW), stands, POLICY, NOW) == Save(entry(status=READY))
+
+
+def test_front_whose_base_never_stands_still_leaves_in_the_end() -> None:
+    """P5: starting over has a limit; before it, the move is followed."""
+    moved = seen(pull=pull(), comparison=comparison(behind=1))
+    began = entry(status=READY, started_at=NOW - POLICY.turn_timeout + HOUR)
+    assert isinstance(decide(began, moved, POLICY, NOW), Update)
+    assert decide(replace(began, started_at=NOW - POLICY.turn_timeout), moved, POLICY, NOW) == Leave(
+        Reason.BASE_KEEPS_MOVING
+    )
+
+
+def test_merge_that_fails_for_too_long_leaves_once_it_is_known_not_to_have_happened() -> None:
+    """P5: GitHub answers reads, but never merges."""
+    facts = seen(pull=pull(), comparison=comparison(), rules=rules())
+    worn = entry(status=READY, trouble=9, trouble_since=NOW - POLICY.trouble_timeout)
+    assert decide(worn, facts, POLICY, NOW) == Leave(Reason.GITHUB_TROUBLE)
+
+
+def test_merge_refused_for_a_status_check_has_all_checks_looked_at_again() -> None:
+    """A check may be required since a moment ago, or run once more; the refusals go on being counted."""
+    words = 'Required status check "ci/new" is expected.'
+    refused = entry(status=READY, refusals=1, merge_requested_at=NOW)
+    action = decide(refused, seen(pull=pull(), merge_refused=words), POLICY, NOW)
+    assert isinstance(action, Save)
+    assert (action.entry.status, action.entry.refusals, action.entry.merge_requested_at) == (CHECKING, 1, None)
+    final = replace(refused, refusals=POLICY.merge_refusals)
+    assert decide(final, seen(pull=pull(), merge_refused=words), POLICY, NOW) == Leave(
+        Reason.REFUSED_BY_RULES, detail=words
+    )
 
 
 def test_update_past_its_limit_is_looked_for_before_the_next_slow_look() -> None:

@@ -14,6 +14,7 @@ ALLOWED = {
     ("checking", "updating"),
     ("checking", "ready"),
     ("ready", "updating"),
+    ("ready", "checking"),
     ("ready", "landed"),
 } | {(waiting, left) for waiting in ("pending", "updating", "checking", "ready") for left in ("failed", "cancelled")}
 

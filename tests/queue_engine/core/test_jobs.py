@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -12,17 +13,46 @@ LEASE = timedelta(seconds=30)
 SOON = timedelta(seconds=10)
 
 
+HOUR = timedelta(hours=1)
+
+
 @pytest.fixture
 async def jobs(database: Database) -> AsyncIterator[Jobs]:
     async with database.transaction() as connection:
         yield Jobs(connection)
 
 
-async def put(jobs: Jobs, kind: str = "k", *, priority: int = 0, not_before: datetime | None = None) -> str:
-    request = {"kind": kind}
+async def put(
+    jobs: Jobs,
+    kind: str = "k",
+    *,
+    priority: int = 0,
+    not_before: datetime | None = None,
+    process_id: str | None = None,
+) -> str:
+    """A job, of a process of its own unless one is named."""
     return await jobs.enqueue(
-        kind=kind, request=request, process_id="p", now=NOW, priority=priority, not_before=not_before
+        kind=kind,
+        request={"kind": kind},
+        process_id=process_id or uuid4().hex,
+        now=NOW,
+        priority=priority,
+        not_before=not_before,
     )
+
+
+async def test_claim_takes_jobs_of_one_process_in_their_order_and_one_at_a_time(jobs: Jobs) -> None:
+    """Whoever claims: the next is taken when the one before is finished, or has failed and waits for its next try."""
+    for kind in ("first", "second", "third"):
+        await put(jobs, kind, process_id="one")
+    first = await take(jobs, owner="a")
+    assert await jobs.claim(owner="b", now=NOW, lease=LEASE) is None
+    assert await jobs.next_due() == NOW + LEASE
+    await jobs.retry(first, at=NOW + HOUR, error="not now", now=NOW)
+    second = await take(jobs, owner="b")
+    assert (first.kind, second.kind) == ("first", "second")
+    await jobs.hold(second, at=NOW + HOUR, now=NOW)
+    assert await jobs.claim(owner="b", now=NOW, lease=LEASE) is None
 
 
 async def take(jobs: Jobs, *, owner: str = "w", now: datetime = NOW) -> Job:
@@ -105,7 +135,7 @@ async def test_renew_prolongs_only_the_owners_lease(jobs: Jobs) -> None:
 
 async def test_complete_keeps_the_result_until_it_is_deleted(jobs: Jobs) -> None:
     """A result waits for its process, and is gone for good once that has it."""
-    await put(jobs)
+    await put(jobs, process_id="p")
     job = await take(jobs)
     await jobs.complete(job, {"answer": 42}, NOW + SOON)
     (result,) = await jobs.get_results("p")
@@ -131,7 +161,7 @@ async def test_retry_counts_an_attempt_and_hold_does_not(jobs: Jobs) -> None:
 
 async def test_fail_ends_a_job_for_good_with_its_error(jobs: Jobs) -> None:
     """A job that failed for good is never claimed again, and tells why."""
-    await put(jobs)
+    await put(jobs, process_id="p")
     await jobs.fail(await take(jobs), "no such repository", NOW)
     assert await jobs.claim(owner="w", now=NOW + 9 * LEASE, lease=LEASE) is None
     (failed,) = await jobs.get_results("p")

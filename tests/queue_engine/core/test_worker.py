@@ -121,6 +121,8 @@ async def test_worker_does_no_two_jobs_of_one_process_at_once(database: Database
     await desk.until_begun("a")
     assert desk.begun == ["a"]
     desk.end("a")
+    await worker.drain()
+    await worker.start_due()
     await desk.until_begun("b")
     await put(database, "c", process_id="one")
     await put(database, "other")
@@ -130,6 +132,7 @@ async def test_worker_does_no_two_jobs_of_one_process_at_once(database: Database
     assert "c" not in desk.begun
     desk.end("b", "c")
     await worker.drain()
+    await worker.run_due()
     assert [name for name in desk.ended if name != "other"] == ["a", "b", "c"]
 
 
@@ -153,7 +156,8 @@ async def test_worker_takes_no_more_than_it_has_room_for(database: Database, clo
     worker = worker_of(database, clock, {"k": desk}, concurrency=2)
     await put(database, "a", "b", "c")
     desk.end("a", "b", "c")
-    assert await worker.run_due()
+    assert await worker.start_due()
+    await worker.drain()
     assert sorted(desk.ended) == ["a", "b"]
     assert await worker.run_due()
     assert desk.ended[2:] == ["c"]

@@ -1,0 +1,68 @@
+"""The entry as it begins a status: what is set anew, what is forgotten, and what goes on being counted."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from queue_engine.facts import Comparison
+from queue_engine.model import Entry, EntryStatus
+from queue_engine.policy import Policy
+
+
+def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
+    """The entry as it begins a status; counters of the status before are gone, its turn's beginning is noted once."""
+    started = entry.started_at or now
+    return replace(
+        entry,
+        status=status,
+        status_since=now,
+        started_at=started,
+        recheck=0,
+        recheck_at=None,
+        trouble=0,
+        trouble_since=None,
+    )
+
+
+def up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Entry:
+    """Nothing to update: the head as it is gets checked, and may be green already."""
+    return replace(
+        enter(entry, EntryStatus.CHECKING, now),
+        base_tip=comparison.base_tip,
+        tested_tree=comparison.head.tree,
+        recheck_at=now,
+    )
+
+
+def updating(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Entry:
+    """An update is about to be asked for: what was known of the old head's checks and candidates is void."""
+    return replace(
+        enter(entry, EntryStatus.UPDATING, now),
+        base_tip=base_tip,
+        known_behind=False,
+        tested_tree=None,
+        candidate_head=None,
+        candidate_is_ours=False,
+        awaited_checks=(),
+        reported_checks=(),
+        merge_requested_at=None,
+        refusals=0,
+        recheck_at=now + policy.update_look,
+    )
+
+
+def bound(entry: Entry, candidate: str, policy: Policy, now: datetime, *, proved: bool) -> Entry:
+    """A head that appeared while updating is bound; until proved it is so on GitHub's word only."""
+    kept = (report.partition(":") for report in entry.reported_checks)
+    reported_already = any(sha == candidate for sha, _, _ in kept)
+    return replace(
+        enter(entry, EntryStatus.CHECKING, now),
+        head=candidate,
+        head_proved=proved,
+        updated_from=entry.head,
+        candidate_head=None,
+        candidate_is_ours=False,
+        reported_checks=(),
+        refusals=0,
+        # A head that its webhook announced has no reports yet; theirs will say when looking is worth a request.
+        recheck_at=now + policy.check_look if entry.candidate_is_ours and not reported_already else now,
+    )
