@@ -117,13 +117,15 @@ class Connection:
         self.limits.note(installation_id, reply.headers)
         if cached is not None and reply.status == HTTPStatus.NOT_MODIFIED:
             reply = cached
-        elif cache is not None and reply.status == HTTPStatus.OK and "etag" in reply.headers:
-            _remember(cache, key, reply)
         try:
-            return Page(self._client.understand(reply), reply.links)
+            page = Page(self._client.understand(reply), reply.links)
         except RateLimited as limited:
             self.limits.hold(installation_id, limited.retry_after)
             raise
+        if cache is not None and reply.status == HTTPStatus.OK and "etag" in reply.headers:
+            # Only now: a body cut off on its way would come back with every 304.
+            _remember(cache, key, reply)
+        return page
 
     async def _fetch_token(self, installation_id: int) -> Token:
         template = "/app/installations/{installation_id}/access_tokens"
