@@ -25,8 +25,9 @@ LEASE = timedelta(minutes=2)
 A letter may be begun in the first half of it: it makes a few requests, each with its time limit.
 """
 
-MAX_TRIES = 12
-"""With OVERLOAD's waits nearly an hour, unless GitHub itself asks for longer ones."""
+MAX_TRIES = 288
+"""With OVERLOAD's waits a day, unless GitHub itself asks for longer ones: what people are to read about an outage has
+to outlast it."""
 
 _log = structlog.get_logger(__name__)
 
