@@ -23,6 +23,7 @@ from queue_engine.migrations import migrate
 from queue_engine.model import Entry
 from sandbox.clock import ManualClock
 from sandbox.github import GitHub
+from sandbox.keys import KeyPair
 from sandbox.rest.record import Exchange
 from sandbox.rest.server import SandboxServer
 
@@ -39,6 +40,9 @@ PERMISSIONS = {
 }
 EVENTS = ("check_run", "check_suite", "pull_request", "push", "repository_ruleset", "status")
 FILES = {"README.md": "Widgets\n", "app.py": "one\ntwo\nthree\n", "limits.txt": "0\n"}
+
+KEY = KeyPair()
+"""The App's key, made once: it takes as long as half a story."""
 
 
 class SharedClock(ManualClock):
@@ -256,6 +260,7 @@ async def a_world(
         github.create_user(login)
     github.create_user("robot[bot]", kind="Bot")
     app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret")
+    app.key = KEY
     handle = github.create_repository(
         REPOSITORY,
         files=FILES,

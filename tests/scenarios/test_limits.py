@@ -1,0 +1,126 @@
+"""GitHub's limits and GitHub's bad days: waited out as told, nothing doubled, nothing forgotten."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.scenarios.test_consent import queued
+from tests.scenarios.world import CI_TIME, LABEL, World
+
+PULL = "/repos/{owner}/{repo}/pulls/{number}"
+COMMENTS = "/repos/{owner}/{repo}/issues/{number}/comments"
+WRITES = [("PUT", f"{PULL}/merge"), ("PUT", f"{PULL}/update-branch"), ("POST", COMMENTS)]
+
+
+def sent_between(world: World, start: datetime, end: datetime) -> list[str]:
+    """What the bot asked after one instant and before another, on behalf of its installation."""
+    return [r.template for r in world.server.requests if start < r.at < end and r.installation is not None]
+
+
+async def has_landed_once(world: World, pull: Any) -> None:
+    """One merge, one comment that says so, no label left."""
+    await world.until(lambda: pull.merged)
+    await world.pass_time(timedelta(minutes=10))
+    assert world.landed().count(pull.number) == 1
+    assert "anded" in world.comment(pull)
+    assert LABEL not in pull.labels
+
+
+@pytest.mark.parametrize("retry_after", [150, None])
+@pytest.mark.parametrize("status", [403, 429])
+async def test_secondary_limit_on_every_kind_of_write_is_waited_out(
+    world: World, status: int, retry_after: int | None
+) -> None:
+    """P7: whatever write it hits, nothing is sent until the time is over, a minute when GitHub names none."""
+    pull = await world.behind("add")
+    for method, route in WRITES:
+        world.server.faults.add(
+            kind="secondary_limit", method=method, route=route, status=status, retry_after=retry_after
+        )
+    pull.label(LABEL, by="mona")
+    await has_landed_once(world, pull)
+    hits = [request for request in world.server.requests if request.fault == "secondary_limit"]
+    assert len(hits) == len(WRITES)
+    for hit in hits:
+        assert sent_between(world, hit.at, hit.at + timedelta(seconds=retry_after or 60)) == []
+
+
+async def test_exhausted_primary_limit_is_waited_out_until_its_reset(world: World) -> None:
+    """P7: with none remaining, nothing is sent before the reset that the headers name; then all goes on."""
+    pull = await world.behind("add")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    fault = world.server.faults.add(kind="rate_limit", method="GET")
+    await world.until(lambda: fault.hits == 1)
+    hit = next(request for request in world.server.requests if request.fault == "rate_limit")
+    reset = world.server.limits.budget(f"installation {hit.installation}").reset
+    assert reset - hit.at > timedelta(minutes=20)
+    await has_landed_once(world, pull)
+    assert sent_between(world, hit.at, reset) == []
+    assert world.server.limits.violations == []
+
+
+async def test_tokens_that_expire_at_any_time_are_renewed(world: World) -> None:
+    """A token may be revoked or run out between any two requests: a new one is fetched, and nothing is lost."""
+    pull = await world.behind("add")
+    for _, route in WRITES:
+        world.server.faults.add(kind="expired_token", route=route)
+    world.server.faults.add(kind="expired_token", method="GET")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    world.server.tokens.revoke_all()
+    await has_landed_once(world, pull)
+    assert await world.reasons(pull) == []
+
+
+@pytest.mark.parametrize("kind", ["fail", "bad_json"])
+async def test_answers_that_are_no_json_are_asked_for_again(world: World, kind: Any) -> None:
+    """A proxy's HTML and a body cut off say nothing about the pull request; each read is repeated."""
+    pull = await world.behind("add")
+    for route in (PULL, "/repos/{owner}/{repo}/compare/{basehead}", "/repos/{owner}/{repo}/commits/{ref}/check-runs"):
+        world.server.faults.add(kind=kind, method="GET", route=route, status=502, times=2)
+    world.server.faults.add(kind=kind, method="GET", status=502, times=2)
+    pull.label(LABEL, by="mona")
+    await has_landed_once(world, pull)
+    assert await world.reasons(pull) == []
+
+
+@pytest.mark.parametrize("status", ["pending", "updating", "checking", "ready"])
+async def test_github_down_for_ten_minutes_loses_nothing_in_any_status(world: World, status: str) -> None:
+    """P2: every request fails for ten minutes while checks go on; afterwards everything lands, once."""
+    pull = await queued(world, status)
+    world.server.faults.add(kind="fail", status=503, times=None)
+    await world.pass_time(timedelta(minutes=10))
+    assert not pull.merged
+    world.server.faults.clear()
+    await has_landed_once(world, pull)
+    assert await world.reasons(pull) == []
+
+
+async def test_github_down_for_hours_is_explained_when_it_is_back(world: World) -> None:
+    """P5: after an hour the entry leaves; the word about it waits as long as GitHub takes to come back."""
+    pull = await queued(world, "updating")
+    world.server.faults.add(kind="fail", status=503, times=None)
+    await world.pass_time(timedelta(hours=2))
+    assert await world.entries() == ()
+    world.server.faults.clear()
+    await world.until(lambda: LABEL not in pull.labels, within=timedelta(minutes=30))
+    await world.settle()
+    assert await world.reasons(pull) == ["github_trouble"]
+    assert "did not answer properly" in world.comment(pull)
+    pull.label(LABEL, by="mona")
+    await has_landed_once(world, pull)
+
+
+async def test_ten_pull_requests_at_once_stay_within_every_limit(world: World) -> None:
+    """P7: ten labels in one moment, ten landings, and not one request that GitHub had to refuse."""
+    pulls = [world.open(f"add-{number}") for number in range(10)]
+    await world.pass_time(CI_TIME * 2)
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.settle()
+    assert sorted(world.landed()) == [pull.number for pull in pulls]
+    assert world.server.limits.violations == []
+    assert {request.status for request in world.server.requests if request.status and request.status >= 400} == set()
