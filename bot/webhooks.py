@@ -1,6 +1,7 @@
 """Deliveries distilled to hints: what a payload may mean for a queue, or that it means nothing. Pure functions."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -77,6 +78,7 @@ class _Head(BaseModel):
 class _PullRequest(BaseModel):
     number: int
     head: _Head
+    updated_at: datetime | None = None
 
 
 class _Changes(BaseModel):
@@ -147,7 +149,12 @@ def _pull_request(_event: str, delivery: str, payload: Mapping[str, Any], _own_a
     label = said.label.name if said.label else None
     if said.action == "labeled":
         # Without a label it was deleted in the same moment: there is nothing to queue for.
-        return said.hint(HintKind.LABELED, delivery, number=number, label=label, head_sha=head_sha) if label else None
+        if label is None:
+            return None
+        updated_at = said.pull_request.updated_at
+        return said.hint(
+            HintKind.LABELED, delivery, number=number, label=label, head_sha=head_sha, updated_at=updated_at
+        )
     if said.action not in _CONSENT_ACTIONS or (said.action == "edited" and said.changes.base is None):
         return None
     if said.action == "synchronize":

@@ -23,13 +23,14 @@ class Knock:
     """Somebody asks for a pull request to be queued.
 
     `head_sha` is the head that the label was set on; None when only the sweep found the label, which then stands
-    for the present head. `by_machine` tells automation from a person who tries again.
+    for the present head. `labelled_at` is when it was set. `by_machine` tells automation from a person who tries again.
     """
 
     repository: Repository
     number: int
     by: str | None
     head_sha: str | None
+    labelled_at: datetime | None = None
     by_machine: bool = False
     delivery: str | None = None
 
@@ -46,9 +47,15 @@ async def admit(engine: Engine, request: Knock) -> None:
     pull = await engine.github.pull_request(request.repository, request.number)
     if insistent and refusal is not None and refusal.head_sha == pull.head_sha:
         return
-    if not pull.open or engine.policy.trigger_label not in pull.labels:
+    if not pull.open or not engine.policy.triggered(pull.labels):
         return
-    by = request.by or await engine.github.labelled_by(request.repository, request.number, engine.policy.trigger_label)
+    by = request.by
+    if request.head_sha not in {pull.head_sha, None} or by is None:
+        last = await engine.github.last_labelling(request.repository, request.number, engine.policy.trigger_label)
+        if last is not None and request.labelled_at is not None and last.at > request.labelled_at:
+            # Deliveries come in any order: the label was set anew since, and that consent is not this one's to refuse.
+            return
+        by = by or (last.by if last else None)
     permission = await engine.github.permission(request.repository, by or "")
     rules = await engine.github.branch_rules(request.repository, pull.base_branch)
     async with engine.change() as change:

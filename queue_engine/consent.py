@@ -17,7 +17,7 @@ def withdrawn(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | None:
         return Reason.CLOSED
     if pull.base_branch != entry.base_branch:
         return Reason.BASE_CHANGED
-    if policy.trigger_label not in pull.labels:
+    if not policy.triggered(pull.labels):
         return Reason.LABEL_REMOVED
     if pull.draft:
         return Reason.DRAFT

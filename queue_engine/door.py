@@ -46,7 +46,7 @@ def knock(
     `labelled_head` is the head that the person saw when setting the label: consent is for it and no other (P4).
     Closed pull requests and labels already gone need no words.
     """
-    if not pull.open or policy.trigger_label not in pull.labels:
+    if not pull.open or not policy.triggered(pull.labels):
         return Ignore()
     if not permission.may_merge:
         return Refuse(Reason.LABEL_WITHOUT_RIGHT)

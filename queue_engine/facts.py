@@ -75,6 +75,14 @@ class Comparison:
     head: Commit
 
 
+@dataclass(frozen=True, slots=True)
+class Labelling:
+    """Who set a label last, and when; `by` is None for a deleted account."""
+
+    by: str | None
+    at: datetime
+
+
 class CheckState(StrEnum):
     """What a check's newest run means for landing. `success`, `skipped` and `neutral` pass."""
 

@@ -3,6 +3,7 @@
 The receiver distils each delivery to one of these before it is stored; fields that an event does not have are None.
 """
 
+from datetime import datetime
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
@@ -44,6 +45,8 @@ class Hint(BaseModel):
     sender: str | None = None
     sender_is_bot: bool = False
     number: int | None = None
+    updated_at: datetime | None = None
+    """For LABELED: the instant of the pull request's last change, which was the label."""
     label: str | None = None
     branch: str | None = None
     before: str | None = None

@@ -90,7 +90,7 @@ class Inbox:
                 raise AssertionError("belongs to an installation, not to a repository")
 
     async def _labeled(self, repository: Repository, hint: Hint) -> None:
-        if hint.label != self._engine.policy.trigger_label or hint.number is None:
+        if hint.label is None or hint.number is None or not self._engine.policy.triggered({hint.label}):
             return
         if hint.sender == await self._engine.github.own_login():
             return
@@ -98,12 +98,21 @@ class Inbox:
             await change.tx.queues.refresh_repository(repository)
         await admit(
             self._engine,
-            Knock(repository, hint.number, hint.sender, hint.head_sha, hint.sender_is_bot, hint.delivery),
+            Knock(
+                repository,
+                hint.number,
+                by=hint.sender,
+                head_sha=hint.head_sha,
+                labelled_at=hint.updated_at,
+                by_machine=hint.sender_is_bot,
+                delivery=hint.delivery,
+            ),
         )
 
     async def _consent(self, repository: Repository, hint: Hint) -> None:
         """Something about a pull request changed: if it is queued, find out whether it may stay."""
-        other_label = hint.action == "unlabeled" and hint.label not in {None, self._engine.policy.trigger_label}
+        label = hint.label if hint.action == "unlabeled" else None
+        other_label = label is not None and not self._engine.policy.triggered({label})
         if hint.number is None or other_label:
             return
         if hint.action == "synchronize" and await self._own_update(repository, hint):

@@ -1,5 +1,6 @@
 """The figures and choices that decisions depend on, as plain data."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -9,6 +10,7 @@ class Policy:
     """One installation's choices; every wait has its limit here (P5)."""
 
     trigger_label: str = "merge-queue"
+    """GitHub tells labels apart without regard to case, and so does IMQ."""
     max_depth: int = 20
     """Entries per queue; further pull requests are held until a place frees. 0 = no limit."""
     check_timeout: timedelta = timedelta(hours=2)
@@ -35,6 +37,10 @@ class Policy:
     """First wait before checks whose webhooks have not come are looked for; doubles, so that long CI costs little."""
     courtesy: timedelta = timedelta(seconds=2)
     """How long a passing state may wait to be told, so that quick changes become one edit."""
+
+    def triggered(self, labels: Iterable[str]) -> bool:
+        """Whether the trigger label is among these."""
+        return self.trigger_label.casefold() in {label.casefold() for label in labels}
 
 
 def doubling(first: timedelta, times: int, ceiling: timedelta) -> timedelta:

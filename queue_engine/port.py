@@ -13,6 +13,7 @@ from queue_engine.facts import (
     CheckReport,
     Commit,
     Comparison,
+    Labelling,
     MergeMethod,
     Permission,
     PullRequest,
@@ -87,7 +88,7 @@ class GitHub(Protocol):
         """
         ...
 
-    async def labelled_by(self, repository: Repository, number: int, label: str) -> str | None:
+    async def last_labelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
         """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if GitHub does not tell."""
         ...
 

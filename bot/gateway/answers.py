@@ -189,6 +189,7 @@ class EventAnswer(BaseModel):
     """An event of an issue's history."""
 
     event: str
+    created_at: datetime
     label: LabelAnswer | None = None
     actor: UserAnswer | None = None
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import structlog
@@ -35,6 +35,7 @@ from queue_engine.facts import (
     CheckReport,
     Commit,
     Comparison,
+    Labelling,
     MergeMethod,
     Permission,
     PullRequest,
@@ -186,17 +187,17 @@ class Gateway(LetterBox):
         page = await self._connection.call(repository.installation_id, Call("GET", template, place(repository)))
         return tuple(facts.pull_request(answer) for answer in listed(PullRequestAnswer, page.data))
 
-    async def labelled_by(self, repository: Repository, number: int, label: str) -> str | None:
+    async def last_labelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
         """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`: oldest first, so read from the last page back."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
         call = Call("GET", template, {**place(repository), "issue_number": str(number)})
         first = await self._connection.call(repository.installation_id, call)
         if "last" not in first.links:
-            return next(_setters(first, label), None)
+            return next(_labellings(first, label), None)
         last = replace(call, link=first.links["last"])
         async for page in self._connection.pages(repository.installation_id, last, "prev"):
-            for setter in _setters(page, label):
-                return setter
+            for labelling in _labellings(page, label):
+                return labelling
         return None
 
     async def repositories(self) -> tuple[Repository, ...]:
@@ -242,8 +243,8 @@ class Gateway(LetterBox):
         ]
 
 
-def _setters(page: Page, label: str) -> Iterator[str | None]:
-    """Who set the label, newest first; None for a deleted account."""
+def _labellings(page: Page, label: str) -> Iterator[Labelling]:
+    """The times that the label was set, newest first."""
     for event in reversed(listed(EventAnswer, page.data)):
         if event.event == "labeled" and event.label is not None and event.label.name.casefold() == label.casefold():
-            yield event.actor.login if event.actor else None
+            yield Labelling(event.actor.login if event.actor else None, event.created_at.astimezone(UTC))

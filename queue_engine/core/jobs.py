@@ -5,7 +5,7 @@ ends. Claims are fenced: a worker that lost its lease cannot finish the job of t
 What is done with is deleted for good, so that the table stays as small as the work.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,10 +20,12 @@ from sqlalchemy import (
     Index,
     Integer,
     Row,
+    Select,
     String,
     Table,
     Text,
     and_,
+    bindparam,
     case,
     delete,
     exists,
@@ -34,6 +36,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from queue_engine.core.database import Counter, UtcDateTime, metadata
 
@@ -118,25 +121,17 @@ class Jobs:
         priority: int = 0,
     ) -> str:
         """Store a job, due at `not_before` or now; higher `priority` goes first. Returns its id."""
-        job_id = uuid4().hex
         # Values beside the statement, not in it: a burst of deliveries comes through here, and this compiles once.
-        await self._connection.execute(
-            jobs.insert(),
-            {
-                "id": job_id,
-                "process_id": process_id,
-                "kind": kind,
-                "request": dict(request),
-                "status": JobStatus.PENDING,
-                "attempt": 0,
-                "priority": priority,
-                "not_before": not_before or now,
-                "created_at": now,
-                "updated_at": now,
-                "claims": 0,
-            },
-        )
-        return job_id
+        values = _new(kind, process_id, request, now) | {"not_before": not_before or now, "priority": priority}
+        await self._connection.execute(jobs.insert(), values)
+        return str(values["id"])
+
+    async def enqueue_all(self, *, kind: str, requests: Sequence[tuple[str, Mapping[str, Any]]], now: datetime) -> None:
+        """Store many jobs of one kind at once, due now, in this order: each a process id and its request."""
+        if requests:
+            await self._connection.execute(
+                jobs.insert(), [_new(kind, process, each, now) for process, each in requests]
+            )
 
     async def claim(
         self, *, owner: str, now: datetime, lease: timedelta, kinds: Collection[str] | None = None
@@ -146,25 +141,9 @@ class Jobs:
         A job in progress whose lease has ended is taken like a pending one. Jobs of one process are done in their
         order and one at a time, whoever does them; only one that failed, and waits to be tried again, is overtaken.
         """
-        due = or_(
-            and_(jobs.c.status == JobStatus.PENDING, jobs.c.not_before <= now),
-            and_(jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until <= now),
-        )
-        first = select(jobs.c.seq).where(due, _in_turn()).order_by(jobs.c.priority.desc(), jobs.c.seq).limit(1)
-        if kinds is not None:
-            first = first.where(jobs.c.kind.in_(kinds))
-        row = await self._one(
-            update(jobs)
-            .where(jobs.c.seq == first.with_for_update(skip_locked=True).scalar_subquery())
-            .values(
-                status=JobStatus.IN_PROGRESS,
-                owner=owner,
-                leased_until=now + lease,
-                claims=jobs.c.claims + 1,
-                updated_at=now,
-            )
-            .returning(*_FIELDS)
-        )
+        statement = _CLAIM if kinds is None else _claim(jobs.c.kind.in_(kinds))
+        values = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease}
+        row = (await self._connection.execute(statement, values)).one_or_none()
         return None if row is None else _job(row)
 
     async def renew(self, job_id: str, owner: str, until: datetime) -> bool:
@@ -227,10 +206,8 @@ class Jobs:
 
     async def next_due(self) -> datetime | None:
         """When the next job can be claimed: an instant that may be past; None if nothing waits."""
-        due = case((jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until), else_=jobs.c.not_before)
-        unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
-        earliest = select(type_coerce(func.min(due), UtcDateTime)).where(unfinished, _in_turn())
-        return (await self._connection.execute(earliest)).scalar_one()
+        found: datetime | None = (await self._connection.execute(_NEXT_DUE)).scalar_one()
+        return found
 
     async def depth(self) -> int:
         """How many jobs are pending or in progress."""
@@ -256,6 +233,22 @@ def _in_turn() -> ColumnElement[bool]:
     return ~exists(select(earlier.c.seq).where(first, or_(earlier.c.status == JobStatus.IN_PROGRESS, untried)))
 
 
+def _new(kind: str, process_id: str, request: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    return {
+        "id": uuid4().hex,
+        "process_id": process_id,
+        "kind": kind,
+        "request": dict(request),
+        "status": JobStatus.PENDING,
+        "attempt": 0,
+        "priority": 0,
+        "not_before": now,
+        "created_at": now,
+        "updated_at": now,
+        "claims": 0,
+    }
+
+
 def _claimed(job: Job) -> ColumnElement[bool]:
     """The row is still under the claim that `job` was read from; `claims` tells two claims of one owner apart."""
     return and_(
@@ -268,3 +261,35 @@ def _claimed(job: Job) -> ColumnElement[bool]:
 
 def _job(row: Row[Any]) -> Job:
     return Job(**(dict(row._mapping) | {"status": JobStatus(row.status)}))
+
+
+def _claim(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
+    now = bindparam("claimed_at", type_=UtcDateTime)
+    due = or_(
+        and_(jobs.c.status == JobStatus.PENDING, jobs.c.not_before <= now),
+        and_(jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until <= now),
+    )
+    first = select(jobs.c.seq).where(due, _in_turn(), *conditions).order_by(jobs.c.priority.desc(), jobs.c.seq).limit(1)
+    return (
+        update(jobs)
+        .where(jobs.c.seq == first.with_for_update(skip_locked=True).scalar_subquery())
+        .values(
+            status=JobStatus.IN_PROGRESS,
+            owner=bindparam("claimed_by"),
+            leased_until=bindparam("claimed_until", type_=UtcDateTime),
+            claims=jobs.c.claims + 1,
+            updated_at=now,
+        )
+        .returning(*_FIELDS)
+    )
+
+
+def _next_due() -> Select[Any]:
+    due = case((jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until), else_=jobs.c.not_before)
+    unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
+    return select(type_coerce(func.min(due), UtcDateTime)).where(unfinished, _in_turn())
+
+
+# Built once: building them takes SQLAlchemy many times as long as running them, and a burst of jobs runs them often.
+_CLAIM = _claim()
+_NEXT_DUE = _next_due()

@@ -1,5 +1,6 @@
 """Deliveries: the ids of webhooks already stored, so that a redelivery, which keeps its id, does nothing."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import delete, select
@@ -22,6 +23,14 @@ class Deliveries:
             {"guid": guid, "event": event, "received_at": now},
         )
         return recorded.scalar_one_or_none() is not None
+
+    async def record_all(self, received: Sequence[tuple[str, str]], now: datetime) -> frozenset[str]:
+        """Remember deliveries, each an id and its event, at once. Returns the ids that were not known before."""
+        recorded = await self._connection.execute(
+            insert_into(self._connection, deliveries).on_conflict_do_nothing().returning(deliveries.c.guid),
+            [{"guid": guid, "event": event, "received_at": now} for guid, event in received],
+        )
+        return frozenset(recorded.scalars())
 
     async def known(self, guid: str) -> bool:
         """Whether this delivery was recorded."""

@@ -7,7 +7,7 @@ import pytest
 
 from bot.gateway import Gateway
 from queue_engine.errors import Forbidden, NotFound, Unavailable
-from queue_engine.facts import CheckState, Commit, MergeMethod, Permission, RequiredCheck
+from queue_engine.facts import CheckState, Commit, Labelling, MergeMethod, Permission, RequiredCheck
 from queue_engine.model import Repository
 from queue_engine.port import GitHub, Letters
 from tests.bot.answers import check_run, comparison, listed_commit, pull_request, status
@@ -395,11 +395,19 @@ async def test_latest_pull_requests_are_one_page_of_open_ones(
     assert query == {"state": "open", "sort": "updated", "direction": "desc", "per_page": "100"}
 
 
+LABELLED_AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
 def _labeled(actor: str | None, label: str = "merge-queue", event: str = "labeled") -> dict[str, Any]:
-    return {"event": event, "label": {"name": label}, "actor": {"login": actor} if actor else None}
+    return {
+        "event": event,
+        "created_at": "2026-01-05T09:00:00Z",
+        "label": {"name": label},
+        "actor": {"login": actor} if actor else None,
+    }
 
 
-async def test_labelled_by_is_the_last_who_set_it(
+async def test_last_labelling_is_the_last_who_set_it(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """An earlier setter's right does not serve the later one; other labels and removals do not count."""
@@ -408,13 +416,13 @@ async def test_labelled_by_is_the_last_who_set_it(
         _labeled("grace", "Merge-Queue"),
         _labeled("eve", "bug"),
         _labeled("eve", event="unlabeled"),
-        {"event": "renamed", "actor": None},
+        {"event": "renamed", "created_at": "2026-01-05T09:00:00Z", "actor": None},
     ]
     github.on("GET", f"{REPO}/issues/3/events", Says(events))
-    assert await gateway.labelled_by(repository, 3, "merge-queue") == "grace"
+    assert await gateway.last_labelling(repository, 3, "merge-queue") == Labelling("grace", LABELLED_AT)
 
 
-async def test_labelled_by_is_read_from_the_last_page_backwards(
+async def test_last_labelling_is_read_from_the_last_page_backwards(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """Events come oldest first: of a thousand of them the newest are read."""
@@ -423,17 +431,17 @@ async def test_labelled_by_is_read_from_the_last_page_backwards(
     github.on("GET", events, Says([_labeled("ada")], headers=last))
     github.on("GET", "/events/3", Says([], headers={"link": f'<{pages}/2>; rel="prev"'}))
     github.on("GET", "/events/2", Says([_labeled("grace")], headers={"link": f'<{pages}/1>; rel="prev"'}))
-    assert await gateway.labelled_by(repository, 3, "merge-queue") == "grace"
+    assert await gateway.last_labelling(repository, 3, "merge-queue") == Labelling("grace", LABELLED_AT)
     assert github.asked_for("GET", "/events/1") == []
 
 
-@pytest.mark.parametrize("events", [[], [_labeled(None)]])
-async def test_labelled_by_unknown_is_none(
-    gateway: Gateway, github: GitHubDouble, repository: Repository, events: list[Any]
+@pytest.mark.parametrize(("events", "told"), [([], None), ([_labeled(None)], Labelling(None, LABELLED_AT))])
+async def test_last_labelling_unknown_is_none(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, events: list[Any], told: Labelling | None
 ) -> None:
     """Old events are lost sometimes, and accounts are deleted."""
     github.on("GET", f"{REPO}/issues/3/events", Says(events))
-    assert await gateway.labelled_by(repository, 3, "merge-queue") is None
+    assert await gateway.last_labelling(repository, 3, "merge-queue") == told
 
 
 async def test_repositories_are_those_of_all_installations_that_serve(gateway: Gateway, github: GitHubDouble) -> None:

@@ -228,7 +228,9 @@ async def test_labels_comments_and_check_runs_are_written_and_found(place: Place
     place.pull.label("to merge/now", by="mona")
     assert await gateway.labelled_pull_requests(repository, "to merge/now") == (number,)
     assert [each.number for each in await gateway.latest_pull_requests(repository)] == [number]
-    assert await gateway.labelled_by(repository, number, "to merge/now") == "mona"
+    labelling = await gateway.last_labelling(repository, number, "to merge/now")
+    assert labelling is not None
+    assert labelling.by == "mona"
     comment = await gateway.create_comment(repository, number, "queued <!-- mark -->")
     await gateway.update_comment(repository, comment, "merged <!-- mark -->")
     assert await gateway.find_comment(repository, number, "<!-- mark -->") == comment

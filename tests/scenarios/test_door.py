@@ -68,3 +68,31 @@ async def test_automation_that_sets_a_refused_label_again_starts_nothing(world: 
         await world.pass_time(timedelta(minutes=1))
     assert world.comment(pull) == said
     assert world.requests() - asked <= 4
+
+
+async def test_late_delivery_of_an_old_label_does_not_take_a_newer_one_off(world: World) -> None:
+    """P4, P6: the label was set, the head changed, the label was set again; the first delivery comes last."""
+    pull = world.repository.open_pull_request("Add", head="add", by="mona", files={"new.py": "new\n"})
+    await world.pass_time(CI_TIME * 2)
+    world.github.webhooks.faults.delay(timedelta(minutes=2), event="pull_request", action="labeled", times=1)
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=20))
+    pull.push({"new.py": "newer\n"}, by="mona")
+    pull.unlabel(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=20))
+    world.github.webhooks.faults.delay(timedelta(minutes=5), event="pull_request", action="labeled", times=1)
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=3))
+    assert LABEL in pull.labels
+    await world.until(lambda: pull.merged)
+    assert world.spoken(pull) == 1
+
+
+async def test_label_in_other_letters_is_the_same_label(world: World) -> None:
+    """GitHub knows no two labels that differ in case only."""
+    pull = world.repository.open_pull_request("Add", head="add", by="mona", files={"new.py": "new\n"})
+    await world.pass_time(CI_TIME * 2)
+    pull.label("Merge-Queue", by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    assert pull.labels == []
