@@ -14,7 +14,7 @@ from bot.web import serve
 from bot.wiring import Bot
 from queue_engine.core.bell import Ear
 from queue_engine.core.clock import Clock, SystemClock
-from queue_engine.migrations import current, head
+from queue_engine.migrations import HEAD, current
 
 _log = structlog.get_logger("imq.process")
 
@@ -38,7 +38,7 @@ async def run(settings: Settings, *, web: bool, worker: bool) -> None:
         loop.add_signal_handler(number, stop.set)
     try:
         await bot.start()
-        if await current(bot.database) != head():
+        if await current(bot.database) != HEAD:
             raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
         await _live(bot, stop, web=web, worker=worker)
     finally:

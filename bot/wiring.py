@@ -22,7 +22,7 @@ from queue_engine.core.worker import Worker
 from queue_engine.engine import Engine
 from queue_engine.inbox import Inbox
 from queue_engine.journal import Happening
-from queue_engine.migrations import current, head, migrate
+from queue_engine.migrations import HEAD, current, migrate
 from queue_engine.policy import Policy
 from queue_engine.processor import Processor
 from queue_engine.store import Store
@@ -121,7 +121,7 @@ class Bot:
         return True
 
     async def _migrated(self) -> bool:
-        return await current(self.database) == head()
+        return await current(self.database) == HEAD
 
     def _publish(self, happening: Happening) -> None:
         self.bus.publish(

@@ -3,12 +3,14 @@
 Hints cost requests to GitHub only where something queued may have changed; everything else ends here.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
 
 from queue_engine.admission import Knock, admit
+from queue_engine.core.gather import Gather
 from queue_engine.core.jobs import Job
 from queue_engine.core.worker import Handler, Hold
 from queue_engine.engine import Engine
@@ -35,19 +37,32 @@ class Inbox:
     def __init__(self, engine: Engine, sweeper: Sweeper) -> None:
         self._engine = engine
         self._sweeper = sweeper
+        self._gathered = Gather(self._store)
 
     async def receive(self, hint: Hint) -> bool:
-        """Store a delivery and the job that follows it, in one transaction; False if it is known already."""
+        """Store a delivery and the job that follows it, in one transaction; False if it is known already.
+
+        Deliveries that arrive while others are being stored share the next transaction: a burst costs few of them.
+        """
+        return await self._gathered(hint)
+
+    async def _store(self, hints: Sequence[Hint]) -> list[bool]:
+        # Of two that arrive together with one id the first counts.
+        first = {hint.delivery: number for number, hint in reversed(list(enumerate(hints)))}
         async with self._engine.change() as change:
-            if not await change.tx.deliveries.record(hint.delivery, hint.kind.value, change.now):
-                return False
-            await change.tx.jobs.enqueue(
+            received = [(delivery, hints[number].kind.value) for delivery, number in first.items()]
+            stored = await change.tx.deliveries.record(received, change.now)
+            new = [hint.delivery in stored and first[hint.delivery] == number for number, hint in enumerate(hints)]
+            await change.tx.jobs.enqueue_all(
                 kind=HINT_JOB,
-                request=hint.model_dump(mode="json", exclude_none=True),
-                process_id=_process_of(hint),
+                requests=[
+                    (_process_of(hint), hint.model_dump(mode="json", exclude_none=True))
+                    for hint, is_new in zip(hints, new, strict=True)
+                    if is_new
+                ],
                 now=change.now,
             )
-        return True
+        return new
 
     def handlers(self) -> dict[str, Handler]:
         """The handlers of all the engine's jobs, by kind."""

@@ -4,6 +4,7 @@ It finds labels, closes, pushes and label removals, and at start the checks that
 checks whose webhooks never came are found by the entry's own slow looks.
 """
 
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -23,6 +24,7 @@ SWEEP_JOB = "sweep"
 REPOSITORY_JOB = "sweep_repository"
 """Kind of the job that sweeps one repository."""
 
+_REDELIVERIES = 3
 _RENEW = timedelta(hours=1)
 _KEEP_DELIVERIES = timedelta(hours=72)
 _KEEP_LETTERS = timedelta(days=30)
@@ -35,6 +37,7 @@ class Sweeper:
         self._engine = engine
         self._interval = interval
         self._due = self._renew_at = engine.clock.now()
+        self._sent_again: Counter[str] = Counter()
         self._started = False
         self._repositories: tuple[Repository, ...] = ()
 
@@ -89,13 +92,16 @@ class Sweeper:
             await change.tx.outbox.purge(change.now - _KEEP_LETTERS)
 
     async def _have_lost_deliveries_sent_again(self) -> None:
-        """Each window is looked at twice, so that a redelivery that failed as well gets one more chance."""
+        """One that fails each time, because it is refused, is asked for a few times and then left alone."""
         github = self._engine.github
         failed = await github.failed_deliveries(self._engine.clock.now() - 2 * self._interval)
+        self._sent_again = Counter({guid: times for guid, times in self._sent_again.items() if guid in failed})
         async with self._engine.store.reading() as tx:
-            lost = [number for guid, number in failed.items() if not await tx.deliveries.known(guid)]
-        for number in lost:
-            await github.redeliver(number)
+            lost = [guid for guid in failed if not await tx.deliveries.known(guid)]
+        lost = [guid for guid in lost if self._sent_again[guid] < _REDELIVERIES]
+        for guid in lost:
+            self._sent_again[guid] += 1
+            await github.redeliver(failed[guid])
         if lost:
             _log.warning("lost_deliveries_sent_again", count=len(lost))
 

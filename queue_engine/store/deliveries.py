@@ -16,19 +16,15 @@ class Deliveries:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def record(self, guid: str, event: str, now: datetime) -> bool:
-        """Remember a delivery. False when it was known: whoever stored it first also stored its job."""
-        recorded = await self._connection.execute(
-            insert_into(self._connection, deliveries).on_conflict_do_nothing().returning(deliveries.c.guid),
-            {"guid": guid, "event": event, "received_at": now},
-        )
-        return recorded.scalar_one_or_none() is not None
+    async def record(self, received: Sequence[tuple[str, str]], now: datetime) -> frozenset[str]:
+        """Remember deliveries, each an id and its event. Returns the ids that were not known.
 
-    async def record_all(self, received: Sequence[tuple[str, str]], now: datetime) -> frozenset[str]:
-        """Remember deliveries, each an id and its event, at once. Returns the ids that were not known before."""
+        Whoever stored one that was known also stored its job.
+        """
+        # In one order for everybody: two processes that store the same ones wait for each other, never both at once.
+        values = [{"guid": guid, "event": event, "received_at": now} for guid, event in sorted(received)]
         recorded = await self._connection.execute(
-            insert_into(self._connection, deliveries).on_conflict_do_nothing().returning(deliveries.c.guid),
-            [{"guid": guid, "event": event, "received_at": now} for guid, event in received],
+            insert_into(self._connection, deliveries).on_conflict_do_nothing().returning(deliveries.c.guid), values
         )
         return frozenset(recorded.scalars())
 

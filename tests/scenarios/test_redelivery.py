@@ -6,7 +6,7 @@ from tests.scenarios.world import CI_TIME, LABEL, World
 
 
 async def test_delivery_that_failed_is_sent_again_by_the_sweep(world: World) -> None:
-    """P2: while the bot answers nothing, a push to a queued pull request is missed; the next sweep has it sent again."""
+    """P2: labels set while the bot answers nothing arrive after the next sweep had them sent again."""
     pull = world.repository.open_pull_request("Add", head="add", by="mona", files={"new.py": "new\n"})
     first = world.repository.open_pull_request("First", head="first", by="mona", files={"first.py": "1\n"})
     await world.pass_time(CI_TIME * 2)
@@ -20,6 +20,16 @@ async def test_delivery_that_failed_is_sent_again_by_the_sweep(world: World) -> 
     await world.until(lambda: first.merged and pull.merged, within=timedelta(minutes=40))
     assert world.requests("POST /app/hook/deliveries/{delivery_id}/attempts") >= 2
     assert world.spoken(pull) == 1
+
+
+async def test_delivery_that_always_fails_is_left_alone_after_some_tries(world: World) -> None:
+    """P7: nobody answers for hours; each lost delivery is asked for three times, not at every sweep for days."""
+    world.app.webhook_url = "http://127.0.0.1:9/webhook"
+    world.repository.push("main", {"moved.py": "moved\n"}, "Move", by="rhea")
+    await world.github.schedule.run_due()
+    await world.pass_time(timedelta(hours=3))
+    lost = len({d.guid for d in world.github.state.deliveries if d.app is world.app and d.status_code != 202})
+    assert world.requests("POST /app/hook/deliveries/{delivery_id}/attempts") == 3 * lost
 
 
 async def test_delivery_that_arrived_is_not_asked_for_again(world: World) -> None:

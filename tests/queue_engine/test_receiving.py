@@ -1,0 +1,89 @@
+"""P2 at the door: what is answered as stored is stored, once, however many deliveries come at the same time."""
+
+import asyncio
+from datetime import timedelta
+from typing import cast
+
+from sqlalchemy import select
+
+from queue_engine.core.clock import SystemClock
+from queue_engine.core.database import Database
+from queue_engine.core.jobs import Jobs, jobs
+from queue_engine.engine import Engine
+from queue_engine.hints import Hint, HintKind
+from queue_engine.inbox import Inbox
+from queue_engine.policy import Policy
+from queue_engine.port import GitHub
+from queue_engine.store import Store
+from queue_engine.sweep import Sweeper
+from tests.queue_engine.store.examples import NOW
+
+
+def an_inbox(database: Database) -> Inbox:
+    """An inbox of its own on this database, as each web process has one; receiving asks GitHub nothing."""
+    engine = Engine(
+        store=Store(database),
+        github=cast(GitHub, None),
+        clock=SystemClock(),
+        policy=Policy(),
+        random=lambda: 0.5,
+        owner="test",
+    )
+    return Inbox(engine, Sweeper(engine, interval=timedelta(minutes=10)))
+
+
+def push(delivery: str, branch: str = "main") -> Hint:
+    """A hint that a branch moved."""
+    return Hint(
+        kind=HintKind.BASE_MOVED,
+        delivery=delivery,
+        installation_id=1,
+        repository_id=7,
+        branch=branch,
+        head_sha="a" * 40,
+    )
+
+
+async def stored_requests(database: Database) -> list[str]:
+    """The deliveries that jobs follow, in the order of the jobs."""
+    async with database.reading() as connection:
+        rows = await connection.execute(select(jobs.c.request).order_by(jobs.c.seq))
+        return [request["delivery"] for request in rows.scalars()]
+
+
+async def test_receive_many_at_once_stores_each_once_in_order(database: Database) -> None:
+    """A burst is stored whole, each delivery with one job, in the order in which they came."""
+    inbox = an_inbox(database)
+    guids = [f"guid-{n}" for n in range(300)]
+    assert all(await asyncio.gather(*(inbox.receive(push(guid)) for guid in guids)))
+    assert await stored_requests(database) == guids
+
+
+async def test_receive_same_delivery_at_once_and_again_is_new_once(database: Database) -> None:
+    """Two of one id in the same instant, one later, and one at another process: one job in all."""
+    inbox, other = an_inbox(database), an_inbox(database)
+    answers = await asyncio.gather(*(each.receive(push("guid")) for each in (inbox, inbox, other)))
+    assert sorted(answers) == [False, False, True]
+    assert not await inbox.receive(push("guid"))
+    assert await stored_requests(database) == ["guid"]
+
+
+async def test_receive_failing_transaction_is_told_to_all_and_leaves_nothing(database: Database) -> None:
+    """When the jobs cannot be stored the deliveries are not known either: a redelivery is taken as new."""
+    inbox = an_inbox(database)
+    async with database.transaction() as connection:
+        await connection.exec_driver_sql("ALTER TABLE jobs RENAME TO away")
+    try:
+        answers = await asyncio.gather(*(inbox.receive(push(f"guid-{n}")) for n in range(3)), return_exceptions=True)
+        assert all(isinstance(answer, Exception) for answer in answers)
+    finally:
+        async with database.transaction() as connection:
+            await connection.exec_driver_sql("ALTER TABLE away RENAME TO jobs")
+    assert await inbox.receive(push("guid-0"))
+
+
+async def test_enqueue_all_of_nothing_stores_nothing(database: Database) -> None:
+    """A round in which every delivery was known enqueues no job."""
+    async with database.transaction() as connection:
+        await Jobs(connection).enqueue_all(kind="k", requests=[], now=NOW)
+        assert await Jobs(connection).depth() == 0
