@@ -75,12 +75,12 @@ def _row(answers: dict[str, Any], stored: set[str], seconds: float, worked_off: 
 async def _bodies(theatre: Theatre) -> list[tuple[str, str]]:
     """What a sandbox with some life in it sends: real payloads of the events that are stored."""
     theatre.repository.push("main", {"more.py": "more\n"}, "More", by="rhea")
-    for number in range(5):
+    for number in range(40):
         pull = theatre.repository.open_pull_request(
             f"Add {number}", head=f"add-{number}", by="mona", files={f"new{number}.py": f"{number}\n"}
         )
         pull.push({f"more{number}.py": "more\n"}, by="mona")
-        if number == 0:
+        if number % 8 == 0:
             pull.close(by="mona")
     deliveries = theatre.github.state.deliveries
     wanted = [d for d in deliveries if (d.event, d.action) in _STORED]
