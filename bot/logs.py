@@ -58,6 +58,8 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    # Alembic announces its own plugins, which tells an operator nothing.
+    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

@@ -37,7 +37,7 @@ async def run(settings: Settings, *, web: bool, worker: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     try:
-        await bot.start()
+        await bot.start(worker=worker)
         if await current(bot.database) != HEAD:
             raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
         await _live(bot, stop, web=web, worker=worker)
@@ -54,7 +54,7 @@ async def _live(bot: Bot, stop: asyncio.Event, *, web: bool, worker: bool) -> No
     _log.info("draining")
     bot.engine.bell.ring()
     closing = [runner.cleanup()] if runner is not None else []
-    await asyncio.wait([asyncio.ensure_future(c) for c in (*closing, _drain(bot, loops))])
+    await asyncio.gather(*closing, _drain(bot, loops))
 
 
 async def _drain(bot: Bot, loops: list[asyncio.Task[None]]) -> None:

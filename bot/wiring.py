@@ -74,15 +74,17 @@ class Bot:
         self.processor = Processor(self.engine)
         self.courier = Courier(store, self.gateway, clock, owner=owner, random=random, lease=settings.lease * 4)
 
-    async def start(self) -> None:
-        """Bring an SQLite file up to date and take back what a process before this one left half done.
+    async def start(self, *, worker: bool = True) -> None:
+        """Bring an SQLite file up to date; a worker takes back what the one before it left half done.
 
-        SQLite belongs to one installation of one worker, so that nobody alive can hold a lease at its start; on
+        SQLite belongs to one installation with one worker, so that nobody alive can hold a lease at its start; on
         PostgreSQL others may be at work, and leases that nobody renews end by themselves.
         """
         if self.database.dialect != "sqlite":
             return
         await migrate(self.database)
+        if not worker:
+            return
         async with self.engine.change() as change:
             await change.tx.queues.release_all()
             await change.tx.jobs.release_all(change.now)
