@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -82,23 +82,26 @@ class World:
     bot: Bot
     runner: web.AppRunner
 
-    async def settle(self) -> None:
-        """Let both sides do all that is due now."""
+    async def settle(self) -> datetime:
+        """Let both sides do all that is due now; returns when there will be more to do."""
         for _ in range(5000):
             ran = await self.github.schedule.run_due()
-            if not (await self.bot.run_due() or ran):
-                return
+            bots = await self.bot.next_due()
+            if bots is not None and bots <= self.clock.now() and await self.bot.run_due():
+                continue
+            dues = [due for due in (self.github.schedule.next_due(), bots) if due is not None]
+            due = min(dues, default=datetime.max.replace(tzinfo=UTC))
+            if due > self.clock.now() or not ran:
+                return max(due, self.clock.now() + timedelta(milliseconds=100))
         raise AssertionError("the world does not come to rest")
 
     async def until(self, true: Callable[[], bool], *, within: timedelta = timedelta(hours=8)) -> None:
         """Let time pass until `true` holds; fails with the state of things when it does not hold in time."""
         end = self.clock.now() + within
         while True:
-            await self.settle()
+            due = await self.settle()
             if true():
                 return
-            dues = [due for due in (self.github.schedule.next_due(), await self.bot.next_due()) if due is not None]
-            due = max(min(dues, default=end), self.clock.now() + timedelta(milliseconds=100))
             if due > end:
                 raise AssertionError(f"still not so after {within}: {await self.describe()}")
             self.clock.set(due)
@@ -107,11 +110,10 @@ class World:
         """Let `duration` pass, with everything that happens meanwhile."""
         end = self.clock.now() + duration
         while True:
-            await self.settle()
+            due = await self.settle()
             if self.clock.now() >= end:
                 return
-            dues = [due for due in (self.github.schedule.next_due(), await self.bot.next_due()) if due is not None]
-            self.clock.set(min(end, max(min(dues, default=end), self.clock.now() + timedelta(milliseconds=100))))
+            self.clock.set(min(end, due))
 
     async def entries(self) -> tuple[Entry, ...]:
         """The entries of all queues in their order."""
