@@ -1,7 +1,7 @@
 """P4: what lands is the head that was queued, or IMQ's own update of it. Pure judgements over plain data."""
 
 from queue_engine.facts import Comparison, PullRequest
-from queue_engine.model import Entry, EntryStatus
+from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 
@@ -28,10 +28,20 @@ def withdrawn(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | None:
     return None
 
 
+def may_be_updated_unseen(repository: Repository, pull: PullRequest) -> bool:
+    """Whether an update whose webhook nobody saw may be judged by its parents alone.
+
+    Parents prove what was merged, not how: whoever pushes can craft a merge with the right parents and any content.
+    On a branch of the repository itself only people who may push there could, and they could queue it as well. A
+    fork's owner needs no right at all on the repository, so there GitHub must have named IMQ as the sender, too.
+    """
+    return pull.head_repository == repository.full_name
+
+
 def is_own_update(updated_from: str | None, comparison: Comparison) -> bool:
     """Whether the compared head is IMQ's update: its parents are the old head and a commit of the base, in this order.
 
-    The second parent is a commit of the base exactly if it is the merge base of head and base. Who sent the commit
-    proves nothing and is not asked.
+    The second parent is a commit of the base exactly if it is the merge base of head and base. This is asked of every
+    update, whoever sent it.
     """
     return updated_from is not None and comparison.head.parents == (updated_from, comparison.merge_base)

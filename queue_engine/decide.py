@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
 from queue_engine.checks import Verdict, judge
-from queue_engine.consent import is_own_update, withdrawn
-from queue_engine.entering import bound, enter, up_to_date, updating
+from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
+from queue_engine.entering import bound, enter, unseen_head, up_to_date, updating
 from queue_engine.facts import BranchRules, CheckState, Comparison, MergeMethod, PullRequest
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy, doubling
@@ -74,7 +74,7 @@ def _updating(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action
             return Wait(entry, entry.recheck_at)
         return Look(Fact.PULL)
     if seen.pull.head_sha != entry.head:
-        return Save(replace(entry, candidate_head=seen.pull.head_sha, candidate_is_ours=False))
+        return Save(unseen_head(entry, seen.pull.head_sha, policy, now))
     if seen.pull.mergeable is False:
         return Leave(Reason.CONFLICT)
     if late and entry.recheck == 0:
@@ -91,14 +91,20 @@ def _updating(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action
 
 def _judge_candidate(entry: Entry, candidate: str, seen: Seen, policy: Policy, now: datetime) -> Action:
     """Bind the head that appeared while updating: our own on GitHub's word until proved, any other once proved."""
-    proved = False
-    if not entry.candidate_is_ours:
-        if seen.comparison is None:
-            return Look(Fact.COMPARISON)
-        if not is_own_update(entry.head, seen.comparison):
-            return Leave(Reason.HEAD_CHANGED)
-        proved = True
-    return Save(bound(entry, candidate, policy, now, proved=proved))
+    if entry.candidate_is_ours:
+        return Save(bound(entry, candidate, policy, now, proved=False))
+    if seen.pull is None:
+        return Look(Fact.PULL)
+    if not may_be_updated_unseen(entry.repository, seen.pull):
+        # The webhook that names the sender may be on its way still; without it a fork's new head is a stranger's.
+        if entry.recheck_at is not None and now < entry.recheck_at:
+            return Wait(entry, entry.recheck_at)
+        return Leave(Reason.HEAD_CHANGED)
+    if seen.comparison is None:
+        return Look(Fact.COMPARISON)
+    if not is_own_update(entry.head, seen.comparison):
+        return Leave(Reason.HEAD_CHANGED)
+    return Save(bound(entry, candidate, policy, now, proved=True))
 
 
 def _checking(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:

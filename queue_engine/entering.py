@@ -50,6 +50,11 @@ def updating(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) 
     )
 
 
+def unseen_head(entry: Entry, candidate: str, policy: Policy, now: datetime) -> Entry:
+    """A head was found that no webhook announced; the one that names its sender is waited for a moment."""
+    return replace(entry, candidate_head=candidate, candidate_is_ours=False, recheck_at=now + policy.update_look)
+
+
 def bound(entry: Entry, candidate: str, policy: Policy, now: datetime, *, proved: bool) -> Entry:
     """A head that appeared while updating is bound; until proved it is so on GitHub's word only."""
     kept = (report.partition(":") for report in entry.reported_checks)

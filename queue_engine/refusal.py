@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.actions import Action, Fact, Leave, Look, Save, Seen, Wait
-from queue_engine.entering import enter, up_to_date
+from queue_engine.entering import enter, unseen_head, up_to_date
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy, doubling
 from queue_engine.reasons import Reason
@@ -18,7 +18,7 @@ def judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, n
     if seen.pull is None:
         return Look(Fact.PULL)
     if seen.pull.head_sha != entry.head:
-        return Save(replace(entry, candidate_head=seen.pull.head_sha, candidate_is_ours=False))
+        return Save(unseen_head(entry, seen.pull.head_sha, policy, now))
     if seen.comparison is None:
         return Look(Fact.COMPARISON)
     if seen.comparison.behind == 0:

@@ -1,15 +1,18 @@
 """Re-reading one queued pull request: whether it still has consent, wherever in its queue it stands."""
 
 from dataclasses import replace
+from datetime import datetime
 
 import structlog
 
 from queue_engine import journal
 from queue_engine.consent import withdrawn
 from queue_engine.engine import Engine
+from queue_engine.entering import unseen_head
 from queue_engine.errors import StaleVersion
 from queue_engine.facts import PullRequest
 from queue_engine.model import Entry, EntryStatus, Repository
+from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 
 _log = structlog.get_logger("imq.review")
@@ -48,7 +51,7 @@ async def _judge(engine: Engine, repository: Repository, pull: PullRequest, deli
         entry = await change.tx.entries.find(repository.id, pull.number)
         if entry is None:
             return
-        changed = _as_told(entry, pull)
+        changed = _as_told(entry, pull, engine.policy, change.now)
         if changed is not None:
             await change.tx.entries.save(changed)
             await change.tx.queues.wake(entry.queue_id, change.now)
@@ -65,11 +68,11 @@ async def _judge(engine: Engine, repository: Repository, pull: PullRequest, deli
     _log.info("left", repository=repository.full_name, number=pull.number, reason=reason.value)
 
 
-def _as_told(entry: Entry, pull: PullRequest) -> Entry | None:
+def _as_told(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> Entry | None:
     """The entry with what its own pass is to look into, or None if the review can judge by itself."""
     if entry.merge_requested_at is not None:
         return replace(entry, suspect=True)
     new_head = pull.open and entry.status is EntryStatus.UPDATING and pull.head_sha != entry.head
     if new_head and entry.candidate_head != pull.head_sha:
-        return replace(entry, candidate_head=pull.head_sha, candidate_is_ours=False)
+        return unseen_head(entry, pull.head_sha, policy, now)
     return None

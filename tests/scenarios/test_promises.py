@@ -124,6 +124,29 @@ async def test_commit_crafted_like_an_update_never_lands(world: World, craft: st
     assert world.repository.tree("main") == before
 
 
+@pytest.mark.parametrize("phase", ["before", "after"])
+async def test_merge_crafted_by_a_forks_owner_never_lands(world: World, phase: str) -> None:
+    """P4: right parents in the right order, any content: a stranger's head is a stranger's, whatever it merges."""
+    pull = await world.behind("add", by=None, fork_of="fan")
+    before = world.repository.tree("main")
+
+    def push() -> None:
+        fork = world.github.must_find("fan/widgets")
+        tree = fork.git.write_tree(pull.head_sha, {"backdoor.py": "open\n"})
+        who = Signature(world.app.bot.login, world.app.bot.email, world.clock.now())
+        parents = (pull.head_sha, world.repository.sha("main"))
+        sha = fork.git.write_commit(tree, parents, "Merge branch 'main' into add", who)
+        world.github.refs.update(fork, "add", sha, actor=world.github.actor("fan"), force=False)
+
+    world.meanwhile(UPDATE, push, phase=phase)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in pull.labels)
+    await world.pass_time(timedelta(minutes=30))
+    assert await world.reasons(pull) == ["head_changed"]
+    assert not pull.merged
+    assert world.repository.tree("main") == before
+
+
 def add_repository(world: World, full_name: str) -> Any:
     """One more repository with CI and protection, seen by the same installation."""
     handle = world.github.create_repository(full_name, files=FILES, collaborators={"mona": "write", "rhea": "admin"})
