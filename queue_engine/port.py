@@ -21,6 +21,9 @@ from queue_engine.facts import (
 )
 from queue_engine.model import Repository
 
+PAGE = 100
+"""The most that GitHub lists in one answer."""
+
 
 class GitHub(Protocol):
     """The facts and the few effects that landing needs."""

@@ -14,6 +14,7 @@ from queue_engine.admission import Knock, admit
 from queue_engine.core.jobs import Job
 from queue_engine.engine import Engine
 from queue_engine.model import EntryStatus, Repository
+from queue_engine.port import PAGE
 from queue_engine.review import judge, review
 
 _log = structlog.get_logger("imq.sweep")
@@ -114,30 +115,33 @@ class Sweeper:
         return self._repositories
 
     async def sweep_repository(self, job: Job) -> None:
-        """Compare one repository's labelled pull requests with its queues, and follow up each difference.
+        """Compare one repository's pull requests with its queues, and follow up each difference.
 
-        One request finds the labels; a second one, only where somebody is queued, shows what became of the queued.
+        One request shows the hundred that changed last, with labels and heads. Where there are more, a second one
+        finds the labels of the others.
         """
         engine, repository = self._engine, Repository(**job.request)
-        labelled = await engine.github.labelled_pull_requests(repository, engine.policy.trigger_label)
-        async with engine.change() as change:
-            await change.tx.queues.refresh_repository(repository)
-            entries = await change.tx.entries.of_repository(repository.id)
-            queued = {entry.number for entry in entries}
-            new = [
-                number
-                for number in labelled
-                if number not in queued and await change.tx.held.find(repository.id, number) is None
-            ]
-            for queue_id in {entry.queue_id for entry in entries}:
-                await change.tx.queues.wake(queue_id, change.now)
+        latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
+        labelled = {number for number, pull in latest.items() if engine.policy.triggered(pull.labels)}
+        if len(latest) >= PAGE:
+            labelled |= set(await engine.github.labelled_pull_requests(repository, engine.policy.trigger_label))
+        queued, new = await self._compare(repository, labelled)
         for number in new:
             await admit(engine, Knock(repository, number, by=None, head_sha=None))
-        if not queued:
-            return
-        latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
-        for number in sorted(queued):
+        for number in queued:
             if number in latest:
                 await judge(engine, repository, latest[number])
             else:
                 await review(engine, repository, number)
+
+    async def _compare(self, repository: Repository, labelled: set[int]) -> tuple[list[int], list[int]]:
+        """Who is queued, and who is labelled but neither queued nor held; every queue with work is woken."""
+        async with self._engine.change() as change:
+            await change.tx.queues.refresh_repository(repository)
+            entries = await change.tx.entries.of_repository(repository.id)
+            queued = {entry.number for entry in entries}
+            held = change.tx.held
+            new = [n for n in sorted(labelled - queued) if await held.find(repository.id, n) is None]
+            for queue_id in {entry.queue_id for entry in entries}:
+                await change.tx.queues.wake(queue_id, change.now)
+        return sorted(queued), new
