@@ -1,6 +1,7 @@
 """The door: who may queue what, and how a refusal is told."""
 
 from datetime import timedelta
+from pathlib import Path
 
 from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
@@ -37,7 +38,7 @@ async def test_conflict_is_told_although_github_did_not_know_it_at_first(world: 
     assert not pull.merged
 
 
-async def test_full_queue_holds_and_lets_in_when_a_place_frees(tmp_path) -> None:  # type: ignore[no-untyped-def]
+async def test_full_queue_holds_and_lets_in_when_a_place_frees(tmp_path: Path) -> None:
     """P5: nobody is turned away for a full queue; the held one joins when a place frees."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
         pulls = [
