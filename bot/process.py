@@ -15,6 +15,7 @@ from bot.wiring import Bot
 from queue_engine.core.bell import Ear
 from queue_engine.core.clock import Clock, SystemClock
 from queue_engine.migrations import HEAD, current
+from queue_engine.store import Due
 
 _log = structlog.get_logger("imq.process")
 
@@ -72,12 +73,13 @@ async def _drain(bot: Bot, loops: list[asyncio.Task[None]]) -> None:
 def _loops(bot: Bot, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
     longest = bot.settings.interval if bot.database.dialect == "sqlite" else min(_POLL, bot.settings.interval)
     parts = (
-        (bot.sweeper.run_due, bot.sweeper.next_due),
-        (bot.worker.start_due, bot.worker.next_due),
-        (bot.processor.start_due, bot.processor.next_due),
-        (bot.courier.run_due, bot.courier.next_due),
+        (bot.sweeper.run_due, bot.sweeper.next_due, ()),
+        (bot.worker.start_due, bot.worker.next_due, (Due.JOBS,)),
+        (bot.processor.start_due, bot.processor.next_due, (Due.QUEUES,)),
+        (bot.courier.run_due, bot.courier.next_due, (Due.LETTERS,)),
     )
-    return [_keep_going(work, due, bot.engine.bell.ear(), bot.clock, longest, stop) for work, due in parts]
+    bell = bot.engine.bell
+    return [_keep_going(work, due, bell.ear(topics), bot.clock, longest, stop) for work, due, topics in parts]
 
 
 async def _keep_going(

@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from uuid import uuid4
 
 import aiohttp
@@ -25,7 +26,7 @@ from queue_engine.journal import Happening
 from queue_engine.migrations import HEAD, current, migrate
 from queue_engine.policy import Policy
 from queue_engine.processor import Processor
-from queue_engine.store import Store
+from queue_engine.store import Due, Store
 from queue_engine.sweep import Sweeper
 
 _log = structlog.get_logger("imq.wiring")
@@ -69,7 +70,7 @@ class Bot:
             owner=owner,
             random=random,
             lease=settings.lease,
-            done=self.engine.bell.ring,
+            done=partial(self.engine.bell.ring, Due.JOBS),
         )
         self.processor = Processor(self.engine)
         self.courier = Courier(store, self.gateway, clock, owner=owner, random=random, lease=settings.lease * 4)
@@ -115,6 +116,7 @@ class Bot:
         """End what still runs and let go of connections."""
         await self.processor.cancel()
         await self.worker.cancel()
+        await self.inbox.drain()
         await self._session.close()
         await self.database.close()
 

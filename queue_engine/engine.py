@@ -43,14 +43,15 @@ class Engine:
     lease: timedelta = timedelta(seconds=30)
     """How long a dead process can keep a queue or a job; a living one renews every third of it."""
     bell: Bell = field(default_factory=Bell)
-    """Rung whenever a queue, a job or a letter may have become due."""
+    """Rung whenever a queue, a job or a letter may have become due; each topic is a `Due`."""
 
     @asynccontextmanager
     async def change(self) -> AsyncIterator[Change]:
-        """A transaction; after its commit its events are published and the loops are woken."""
+        """A transaction; after its commit its events are published and the loops that it concerns are woken."""
         async with self.store.transaction() as tx:
             change = Change(tx, self.clock.now())
             yield change
         for happening in change.happenings:
             self.publish(happening)
-        self.bell.ring()
+        for due in change.tx.due:
+            self.bell.ring(due)

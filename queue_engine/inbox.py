@@ -38,6 +38,7 @@ class Inbox:
         self._engine = engine
         self._sweeper = sweeper
         self._gathered = Gather(self._store)
+        self._awaited = Gather(self._are_awaited)
 
     async def receive(self, hint: Hint) -> bool:
         """Store a delivery and the job that follows it, in one transaction; False if it is known already.
@@ -63,6 +64,11 @@ class Inbox:
                 now=change.now,
             )
         return new
+
+    async def drain(self) -> None:
+        """Wait for what is being stored or looked up."""
+        await self._gathered.drain()
+        await self._awaited.drain()
 
     def handlers(self) -> dict[str, Handler]:
         """The handlers of all the engine's jobs, by kind."""
@@ -155,7 +161,7 @@ class Inbox:
 
     async def _check(self, repository: Repository, hint: Hint) -> None:
         """A report came: it is counted here, and GitHub is asked only when the count says that it may matter."""
-        if hint.head_sha is None:
+        if hint.head_sha is None or not await self._awaited((repository.id, hint.head_sha)):
             return
         async with self._engine.change() as change:
             entries = await change.tx.entries.by_head(repository.id, hint.head_sha)
@@ -166,6 +172,21 @@ class Inbox:
                 for entry in await change.tx.entries.of_repository(repository.id):
                     if entry.status is EntryStatus.UPDATING and entry.head != hint.head_sha:
                         await _keep_report(change.tx, entry, hint)
+
+    async def _are_awaited(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
+        """For each repository and commit whether a report on it may count; most are on commits that nobody queued.
+
+        Those cost nothing but this read, which reports that come at the same time share.
+        """
+        async with self._engine.store.reading() as tx:
+            under_way = await tx.entries.under_way({repository_id for repository_id, _ in reports})
+        return [
+            any(
+                of == repository_id and (status is EntryStatus.CHECKING) == (head == sha)
+                for of, status, head in under_way
+            )
+            for repository_id, sha in reports
+        ]
 
     async def _base_moved(self, repository: Repository, hint: Hint) -> None:
         """A branch moved: heads that were compared with its old tip are believed to be behind."""

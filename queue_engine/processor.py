@@ -5,6 +5,7 @@ no other.
 """
 
 from datetime import datetime, timedelta
+from functools import partial
 
 import structlog
 
@@ -13,6 +14,7 @@ from queue_engine.core.lease import kept
 from queue_engine.core.pool import Pool
 from queue_engine.engine import Engine
 from queue_engine.model import Queue
+from queue_engine.store import Due
 
 _log = structlog.get_logger("imq.processor")
 
@@ -25,7 +27,7 @@ class Processor:
 
     def __init__(self, engine: Engine, *, concurrency: int = 8) -> None:
         self._engine = engine
-        self._pool = Pool(concurrency, done=engine.bell.ring)
+        self._pool = Pool(concurrency, done=partial(engine.bell.ring, Due.QUEUES))
 
     async def start_due(self) -> bool:
         """Start advancing the queues that are due, as far as there is room; whether any was."""

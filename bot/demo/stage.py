@@ -22,7 +22,7 @@ from sandbox.state import App
 BASE = "main"
 LABEL = "merge-queue"
 _CI_SECONDS = {project.CI_TEST: 2.0, project.CI_LINT: 0.8}
-_SWEEP = "GET /repos/{owner}/{repo}/issues"
+_SWEEP = "GET /repos/{owner}/{repo}/pulls"
 _NOTICE_SECONDS = 15.0
 _SECRET = "kept between the sandbox and the bot"  # noqa: S105 - of a GitHub that lives for a minute
 

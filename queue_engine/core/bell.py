@@ -1,6 +1,11 @@
-"""A bell that wakes the loops of this process: rung after a commit that may have given them something to do."""
+"""A bell that wakes the loops of this process: rung after a commit that may have given them something to do.
+
+A ring may name what it is about; then only the loops that listen for that wake. In a burst every needless waking
+costs more than the work that was stored.
+"""
 
 import asyncio
+from collections.abc import Collection
 from datetime import timedelta
 
 
@@ -26,18 +31,19 @@ class Ear:
 
 
 class Bell:
-    """Everybody with an ear hears each ring."""
+    """Everybody with an ear hears each ring that concerns them."""
 
     def __init__(self) -> None:
-        self._ears: list[Ear] = []
+        self._ears: list[tuple[Ear, Collection[str] | None]] = []
 
-    def ear(self) -> Ear:
-        """An ear of one's own."""
+    def ear(self, topics: Collection[str] | None = None) -> Ear:
+        """An ear of one's own: for the rings about these topics and those about none, or for every ring."""
         ear = Ear()
-        self._ears.append(ear)
+        self._ears.append((ear, topics))
         return ear
 
-    def ring(self) -> None:
-        """Wake all."""
-        for ear in self._ears:
-            ear.hear()
+    def ring(self, topic: str | None = None) -> None:
+        """Wake whoever listens for this topic; without one, all."""
+        for ear, topics in self._ears:
+            if topic is None or topics is None or topic in topics:
+                ear.hear()

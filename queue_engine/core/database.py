@@ -11,7 +11,7 @@ that too takes PostgreSQL.
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -101,19 +101,23 @@ class Database:
         """`sqlite` or `postgresql`."""
         pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": _POOL_SECONDS}
         if self.dialect == "sqlite":
+            self._turn: asyncio.Lock | None = asyncio.Lock()
             self._writer = _sqlite_engine(self.url, "BEGIN IMMEDIATE", query_only=False, pool=pool | {"pool_size": 1})
             self._reader = _sqlite_engine(self.url, "BEGIN", query_only=True, pool=pool)
         else:
+            self._turn = None
             # A pre-ping, because a restarted server or an idle firewall leaves dead connections behind.
             self._writer = create_async_engine(self.url, pool_pre_ping=True, **pool)
             self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
-    def transaction(self) -> AbstractAsyncContextManager[AsyncConnection]:
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[AsyncConnection]:
         """A connection that may write: commits at the end, rolls back on any exception.
 
         Do not open a second one inside: on SQLite it would wait for the first (and raise after 30 seconds).
         """
-        return self._writer.begin()
+        async with self._in_turn(), self._writer.begin() as connection:
+            yield connection
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[AsyncConnection]:
@@ -130,6 +134,19 @@ class Database:
         """Close every connection."""
         await self._writer.dispose()
         await self._reader.dispose()
+
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncGenerator[None]:
+        """SQLite's one writer serves in the order of asking; a connection pool lets whoever comes first overtake."""
+        if self._turn is None:
+            yield
+            return
+        async with asyncio.timeout(_POOL_SECONDS):
+            await self._turn.acquire()
+        try:
+            yield
+        finally:
+            self._turn.release()
 
 
 def insert_into(connection: AsyncConnection, table: Table) -> "postgresql.Insert | sqlite.Insert":

@@ -30,6 +30,11 @@ class Gather(Generic[T, R]):
             self._rounds = asyncio.create_task(self._go_round())
         return await future
 
+    async def drain(self) -> None:
+        """Wait until nothing is under way, not even for callers that gave up."""
+        while self._rounds is not None:
+            await asyncio.wait([self._rounds])
+
     async def _go_round(self) -> None:
         try:
             while self._waiting:

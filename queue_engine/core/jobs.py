@@ -5,7 +5,7 @@ ends. Claims are fenced: a worker that lost its lease cannot finish the job of t
 What is done with is deleted for good, so that the table stays as small as the work.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -36,7 +36,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.sql.dml import ReturningUpdate
+from sqlalchemy.sql.dml import Delete, ReturningUpdate
 
 from queue_engine.core.database import Counter, UtcDateTime, metadata
 
@@ -107,8 +107,10 @@ _FIELDS = tuple(jobs.c[name] for name in Job.__dataclass_fields__)
 class Jobs:
     """The jobs, on one connection; what is done here is part of that connection's transaction."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: AsyncConnection, due: Callable[[], None] = lambda: None) -> None:
+        """`due` is called for everything that is enqueued."""
         self._connection = connection
+        self._due = due
 
     async def enqueue(
         self,
@@ -124,6 +126,7 @@ class Jobs:
         # Values beside the statement, not in it: a burst of deliveries comes through here, and this compiles once.
         values = _new(kind, process_id, request, now) | {"not_before": not_before or now, "priority": priority}
         await self._connection.execute(jobs.insert(), values)
+        self._due()
         return str(values["id"])
 
     async def enqueue_all(self, *, kind: str, requests: Sequence[tuple[str, Mapping[str, Any]]], now: datetime) -> None:
@@ -132,6 +135,7 @@ class Jobs:
             await self._connection.execute(
                 jobs.insert(), [_new(kind, process, each, now) for process, each in requests]
             )
+            self._due()
 
     async def claim(
         self, *, owner: str, now: datetime, lease: timedelta, kinds: Collection[str] | None = None
@@ -141,10 +145,12 @@ class Jobs:
         A job in progress whose lease has ended is taken like a pending one. Jobs of one process are done in their
         order and one at a time, whoever does them; only one that failed, and waits to be tried again, is overtaken.
         """
-        statement = _CLAIM if kinds is None else _claim(jobs.c.kind.in_(kinds))
-        values = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease}
-        row = (await self._connection.execute(statement, values)).one_or_none()
-        return None if row is None else _job(row)
+        statement = _FIRST if kinds is None else _first(jobs.c.kind.in_(kinds))
+        return next(iter(await self._claim(statement, 1, owner, now, lease)), None)
+
+    async def claim_some(self, limit: int, *, owner: str, now: datetime, lease: timedelta) -> tuple[Job, ...]:
+        """Take as `claim` does, up to `limit` jobs in the order in which it would; each of another process."""
+        return await self._claim(_FIRST, limit, owner, now, lease)
 
     async def renew(self, job_id: str, owner: str, until: datetime) -> bool:
         """Prolong a lease. False when it is no longer this owner's."""
@@ -160,6 +166,15 @@ class Jobs:
             error_message=None,
             updated_at=now,
         )
+
+    async def finish(self, done: Sequence[Job]) -> None:
+        """These jobs are done and nobody waits for their results: they are deleted for good.
+
+        One whose lease was lost is left to whoever has it now.
+        """
+        if done:
+            claims = [{"its_id": job.id, "its_owner": job.owner, "its_claims": job.claims} for job in done]
+            await self._connection.execute(_FINISH, claims)
 
     async def retry(self, job: Job, *, at: datetime, error: str, now: datetime) -> None:
         """The job failed and is due again at `at`: counts an attempt. Raises LeaseLost."""
@@ -218,8 +233,19 @@ class Jobs:
         if not await self._changes(update(jobs).where(_claimed(job)).values(owner=None, leased_until=None, **values)):
             raise LeaseLost(f"job {job.id} ({job.kind}) is no longer held by {job.owner}")
 
-    async def _one(self, statement: Any) -> Row[Any] | None:
-        return (await self._connection.execute(statement)).one_or_none()
+    async def _claim(
+        self, first: Select[Any], limit: int, owner: str, now: datetime, lease: timedelta
+    ) -> tuple[Job, ...]:
+        found = await self._connection.execute(first, {"claimed_at": now, "at_most": limit})
+        # Of two of one process, of which one was overtaken and is due again, only the first.
+        chosen: dict[str, int] = {}
+        for seq, process_id in found:
+            chosen.setdefault(process_id, seq)
+        if not chosen:
+            return ()
+        taken = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease, "chosen": list(chosen.values())}
+        rows = {row.seq: row for row in await self._connection.execute(_TAKE, taken)}
+        return tuple(_job(rows[seq]) for seq in chosen.values())
 
     async def _changes(self, statement: Any) -> bool:
         return (await self._connection.execute(statement)).rowcount == 1
@@ -260,27 +286,42 @@ def _claimed(job: Job) -> ColumnElement[bool]:
 
 
 def _job(row: Row[Any]) -> Job:
-    return Job(**(dict(row._mapping) | {"status": JobStatus(row.status)}))
+    values = {name: value for name, value in row._mapping.items() if name != "seq"}
+    return Job(**(values | {"status": JobStatus(row.status)}))
 
 
-def _claim(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
+def _first(*conditions: ColumnElement[bool]) -> Select[Any]:
     now = bindparam("claimed_at", type_=UtcDateTime)
     due = or_(
         and_(jobs.c.status == JobStatus.PENDING, jobs.c.not_before <= now),
         and_(jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until <= now),
     )
-    first = select(jobs.c.seq).where(due, _in_turn(), *conditions).order_by(jobs.c.priority.desc(), jobs.c.seq).limit(1)
+    first = select(jobs.c.seq, jobs.c.process_id).where(due, _in_turn(), *conditions)
+    in_order = first.order_by(jobs.c.priority.desc(), jobs.c.seq).limit(bindparam("at_most", type_=Integer))
+    return in_order.with_for_update(skip_locked=True)
+
+
+def _take() -> ReturningUpdate[Any]:
     return (
         update(jobs)
-        .where(jobs.c.seq == first.with_for_update(skip_locked=True).scalar_subquery())
+        .where(jobs.c.seq.in_(bindparam("chosen", expanding=True)))
         .values(
             status=JobStatus.IN_PROGRESS,
             owner=bindparam("claimed_by"),
             leased_until=bindparam("claimed_until", type_=UtcDateTime),
             claims=jobs.c.claims + 1,
-            updated_at=now,
+            updated_at=bindparam("claimed_at", type_=UtcDateTime),
         )
-        .returning(*_FIELDS)
+        .returning(jobs.c.seq, *_FIELDS)
+    )
+
+
+def _finish() -> Delete:
+    return delete(jobs).where(
+        jobs.c.id == bindparam("its_id"),
+        jobs.c.status == JobStatus.IN_PROGRESS,
+        jobs.c.owner == bindparam("its_owner"),
+        jobs.c.claims == bindparam("its_claims"),
     )
 
 
@@ -291,5 +332,7 @@ def _next_due() -> Select[Any]:
 
 
 # Built once: building them takes SQLAlchemy many times as long as running them, and a burst of jobs runs them often.
-_CLAIM = _claim()
+_FIRST = _first()
+_TAKE = _take()
+_FINISH = _finish()
 _NEXT_DUE = _next_due()

@@ -1,6 +1,6 @@
 """The worker: claims stored jobs, has each done by the handler of its kind, and settles what became of it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,6 +10,7 @@ import structlog
 from queue_engine.core import backoff
 from queue_engine.core.clock import Clock
 from queue_engine.core.database import Database
+from queue_engine.core.gather import Gather
 from queue_engine.core.jobs import Job, Jobs, LeaseLost
 from queue_engine.core.lease import kept
 from queue_engine.core.pool import Pool
@@ -54,18 +55,19 @@ class Worker:
         self._random = random
         self._lease = lease
         self._pool = Pool(concurrency, done=done)
+        self._finish = Gather(self._finish_together)
 
     async def start_due(self) -> bool:
         """Start due jobs as far as there is room; whether any was due."""
-        started = False
-        while self._pool.free > 0:
-            async with self._database.transaction() as connection:
-                job = await Jobs(connection).claim(owner=self._owner, now=self._clock.now(), lease=self._lease)
-            if job is None:
-                break
+        if (room := self._pool.free) <= 0:
+            return False
+        async with self._database.transaction() as connection:
+            claimed = await Jobs(connection).claim_some(
+                room, owner=self._owner, now=self._clock.now(), lease=self._lease
+            )
+        for job in claimed:
             self._pool.start(self._hold_and_do(job))
-            started = True
-        return started
+        return bool(claimed)
 
     async def run_due(self) -> bool:
         """Do what is due and wait until that is done; whether anything was."""
@@ -76,17 +78,21 @@ class Worker:
         return done
 
     async def next_due(self) -> datetime | None:
-        """When the next job is due."""
+        """When the next job is due. None while there is no room for one: `done` is called when there is."""
+        if self._pool.free <= 0:
+            return None
         async with self._database.reading() as connection:
             return await Jobs(connection).next_due()
 
     async def drain(self) -> None:
         """Wait for the jobs under way."""
         await self._pool.join()
+        await self._finish.drain()
 
     async def cancel(self) -> None:
         """End the jobs under way; they come back when their lease ends."""
         await self._pool.cancel()
+        await self._finish.drain()
 
     async def _hold_and_do(self, job: Job) -> None:
         async def renew(until: datetime) -> bool:
@@ -103,14 +109,18 @@ class Worker:
         except Exception as error:
             await self._failed(job, error)
             return
+        if answer is None:
+            await self._finish(job)
+            return
         now = self._clock.now()
         async with self._database.transaction() as connection:
-            jobs = Jobs(connection)
-            if answer is not None:
-                await jobs.hold(job, at=now + answer.delay, now=now)
-            else:
-                await jobs.complete(job, None, now)
-                await jobs.delete([job.id])
+            await Jobs(connection).hold(job, at=now + answer.delay, now=now)
+
+    async def _finish_together(self, done: Sequence[Job]) -> Sequence[None]:
+        """Jobs that end at about the same time share a transaction."""
+        async with self._database.transaction() as connection:
+            await Jobs(connection).finish(done)
+        return [None] * len(done)
 
     async def _failed(self, job: Job, error: Exception) -> None:
         now = self._clock.now()

@@ -5,6 +5,6 @@ May not live here: decisions, GitHub, texts.
 """
 
 from queue_engine.store.errors import DuplicateEntry
-from queue_engine.store.store import Store, Transaction
+from queue_engine.store.store import Due, Store, Transaction
 
-__all__ = ["DuplicateEntry", "Store", "Transaction"]
+__all__ = ["Due", "DuplicateEntry", "Store", "Transaction"]

@@ -4,6 +4,7 @@ A position is computed from priority and sequence number at every read: nothing 
 leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -112,6 +113,15 @@ class Entries:
             entries.c.repository_id == repository_id,
             lambda ranked: or_(ranked.c.head == sha, ranked.c.candidate_head == sha),
         )
+
+    async def under_way(self, repository_ids: Collection[int]) -> tuple[tuple[int, EntryStatus, str], ...]:
+        """The entries of these repositories that are being updated or checked: repository, status and head."""
+        found = select(entries.c.repository_id, entries.c.status, entries.c.head).where(
+            entries.c.repository_id.in_(repository_ids),
+            entries.c.status.in_([EntryStatus.UPDATING, EntryStatus.CHECKING]),
+        )
+        rows = await self._connection.execute(found)
+        return tuple((row.repository_id, EntryStatus(row.status), row.head) for row in rows)
 
     async def count(self, queue_id: int) -> int:
         """How many entries stand in this queue."""

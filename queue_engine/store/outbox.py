@@ -5,6 +5,7 @@ A row is due until the state of one version is known to stand on GitHub. A crash
 told by `unsure`, set before anything is created: the next sender looks for what was created before it creates.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -59,8 +60,10 @@ class Outbox:
     `lost`) are always noted.
     """
 
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: AsyncConnection, due: Callable[[], None] = lambda: None) -> None:
+        """`due` is called for every letter that is wanted."""
         self._connection = connection
+        self._due = due
 
     async def want(
         self,
@@ -99,6 +102,7 @@ class Outbox:
                 },
             )
         )
+        self._due()
 
     async def withdraw(self, kind: LetterKind, repository_id: int, number: int) -> None:
         """Drop a letter that must not go out any more, such as a label removal after the label was set again."""

@@ -6,6 +6,7 @@ instant of the next look; without one only `wake` brings it back: a hint, a comm
 queue that has entries.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,8 +27,10 @@ _QUEUES = select(queues, *REPOSITORY_FIELDS[1:]).join(repositories_table).order_
 class Queues:
     """The queues, on one connection."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: AsyncConnection, due: Callable[[], None] = lambda: None) -> None:
+        """`due` is called for every queue that is woken."""
         self._connection = connection
+        self._due = due
 
     async def get(self, queue_id: int) -> Queue | None:
         """The queue with this id."""
@@ -71,6 +74,7 @@ class Queues:
                 wakes=queues.c.wakes + 1,
             )
         )
+        self._due()
 
     async def claim_due(self, *, owner: str, now: datetime, lease: timedelta, limit: int) -> tuple[Queue, ...]:
         """Take up to `limit` queues that are due, not paused and in nobody's hands, until `now + lease`.

@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from enum import StrEnum
+from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -16,19 +18,31 @@ from queue_engine.store.refusals import Refusals
 from queue_engine.store.timeline import Timeline
 
 
+class Due(StrEnum):
+    """What can become due by a transaction: each is waited for by another loop."""
+
+    JOBS = "jobs"
+    QUEUES = "queues"
+    LETTERS = "letters"
+
+
 class Transaction:
-    """The nouns of the store, bound to one connection: what is done through them holds together or not at all."""
+    """The nouns of the store, bound to one connection: what is done through them holds together or not at all.
+
+    `due` tells what may have become due by it, now or later.
+    """
 
     def __init__(self, connection: AsyncConnection) -> None:
         self.connection = connection
-        self.queues = Queues(connection)
+        self.due: set[Due] = set()
+        self.queues = Queues(connection, partial(self.due.add, Due.QUEUES))
         self.entries = Entries(connection)
         self.timeline = Timeline(connection)
-        self.outbox = Outbox(connection)
+        self.outbox = Outbox(connection, partial(self.due.add, Due.LETTERS))
         self.refusals = Refusals(connection)
         self.held = Held(connection)
         self.deliveries = Deliveries(connection)
-        self.jobs = Jobs(connection)
+        self.jobs = Jobs(connection, partial(self.due.add, Due.JOBS))
 
 
 class Store:
