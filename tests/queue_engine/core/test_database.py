@@ -1,5 +1,6 @@
 import asyncio
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -158,3 +159,20 @@ async def test_sqlite_twelve_processes_enqueue_at_once_and_all_succeed(make_sqli
         assert await Jobs(connection).depth() == 12
     for database in databases:
         await database.close()
+
+
+async def test_transactions_on_sqlite_are_served_in_the_order_of_asking(tmp_path: Path) -> None:
+    """Nobody overtakes: who stores one thing after another lets those who wait write in between."""
+    database, order = Database(f"sqlite:///{tmp_path / 'imq.db'}"), list[str]()
+
+    async def write(name: str, times: int = 1) -> None:
+        for _ in range(times):
+            async with database.transaction() as connection:
+                await connection.execute(text("SELECT 1"))
+                order.append(name)
+
+    try:
+        await asyncio.gather(write("a", 2), write("b"), write("c"))
+    finally:
+        await database.close()
+    assert order == ["a", "b", "c", "a"]
