@@ -12,6 +12,7 @@ import structlog
 from queue_engine.admission import Knock, admit
 from queue_engine.core.gather import Gather
 from queue_engine.core.jobs import Job
+from queue_engine.core.line import Line
 from queue_engine.core.worker import Handler, Hold
 from queue_engine.engine import Engine
 from queue_engine.errors import RateLimited, StaleVersion
@@ -39,6 +40,7 @@ class Inbox:
         self._sweeper = sweeper
         self._gathered = Gather(self._store)
         self._awaited = Gather(self._are_awaited)
+        self._knocking = Line()
 
     async def receive(self, hint: Hint) -> bool:
         """Store a delivery and the job that follows it, in one transaction; False if it is known already.
@@ -113,22 +115,24 @@ class Inbox:
     async def _labeled(self, repository: Repository, hint: Hint) -> None:
         if hint.label is None or hint.number is None or not self._engine.policy.triggered({hint.label}):
             return
-        if hint.sender == await self._engine.github.own_login():
-            return
-        async with self._engine.change() as change:
-            await change.tx.queues.refresh_repository(repository)
-        await admit(
-            self._engine,
-            Knock(
-                repository,
-                hint.number,
-                by=hint.sender,
-                head_sha=hint.head_sha,
-                labelled_at=hint.updated_at,
-                by_machine=hint.sender_is_bot,
-                delivery=hint.delivery,
-            ),
-        )
+        with self._knocking.stand(repository.id) as turn:
+            if hint.sender == await self._engine.github.own_login():
+                return
+            async with self._engine.change() as change:
+                await change.tx.queues.refresh_repository(repository)
+            await admit(
+                self._engine,
+                Knock(
+                    repository,
+                    hint.number,
+                    by=hint.sender,
+                    head_sha=hint.head_sha,
+                    labelled_at=hint.updated_at,
+                    by_machine=hint.sender_is_bot,
+                    delivery=hint.delivery,
+                ),
+                turn=turn,
+            )
 
     async def _consent(self, repository: Repository, hint: Hint) -> None:
         """Something about a pull request changed: if it is queued, find out whether it may stay."""
@@ -136,6 +140,10 @@ class Inbox:
         other_label = label is not None and not self._engine.policy.triggered({label})
         if hint.number is None or other_label:
             return
+        async with self._engine.store.reading() as tx:
+            queued = await tx.entries.stands(repository.id, hint.number)
+            if not queued and await tx.held.find(repository.id, hint.number) is None:
+                return
         if hint.action == "synchronize" and await self._own_update(repository, hint):
             return
         async with self._engine.change() as change:
@@ -190,6 +198,9 @@ class Inbox:
 
     async def _base_moved(self, repository: Repository, hint: Hint) -> None:
         """A branch moved: heads that were compared with its old tip are believed to be behind."""
+        async with self._engine.store.reading() as tx:
+            if await tx.queues.find(repository.id, hint.branch or "") is None:
+                return
         async with self._engine.change() as change:
             queue = await change.tx.queues.find(repository.id, hint.branch or "")
             if queue is None or hint.head_sha is None:

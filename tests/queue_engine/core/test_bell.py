@@ -45,3 +45,16 @@ async def test_bell_that_does_not_ring_lets_the_loop_go_on_in_time() -> None:
     await ear.wait(AT_ONCE)
     await ear.wait(-NEVER)
     await ear.wait(timedelta(milliseconds=1))
+
+
+async def test_bell_rung_about_a_topic_wakes_only_who_listens_for_it() -> None:
+    """A burst of jobs wakes no loop that does none; a ring about nothing in particular wakes all."""
+    bell = Bell()
+    jobs, letters, none, every = bell.ear({"jobs"}), bell.ear({"letters"}), bell.ear(()), bell.ear()
+    bell.ring("jobs")
+    await asyncio.gather(jobs.wait(NEVER), every.wait(NEVER))
+    waiting = [asyncio.create_task(ear.wait(NEVER)) for ear in (letters, none)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    bell.ring()
+    await asyncio.gather(*waiting)

@@ -61,6 +61,34 @@ async def take(jobs: Jobs, *, owner: str = "w", now: datetime = NOW) -> Job:
     return job
 
 
+async def test_claim_some_takes_in_order_as_many_as_asked_for_and_one_of_each_process(jobs: Jobs) -> None:
+    """One transaction for many, with the promises of many: none beside another of its process, none out of order."""
+    again = await put(jobs, "again", process_id="one")
+    failed = await take(jobs)
+    await jobs.retry(failed, at=NOW + SOON, error="not now", now=NOW)
+    await put(jobs, "overtaking", process_id="one")
+    expected = [await put(jobs, priority=3), again, *[await put(jobs) for _ in range(3)]]
+    claimed = await jobs.claim_some(4, owner="w", now=NOW + SOON, lease=LEASE)
+    assert [job.id for job in claimed][:1] == expected[:1]
+    assert [job.process_id for job in claimed].count("one") == 1
+    rest = await jobs.claim_some(9, owner="w", now=NOW + SOON, lease=LEASE)
+    assert {job.id for job in (*claimed, *rest)} == set(expected)
+    assert {(job.owner, job.status) for job in claimed} == {("w", JobStatus.IN_PROGRESS)}
+
+
+async def test_finish_deletes_what_is_still_held_and_nothing_else(jobs: Jobs) -> None:
+    """Who lost a job cannot delete it under whoever has it now."""
+    await put(jobs)
+    lost = await take(jobs, owner="late")
+    holder = await take(jobs, owner="other", now=NOW + LEASE)
+    await put(jobs)
+    other = await take(jobs, owner="late", now=NOW + LEASE)
+    await jobs.finish([lost, other])
+    assert await jobs.depth() == 1
+    await jobs.finish([holder])
+    assert await jobs.depth() == 0
+
+
 async def test_claim_takes_highest_priority_then_oldest(jobs: Jobs) -> None:
     """Higher priority first; first in, first out within one."""
     expected = [await put(jobs, priority=0), await put(jobs, priority=0)]

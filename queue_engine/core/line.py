@@ -1,0 +1,32 @@
+"""Lines: what runs side by side, but has to come to its end in the order in which it began."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager
+
+
+class Line:
+    """One line for each key. Whoever is slow holds up only those behind in the same line, and only at their `turn`."""
+
+    def __init__(self) -> None:
+        self._standing: defaultdict[Hashable, list[asyncio.Event]] = defaultdict(list)
+
+    @contextmanager
+    def stand(self, key: Hashable) -> Iterator[Callable[[], Awaitable[None]]]:
+        """Stand at the end of a line while the body runs. Gives `turn`, which waits until all ahead have left."""
+        line, gone = self._standing[key], asyncio.Event()
+        ahead = tuple(line)
+        line.append(gone)
+
+        async def turn() -> None:
+            for one in ahead:
+                await one.wait()
+
+        try:
+            yield turn
+        finally:
+            gone.set()
+            line.remove(gone)
+            if not line:
+                del self._standing[key]

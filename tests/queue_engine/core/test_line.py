@@ -1,0 +1,49 @@
+import asyncio
+
+from queue_engine.core.line import Line
+
+
+async def _pass(line: Line, key: str, name: str, ready: asyncio.Event, passed: list[str]) -> None:
+    with line.stand(key) as turn:
+        await ready.wait()
+        await turn()
+        passed.append(name)
+
+
+async def _settled() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_line_slow_first_is_waited_for_and_other_lines_are_not_held_up() -> None:
+    """Who began first ends first, however long it takes; another line goes on."""
+    line, slow, quick, passed = Line(), asyncio.Event(), asyncio.Event(), list[str]()
+    quick.set()
+    tasks = [
+        asyncio.create_task(_pass(line, key, name, ready, passed))
+        for key, name, ready in [("a", "first", slow), ("a", "second", quick), ("b", "other", quick)]
+    ]
+    await _settled()
+    assert passed == ["other"]
+    slow.set()
+    await asyncio.gather(*tasks)
+    assert passed == ["other", "first", "second"]
+
+
+async def test_line_one_that_gives_up_lets_those_behind_pass_but_not_those_ahead_be_overtaken() -> None:
+    """An error of one in the middle neither blocks the line nor shortens it."""
+    line, slow, quick, passed = Line(), asyncio.Event(), asyncio.Event(), list[str]()
+    quick.set()
+    first = asyncio.create_task(_pass(line, "a", "first", slow, passed))
+    await _settled()
+    second = asyncio.create_task(_pass(line, "a", "second", asyncio.Event(), passed))
+    await _settled()
+    third = asyncio.create_task(_pass(line, "a", "third", quick, passed))
+    await _settled()
+    second.cancel()
+    await _settled()
+    assert second.cancelled()
+    assert passed == []
+    slow.set()
+    await asyncio.gather(first, third)
+    assert passed == ["first", "third"]
