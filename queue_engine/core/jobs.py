@@ -8,76 +8,28 @@ What is done with is deleted for good, so that the table stays as small as the w
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import (
-    JSON,
-    CheckConstraint,
-    Column,
     ColumnElement,
-    Index,
-    Integer,
     Row,
     Select,
-    String,
-    Table,
-    Text,
     and_,
-    bindparam,
-    case,
     delete,
-    exists,
     func,
-    or_,
     select,
-    type_coerce,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.sql.dml import Delete, ReturningUpdate
 
-from queue_engine.core.database import Counter, UtcDateTime, metadata
+from queue_engine.core.job_table import FINISH, FIRST_DUE, NEXT_DUE, TAKE, JobStatus, first_due, jobs
 
-
-class JobStatus(StrEnum):
-    """Where a job stands."""
-
-    PENDING = "PENDING"
-    IN_PROGRESS = "IN_PROGRESS"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
+__all__ = ["Job", "JobStatus", "Jobs", "LeaseLost", "jobs"]
 
 
 class LeaseLost(Exception):
     """The lease on this job ended and it is no longer ours: roll back, somebody else does it."""
-
-
-jobs = Table(
-    "jobs",
-    metadata,
-    Column("seq", Counter, primary_key=True, autoincrement=True),
-    Column("id", String(32), nullable=False, unique=True),
-    Column("process_id", String(255), nullable=False, index=True),
-    Column("kind", String(64), nullable=False),
-    Column("request", JSON, nullable=False),
-    Column("status", String(16), nullable=False),
-    Column("batch_job_id", String(255)),
-    Column("response", JSON(none_as_null=True)),
-    Column("error_message", Text),
-    Column("attempt", Integer, nullable=False),
-    Column("priority", Integer, nullable=False),
-    Column("not_before", UtcDateTime, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("updated_at", UtcDateTime, nullable=False),
-    Column("owner", String(255)),
-    Column("leased_until", UtcDateTime),
-    Column("claims", Integer, nullable=False),
-    CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'COMPLETED', 'FAILED')", name="status"),
-    Index(None, "status", "priority", "seq"),
-    sqlite_autoincrement=True,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +97,12 @@ class Jobs:
         A job in progress whose lease has ended is taken like a pending one. Jobs of one process are done in their
         order and one at a time, whoever does them; only one that failed, and waits to be tried again, is overtaken.
         """
-        statement = _FIRST if kinds is None else _first(jobs.c.kind.in_(kinds))
+        statement = FIRST_DUE if kinds is None else first_due(jobs.c.kind.in_(kinds))
         return next(iter(await self._claim(statement, 1, owner, now, lease)), None)
 
     async def claim_some(self, limit: int, *, owner: str, now: datetime, lease: timedelta) -> tuple[Job, ...]:
         """Take as `claim` does, up to `limit` jobs in the order in which it would; each of another process."""
-        return await self._claim(_FIRST, limit, owner, now, lease)
+        return await self._claim(FIRST_DUE, limit, owner, now, lease)
 
     async def renew(self, job_id: str, owner: str, until: datetime) -> bool:
         """Prolong a lease. False when it is no longer this owner's."""
@@ -174,7 +126,7 @@ class Jobs:
         """
         if done:
             claims = [{"its_id": job.id, "its_owner": job.owner, "its_claims": job.claims} for job in done]
-            await self._connection.execute(_FINISH, claims)
+            await self._connection.execute(FINISH, claims)
 
     async def retry(self, job: Job, *, at: datetime, error: str, now: datetime) -> None:
         """The job failed and is due again at `at`: counts an attempt. Raises LeaseLost."""
@@ -221,7 +173,7 @@ class Jobs:
 
     async def next_due(self) -> datetime | None:
         """When the next job can be claimed: an instant that may be past; None if nothing waits."""
-        found: datetime | None = (await self._connection.execute(_NEXT_DUE)).scalar_one()
+        found: datetime | None = (await self._connection.execute(NEXT_DUE)).scalar_one()
         return found
 
     async def depth(self) -> int:
@@ -234,29 +186,25 @@ class Jobs:
             raise LeaseLost(f"job {job.id} ({job.kind}) is no longer held by {job.owner}")
 
     async def _claim(
-        self, first: Select[Any], limit: int, owner: str, now: datetime, lease: timedelta
+        self, due: tuple[Select[Any], ...], limit: int, owner: str, now: datetime, lease: timedelta
     ) -> tuple[Job, ...]:
-        found = await self._connection.execute(first, {"claimed_at": now, "at_most": limit})
+        found: list[Row[Any]] = []
+        for each in due:
+            found += await self._connection.execute(each, {"claimed_at": now, "at_most": limit})
+        found.sort(key=lambda row: (-row.priority, row.seq))
         # Of two of one process, of which one was overtaken and is due again, only the first.
         chosen: dict[str, int] = {}
-        for seq, process_id in found:
-            chosen.setdefault(process_id, seq)
+        for row in found:
+            if len(chosen) < limit:
+                chosen.setdefault(row.process_id, row.seq)
         if not chosen:
             return ()
         taken = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease, "chosen": list(chosen.values())}
-        rows = {row.seq: row for row in await self._connection.execute(_TAKE, taken)}
+        rows = {row.seq: row for row in await self._connection.execute(TAKE, taken)}
         return tuple(_job(rows[seq]) for seq in chosen.values())
 
     async def _changes(self, statement: Any) -> bool:
         return (await self._connection.execute(statement)).rowcount == 1
-
-
-def _in_turn() -> ColumnElement[bool]:
-    """No earlier job of the same process is in progress or still to be tried; one that failed is overtaken."""
-    earlier = jobs.alias("earlier")
-    first = and_(earlier.c.process_id == jobs.c.process_id, earlier.c.seq < jobs.c.seq)
-    untried = and_(earlier.c.status == JobStatus.PENDING, earlier.c.attempt == 0)
-    return ~exists(select(earlier.c.seq).where(first, or_(earlier.c.status == JobStatus.IN_PROGRESS, untried)))
 
 
 def _new(kind: str, process_id: str, request: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -286,53 +234,5 @@ def _claimed(job: Job) -> ColumnElement[bool]:
 
 
 def _job(row: Row[Any]) -> Job:
-    values = {name: value for name, value in row._mapping.items() if name != "seq"}
+    values = {name: row._mapping[name] for name in Job.__dataclass_fields__}
     return Job(**(values | {"status": JobStatus(row.status)}))
-
-
-def _first(*conditions: ColumnElement[bool]) -> Select[Any]:
-    now = bindparam("claimed_at", type_=UtcDateTime)
-    due = or_(
-        and_(jobs.c.status == JobStatus.PENDING, jobs.c.not_before <= now),
-        and_(jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until <= now),
-    )
-    first = select(jobs.c.seq, jobs.c.process_id).where(due, _in_turn(), *conditions)
-    in_order = first.order_by(jobs.c.priority.desc(), jobs.c.seq).limit(bindparam("at_most", type_=Integer))
-    return in_order.with_for_update(skip_locked=True)
-
-
-def _take() -> ReturningUpdate[Any]:
-    return (
-        update(jobs)
-        .where(jobs.c.seq.in_(bindparam("chosen", expanding=True)))
-        .values(
-            status=JobStatus.IN_PROGRESS,
-            owner=bindparam("claimed_by"),
-            leased_until=bindparam("claimed_until", type_=UtcDateTime),
-            claims=jobs.c.claims + 1,
-            updated_at=bindparam("claimed_at", type_=UtcDateTime),
-        )
-        .returning(jobs.c.seq, *_FIELDS)
-    )
-
-
-def _finish() -> Delete:
-    return delete(jobs).where(
-        jobs.c.id == bindparam("its_id"),
-        jobs.c.status == JobStatus.IN_PROGRESS,
-        jobs.c.owner == bindparam("its_owner"),
-        jobs.c.claims == bindparam("its_claims"),
-    )
-
-
-def _next_due() -> Select[Any]:
-    due = case((jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until), else_=jobs.c.not_before)
-    unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
-    return select(type_coerce(func.min(due), UtcDateTime)).where(unfinished, _in_turn())
-
-
-# Built once: building them takes SQLAlchemy many times as long as running them, and a burst of jobs runs them often.
-_FIRST = _first()
-_TAKE = _take()
-_FINISH = _finish()
-_NEXT_DUE = _next_due()

@@ -1,0 +1,130 @@
+"""The table of jobs, and the statements that run often, built once."""
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    Index,
+    Integer,
+    Select,
+    String,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.sql.dml import Delete, ReturningUpdate
+
+from queue_engine.core.database import Counter, UtcDateTime, metadata
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    PENDING = "PENDING"
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("seq", Counter, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("process_id", String(255), nullable=False, index=True),
+    Column("kind", String(64), nullable=False),
+    Column("request", JSON, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("batch_job_id", String(255)),
+    Column("response", JSON(none_as_null=True)),
+    Column("error_message", Text),
+    Column("attempt", Integer, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("not_before", UtcDateTime, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("owner", String(255)),
+    Column("leased_until", UtcDateTime),
+    Column("claims", Integer, nullable=False),
+    CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'COMPLETED', 'FAILED')", name="status"),
+    sqlite_autoincrement=True,
+)
+Index("ix_jobs_status_priority_seq", jobs.c.status, jobs.c.priority.desc(), jobs.c.seq)
+
+
+def _in_turn() -> ColumnElement[bool]:
+    """No earlier job of the same process is in progress or still to be tried; one that failed is overtaken."""
+    earlier = jobs.alias("earlier")
+    first = and_(earlier.c.process_id == jobs.c.process_id, earlier.c.seq < jobs.c.seq)
+    untried = and_(earlier.c.status == JobStatus.PENDING, earlier.c.attempt == 0)
+    return ~exists(select(earlier.c.seq).where(first, or_(earlier.c.status == JobStatus.IN_PROGRESS, untried)))
+
+
+def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
+    """The first of those that wait, and the first of those whose lease has ended.
+
+    Two statements, because each can walk the index in order and end early; one with OR sorts all that wait.
+    """
+    now = bindparam("claimed_at", type_=UtcDateTime)
+    at_most = bindparam("at_most", type_=Integer)
+    return tuple(
+        select(jobs.c.seq, jobs.c.process_id, jobs.c.priority)
+        .where(jobs.c.status == status, since <= now, _in_turn(), *conditions)
+        .order_by(jobs.c.priority.desc(), jobs.c.seq)
+        .limit(at_most)
+        .with_for_update(skip_locked=True)
+        for status, since in (
+            (JobStatus.PENDING, jobs.c.not_before),
+            (JobStatus.IN_PROGRESS, jobs.c.leased_until),
+        )
+    )
+
+
+def _take() -> ReturningUpdate[Any]:
+    return (
+        update(jobs)
+        .where(jobs.c.seq.in_(bindparam("chosen", expanding=True)))
+        .values(
+            status=JobStatus.IN_PROGRESS,
+            owner=bindparam("claimed_by"),
+            leased_until=bindparam("claimed_until", type_=UtcDateTime),
+            claims=jobs.c.claims + 1,
+            updated_at=bindparam("claimed_at", type_=UtcDateTime),
+        )
+        .returning(jobs)
+    )
+
+
+def _finish() -> Delete:
+    return delete(jobs).where(
+        jobs.c.id == bindparam("its_id"),
+        jobs.c.status == JobStatus.IN_PROGRESS,
+        jobs.c.owner == bindparam("its_owner"),
+        jobs.c.claims == bindparam("its_claims"),
+    )
+
+
+def _next_due() -> Select[Any]:
+    due = case((jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until), else_=jobs.c.not_before)
+    unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
+    return select(type_coerce(func.min(due), UtcDateTime)).where(unfinished, _in_turn())
+
+
+# Built once: building them takes SQLAlchemy many times as long as running them, and a burst of jobs runs them often.
+FIRST_DUE = first_due()
+TAKE = _take()
+FINISH = _finish()
+NEXT_DUE = _next_due()
