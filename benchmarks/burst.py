@@ -114,10 +114,10 @@ async def _send(theatre: Theatre, bodies: list[tuple[str, str]], seconds: float,
 
 
 async def _worked_off(database: Path) -> float | None:
-    """Seconds until no job is left; None when that takes too long."""
+    """Seconds until every hint has been followed; None when that takes too long."""
     start = time.perf_counter()
     while time.perf_counter() - start < _SETTLE_SECONDS:
-        if not await _column(database, "SELECT id FROM jobs WHERE status != 'FAILED' LIMIT 1"):
+        if not await _column(database, "SELECT id FROM jobs WHERE kind = 'hint' AND status != 'FAILED' LIMIT 1"):
             return time.perf_counter() - start
         await asyncio.sleep(0.1)
     return None

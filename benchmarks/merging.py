@@ -69,7 +69,7 @@ Make = Callable[[Path, timedelta], AbstractAsyncContextManager[Queue]]
 
 async def requests_rows(*, quick: bool, seed: int) -> list[Row]:
     """Requests per merged pull request: with CI done, with a short and a long CI, and with many idle neighbours."""
-    merges = 2 if quick else 5
+    merges = 2 if quick else 10
     idle = 20 if quick else 100
     minute = timedelta(seconds=60)
     return [

@@ -1,5 +1,6 @@
 """What people read on GitHub: comments and check runs. Implements `queue_engine.port.Letters`."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,12 +23,15 @@ class LetterBox:
         self._connection = connection
         self._app_id = app_id
         self._own_login: str | None = None
+        self._asking = asyncio.Lock()
+        """Many hints that come together ask who IMQ is once."""
 
     async def own_login(self) -> str:
         """The login under which IMQ acts, `slug[bot]`, from `GET /app`; asked once."""
-        if self._own_login is None:
-            app = await self._connection.get(None, AppAnswer, "/app")
-            self._own_login = f"{app.slug}[bot]"
+        async with self._asking:
+            if self._own_login is None:
+                app = await self._connection.get(None, AppAnswer, "/app")
+                self._own_login = f"{app.slug}[bot]"
         return self._own_login
 
     async def create_comment(self, repository: Repository, number: int, body: str) -> int:

@@ -1,7 +1,9 @@
 """What protection and rulesets demand of a branch, remembered for some minutes."""
 
+import asyncio
 from collections import Counter
 from datetime import timedelta
+from weakref import WeakValueDictionary
 
 from cachetools import TTLCache
 
@@ -29,13 +31,18 @@ class RuleBook:
             _MOST_BRANCHES, ttl=_REMEMBERED.total_seconds(), timer=lambda: clock.now().timestamp()
         )
         self._forgotten: Counter[int] = Counter()
+        self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+        """One lock per branch while somebody reads its rules: who comes meanwhile takes that answer."""
 
     async def read(self, repository: Repository, branch: str) -> BranchRules:
         """The rules of a branch. Raises NotFound when it does not exist."""
         key = repository.id, branch
-        known: BranchRules | None = self._cache.get(key)
-        if known is not None:
-            return known
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            known: BranchRules | None = self._cache.get(key)
+            return known if known is not None else await self._ask(repository, branch)
+
+    async def _ask(self, repository: Repository, branch: str) -> BranchRules:
+        key = repository.id, branch
         forgotten = self._forgotten[repository.id]
         variables = {**place(repository), "branch": branch}
         answer = await self._connection.get(

@@ -1,5 +1,6 @@
 """GitHub's answers as facts: pull requests, comparisons, checks, rules, people."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -344,7 +345,7 @@ async def test_branch_rules_are_remembered_until_old_or_forgotten(
     github.on("GET", RULES, Says([]))
 
     async def reads() -> int:
-        await gateway.branch_rules(repository, "main")
+        await asyncio.gather(*(gateway.branch_rules(repository, "main") for _ in range(3)))
         return len(github.asked_for("GET", BRANCH))
 
     assert [await reads(), await reads()] == [1, 1]

@@ -1,5 +1,6 @@
 """The effects on GitHub: merges, updates, labels, comments, check runs."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -99,9 +100,10 @@ async def test_own_comment_is_found_by_marker_and_authorship(
 
 
 async def test_own_login_is_asked_once(gateway: Gateway, github: GitHubDouble) -> None:
-    """The App's name does not change while a process lives."""
+    """The App's name does not change while a process lives, and many who want it at once share one question."""
     github.on("GET", "/app", Says({"slug": "my-queue"}))
-    assert [await gateway.own_login(), await gateway.own_login()] == ["my-queue[bot]"] * 2
+    together = await asyncio.gather(*(gateway.own_login() for _ in range(5)))
+    assert [*together, await gateway.own_login()] == ["my-queue[bot]"] * 6
     assert len(github.asked_for("GET", "/app")) == 1
 
 
