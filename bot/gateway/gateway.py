@@ -123,7 +123,7 @@ class Gateway(LetterBox):
         return facts.commit(answer)
 
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
-        """Classic protection and rulesets together, remembered for half an hour."""
+        """Classic protection and rulesets together, remembered for an hour."""
         return await self._rules.read(repository, base_branch)
 
     def forget_rules(self, repository_id: int) -> None:
