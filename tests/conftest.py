@@ -4,6 +4,12 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+# Whether a change may land must not depend on chance; at everybody's desk Hypothesis looks for new examples each time.
+settings.register_profile("ci", derandomize=True, print_blob=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 pytest_plugins = ["tests.databases"]
 
