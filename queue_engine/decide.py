@@ -23,9 +23,7 @@ def decide(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if seen.comparison is not None and seen.comparison.head.sha != (entry.candidate_head or entry.head):
         # A candidate appeared, or was bound, since this was read: it tells nothing of the head in question now.
         seen = replace(seen, comparison=None)
-    if seen.pull is None and (entry.suspect or entry.merge_requested_at is not None):
-        if not entry.suspect and entry.recheck_at is not None and now < entry.recheck_at:
-            return Wait(entry, entry.recheck_at)
+    if seen.pull is None and entry.suspect:
         return Look(Fact.PULL)
     if seen.pull is not None:
         if seen.pull.merged and entry.merge_requested_at is not None:
