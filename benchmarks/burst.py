@@ -46,7 +46,7 @@ async def burst_row(*, quick: bool, seed: int) -> list[Row]:
                 await theatre.start()
             answers = await _send(theatre, bodies, seconds, cores[-1:])
             worked_off = await _worked_off(database)
-            stored = await _column(database, "SELECT guid FROM deliveries")
+            stored = await _column(database, "SELECT key FROM idempotency_keys")
     return [_row(answers, set(stored), seconds, worked_off, len(cores))]
 
 

@@ -39,8 +39,6 @@ _log = structlog.get_logger("imq.advance")
 _STEPS = 200
 """More steps than any real pass needs; a pass that reaches it goes on at the next tick, so that it starves nobody."""
 
-_TROUBLE = backoff.Backoff(base=timedelta(seconds=1), maximum=timedelta(minutes=5))
-"""While GitHub is in trouble: 1, 2, 4 ... seconds, at most five minutes; the policy bounds the whole."""
 
 _TOLD = {EntryStatus.UPDATING: NoticeKind.UPDATING, EntryStatus.CHECKING: NoticeKind.CHECKING}
 
@@ -277,7 +275,7 @@ class _Pass:
         limit = policy.trouble_timeout * (6 if entry.merge_requested_at else 1)
         if now - since >= limit:
             return await self._leave(entry, Reason.GITHUB_TROUBLE, error.message)
-        wait = backoff.wait(_TROUBLE, entry.trouble, random=self._engine.random)
+        wait = backoff.wait(backoff.TROUBLE, entry.trouble, random=self._engine.random)
         await self._save(entry, replace(entry, trouble=entry.trouble + 1, trouble_since=since))
         return now + wait
 

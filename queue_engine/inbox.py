@@ -21,7 +21,7 @@ from queue_engine.journal import DOOR_JOB
 from queue_engine.model import PROCESSING, Entry, EntryStatus, Repository
 from queue_engine.review import review
 from queue_engine.store import Transaction
-from queue_engine.sweep import REPOSITORY_JOB, SWEEP_JOB, Sweeper
+from queue_engine.sweep import DELIVERIES, REPOSITORY_JOB, SWEEP_JOB, Sweeper
 
 _log = structlog.get_logger("imq.inbox")
 
@@ -54,7 +54,7 @@ class Inbox:
         first = {hint.delivery: number for number, hint in reversed(list(enumerate(hints)))}
         async with self._engine.change() as change:
             received = [(delivery, hints[number].kind.value) for delivery, number in first.items()]
-            stored = await change.tx.deliveries.record(received, change.now)
+            stored = await change.tx.keys.record(DELIVERIES, received, change.now, status=202)
             new = [hint.delivery in stored and first[hint.delivery] == number for number, hint in enumerate(hints)]
             await change.tx.jobs.enqueue_all(
                 kind=HINT_JOB,

@@ -140,3 +140,7 @@ class Entry:
     started_at: datetime | None
     status_since: datetime
     version: int
+    trace: str | None = None
+    """The W3C traceparent of the delivery or API call that queued it."""
+    delivery: str | None = None
+    """The webhook that queued it, if one did."""

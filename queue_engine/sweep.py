@@ -25,9 +25,11 @@ SWEEP_JOB = "sweep"
 REPOSITORY_JOB = "sweep_repository"
 """Kind of the job that sweeps one repository."""
 
+DELIVERIES = "webhook"
+"""Scope of the idempotency keys of deliveries: a redelivery keeps its id, and does nothing."""
+
 _REDELIVERIES = 3
 _RENEW = timedelta(hours=1)
-_KEEP_DELIVERIES = timedelta(hours=72)
 _KEEP_LETTERS = timedelta(days=30)
 
 
@@ -89,7 +91,7 @@ class Sweeper:
                     process_id=f"{REPOSITORY_JOB}:{repository.id}",
                     now=change.now,
                 )
-            await change.tx.deliveries.purge(change.now - _KEEP_DELIVERIES)
+            await change.tx.keys.purge(change.now)
             await change.tx.outbox.purge(change.now - _KEEP_LETTERS)
 
     async def _have_lost_deliveries_sent_again(self) -> None:
@@ -98,7 +100,7 @@ class Sweeper:
         failed = await github.failed_deliveries(self._engine.clock.now() - 2 * self._interval)
         self._sent_again = Counter({guid: times for guid, times in self._sent_again.items() if guid in failed})
         async with self._engine.store.reading() as tx:
-            lost = [guid for guid in failed if not await tx.deliveries.known(guid)]
+            lost = [guid for guid in failed if not await tx.keys.known(DELIVERIES, guid)]
         lost = [guid for guid in lost if self._sent_again[guid] < _REDELIVERIES]
         for guid in lost:
             self._sent_again[guid] += 1

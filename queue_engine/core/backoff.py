@@ -36,8 +36,30 @@ MONITOR = Backoff(
 )
 """Looking at something that is pending: from one second on, a fifth longer each time; five errors in a row end it."""
 
-REDELIVERY = Backoff(base=timedelta(minutes=1), maximum=timedelta(hours=1))
-"""A stored job that failed: 2^attempt minutes, at most an hour."""
+REDELIVERY = Backoff(base=timedelta(minutes=2), maximum=timedelta(hours=1))
+"""A stored job that failed again: 2^attempt minutes, counted from 1; at most an hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Policies one after the other: each for as many waits as it has tries, the last one for all that follow."""
+
+    stages: tuple[Backoff, ...]
+
+    def at(self, attempt: int) -> tuple[Backoff, int]:
+        """The policy of this failed attempt, counted from 0, and its number within that policy."""
+        for stage in self.stages[:-1]:
+            if stage.tries is None or attempt < stage.tries:
+                return stage, attempt
+            attempt -= stage.tries
+        return self.stages[-1], attempt
+
+
+JOB = Series((REQUEST, REDELIVERY))
+"""A stored job: what passes quickly costs seconds, what does not is left alone for minutes."""
+
+TROUBLE = Series((REQUEST, OVERLOAD))
+"""Whoever we depend on does not answer as they should: the same, and then as if they were overloaded."""
 
 
 def exponential(
@@ -62,10 +84,14 @@ def exponential(
     return timedelta(seconds=min(seconds, maximum.total_seconds()))
 
 
-def wait(policy: Backoff, attempt: int, *, random: Callable[[], float], asked: timedelta | None = None) -> timedelta:
+def wait(
+    policy: Backoff | Series, attempt: int, *, random: Callable[[], float], asked: timedelta | None = None
+) -> timedelta:
     """The wait before the next try. What the server `asked` for wins over the policy, be it shorter or longer."""
     if asked is not None:
         return asked
+    if isinstance(policy, Series):
+        policy, attempt = policy.at(attempt)
     own = exponential(
         attempt,
         base=policy.base,

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import (
     JSON,
+    Boolean,
     CheckConstraint,
     Column,
     ColumnElement,
@@ -46,10 +47,10 @@ jobs = Table(
     Column("id", String(32), nullable=False, unique=True),
     Column("process_id", String(255), nullable=False, index=True),
     Column("kind", String(64), nullable=False),
-    Column("request", JSON, nullable=False),
+    Column("request_json", JSON, nullable=False),
     Column("status", String(16), nullable=False),
     Column("batch_job_id", String(255)),
-    Column("response", JSON(none_as_null=True)),
+    Column("response_json", JSON(none_as_null=True)),
     Column("error_message", Text),
     Column("attempt", Integer, nullable=False),
     Column("priority", Integer, nullable=False),
@@ -59,10 +60,28 @@ jobs = Table(
     Column("owner", String(255)),
     Column("leased_until", UtcDateTime),
     Column("claims", Integer, nullable=False),
+    Column("trace", String(64)),
     CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'COMPLETED', 'FAILED')", name="status"),
     sqlite_autoincrement=True,
 )
 Index("ix_jobs_status_priority_seq", jobs.c.status, jobs.c.priority.desc(), jobs.c.seq)
+
+failed_jobs = Table(
+    "failed_jobs",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("process_id", String(255), nullable=False),
+    Column("job_type", String(64), nullable=False),
+    Column("error_message", Text, nullable=False),
+    Column("payload", JSON, nullable=False),
+    Column("failed_at", UtcDateTime, nullable=False, index=True),
+    Column("retryable", Boolean, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("trace", String(64)),
+)
+"""Dead letters: jobs that failed for good, with all that is needed to do them again."""
 
 
 def _in_turn() -> ColumnElement[bool]:

@@ -51,9 +51,13 @@ class Job:
     updated_at: datetime
     owner: str | None
     claims: int
+    trace: str | None
+    """The W3C traceparent of what it belongs to, so that a delivery can be followed through all that it caused."""
 
 
-_FIELDS = tuple(jobs.c[name] for name in Job.__dataclass_fields__)
+_RENAMED = {"request": "request_json", "response": "response_json"}
+_COLUMNS = {name: _RENAMED.get(name, name) for name in Job.__dataclass_fields__}
+_FIELDS = tuple(jobs.c[name] for name in _COLUMNS.values())
 
 
 class Jobs:
@@ -114,7 +118,7 @@ class Jobs:
         await self._settle(
             job,
             status=JobStatus.COMPLETED,
-            response=None if response is None else dict(response),
+            response_json=None if response is None else dict(response),
             error_message=None,
             updated_at=now,
         )
@@ -212,7 +216,7 @@ def _new(kind: str, process_id: str, request: Mapping[str, Any], now: datetime) 
         "id": uuid4().hex,
         "process_id": process_id,
         "kind": kind,
-        "request": dict(request),
+        "request_json": dict(request),
         "status": JobStatus.PENDING,
         "attempt": 0,
         "priority": 0,
@@ -234,5 +238,5 @@ def _claimed(job: Job) -> ColumnElement[bool]:
 
 
 def _job(row: Row[Any]) -> Job:
-    values = {name: row._mapping[name] for name in Job.__dataclass_fields__}
+    values = {name: row._mapping[column] for name, column in _COLUMNS.items()}
     return Job(**(values | {"status": JobStatus(row.status)}))

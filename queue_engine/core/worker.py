@@ -17,8 +17,7 @@ from queue_engine.core.pool import Pool
 
 _log = structlog.get_logger("imq.worker")
 
-_RETRY = backoff.Backoff(base=timedelta(seconds=1), maximum=timedelta(minutes=10))
-_ATTEMPTS = 12
+_ATTEMPTS = 9
 """About an hour of tries; then the job is kept as failed, for a person to see."""
 
 
@@ -132,5 +131,5 @@ class Worker:
             if final:
                 await Jobs(connection).fail(job, words, now)
             else:
-                again = now + backoff.wait(_RETRY, job.attempt, random=self._random)
+                again = now + backoff.wait(backoff.JOB, job.attempt, random=self._random)
                 await Jobs(connection).retry(job, at=again, error=words, now=now)

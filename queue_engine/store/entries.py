@@ -21,7 +21,7 @@ from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues, repositories
 
 _STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
-_FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "version"})
+_FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "version", "trace", "delivery"})
 """What never changes while an entry stands; `version` only through `save`."""
 
 
@@ -44,6 +44,8 @@ class Entries:
         priority: int = 0,
         known_behind: bool = False,
         base_tip: str | None = None,
+        trace: str | None = None,
+        delivery: str | None = None,
     ) -> Entry:
         """Stand a pull request at the end of its priority, pending, bound to `queued_head`.
 
@@ -78,6 +80,8 @@ class Entries:
                 enqueued_at=enqueued_at,
                 status_since=enqueued_at,
                 version=1,
+                trace=trace,
+                delivery=delivery,
             )
             .on_conflict_do_nothing(index_elements=["repository_id", "number"])
             .returning(entries.c.seq)

@@ -8,8 +8,8 @@ from functools import partial
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Database
+from queue_engine.core.idempotency import Keys
 from queue_engine.core.jobs import Jobs
-from queue_engine.store.deliveries import Deliveries
 from queue_engine.store.entries import Entries
 from queue_engine.store.held import Held
 from queue_engine.store.outbox import Outbox
@@ -41,7 +41,7 @@ class Transaction:
         self.outbox = Outbox(connection, partial(self.due.add, Due.LETTERS))
         self.refusals = Refusals(connection)
         self.held = Held(connection)
-        self.deliveries = Deliveries(connection)
+        self.keys = Keys(connection)
         self.jobs = Jobs(connection, partial(self.due.add, Due.JOBS))
 
 

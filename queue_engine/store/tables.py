@@ -81,6 +81,8 @@ entries = Table(
     Column("started_at", UtcDateTime),
     Column("status_since", UtcDateTime, nullable=False),
     Column("version", Integer, nullable=False),
+    Column("trace", String(64)),
+    Column("delivery", String(64)),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "priority", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),
@@ -125,6 +127,7 @@ outbox = Table(
     Column("error", Text),
     Column("dead", Boolean, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    Column("trace", String(64)),
     UniqueConstraint("kind", "repository_id", "number"),
     CheckConstraint("kind IN ('comment', 'check_run', 'label_off')", name="kind"),
     CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),
@@ -150,15 +153,32 @@ held = Table(
     Column("head_sha", String(64), nullable=False),
     Column("queued_by", String(255), nullable=False),
     Column("at", UtcDateTime, nullable=False),
+    Column("trace", String(64)),
+    Column("delivery", String(64)),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "seq"),
     sqlite_autoincrement=True,
 )
 
-deliveries = Table(
-    "deliveries",
+api_tokens = Table(
+    "api_tokens",
     metadata,
-    Column("guid", String(64), primary_key=True),
-    Column("event", String(64), nullable=False),
-    Column("received_at", UtcDateTime, nullable=False, index=True),
+    Column("id", String(32), primary_key=True),
+    Column("name", String(100), nullable=False, unique=True),
+    Column("token_hash", String(64), nullable=False, unique=True),
+    Column("login", String(255)),
+    Column("operator", Boolean, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("last_used_at", UtcDateTime),
 )
+"""Who may use the API: `login` is the GitHub user whose rights a token has, `operator` whether it may steer IMQ."""
+
+processes = Table(
+    "processes",
+    metadata,
+    Column("owner", String(255), primary_key=True),
+    Column("seen_at", UtcDateTime, nullable=False),
+    Column("status", JSON, nullable=False),
+    Column("metrics", Text, nullable=False),
+)
+"""What each running process last told of itself, so that any process can answer for all."""

@@ -47,7 +47,7 @@ def push(delivery: str, branch: str = "main") -> Hint:
 async def stored_requests(database: Database) -> list[str]:
     """The deliveries that jobs follow, in the order of the jobs."""
     async with database.reading() as connection:
-        rows = await connection.execute(select(jobs.c.request).order_by(jobs.c.seq))
+        rows = await connection.execute(select(jobs.c.request_json).order_by(jobs.c.seq))
         return [request["delivery"] for request in rows.scalars()]
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from queue_engine.core.idempotency import KEPT
 from queue_engine.reasons import Reason
 from queue_engine.store import Store, Transaction
 from queue_engine.store.held import HeldPullRequest
@@ -53,10 +54,11 @@ async def test_held_in_an_empty_line_is_nobody(t: Transaction) -> None:
 
 async def test_delivery_recorded_twice_is_known_the_second_time(t: Transaction) -> None:
     """A redelivery keeps its id and does nothing, until it is forgotten."""
-    assert await t.deliveries.record([("guid-1", "push")], NOW) == {"guid-1"}
-    assert await t.deliveries.record([("guid-1", "push"), ("guid-2", "push")], NOW + SOON) == {"guid-2"}
-    assert await t.deliveries.purge(NOW + SOON) == 1
-    assert await t.deliveries.record([("guid-2", "push"), ("guid-1", "push")], NOW + SOON) == {"guid-1"}
+    one, other = ("guid-1", "push"), ("guid-2", "push")
+    assert await t.keys.record("webhook", [one], NOW, status=202) == {"guid-1"}
+    assert await t.keys.record("webhook", [one, other], NOW + SOON, status=202) == {"guid-2"}
+    assert await t.keys.purge(NOW + KEPT) == 1
+    assert await t.keys.record("webhook", [other, one], NOW + SOON, status=202) == {"guid-1"}
 
 
 async def test_delivery_recorded_by_many_at_once_is_new_to_one(store: Store) -> None:
@@ -64,6 +66,6 @@ async def test_delivery_recorded_by_many_at_once_is_new_to_one(store: Store) -> 
 
     async def record() -> bool:
         async with store.transaction() as t:
-            return bool(await t.deliveries.record([("guid-1", "push")], NOW))
+            return bool(await t.keys.record("webhook", [("guid-1", "push")], NOW, status=202))
 
     assert sorted(await asyncio.gather(*(record() for _ in range(6)))) == [False] * 5 + [True]

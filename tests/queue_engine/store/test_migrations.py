@@ -1,5 +1,5 @@
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,20 @@ from sqlalchemy import Connection, text
 
 import queue_engine
 from queue_engine.core.database import Database, metadata
+from queue_engine.core.idempotency import KEPT, Keys
 from queue_engine.core.jobs import Jobs
 from queue_engine.migrations import HEAD, UnknownRevision, current, migrate, running
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OLDER = (
+    "INSERT INTO deliveries (guid, event, received_at) VALUES ('guid-1', 'push', '2026-01-01 00:00:00.000000')",
+    *(
+        "INSERT INTO jobs (id, process_id, kind, request, status, error_message, attempt, priority, not_before,"
+        f" created_at, updated_at, claims) VALUES ('{name}', 'p', 'k', '{{\"a\": 1}}', '{status}', 'broke', 0, 0,"
+        " '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000', 0)"
+        for name, status in (("a", "PENDING"), ("b", "FAILED"))
+    ),
+)
 
 
 def differences(connection: Connection) -> list[Any]:
@@ -32,14 +42,23 @@ async def test_migrations_of_an_empty_database_make_exactly_the_tables_of_the_co
 
 async def test_migrations_of_an_older_database_keep_what_is_in_it(empty_database: Database) -> None:
     """An update of IMQ finds the deliveries that the old version stored."""
-    await migrate(empty_database, "0001")
+    await migrate(empty_database, "0003")
     async with empty_database.transaction() as connection:
-        job_id = await Jobs(connection).enqueue(kind="k", request={"a": 1}, process_id="p", now=NOW)
+        for statement in OLDER:
+            await connection.execute(text(statement))
     await migrate(empty_database)
     async with empty_database.reading() as connection:
         assert await Jobs(connection).depth() == 1
+        assert await Keys(connection).known("webhook", "guid-1")
+        [dead] = await connection.execute(text("SELECT id, job_type, error_message FROM failed_jobs"))
+        assert tuple(dead) == ("b", "k", "broke")
         assert await connection.run_sync(differences) == []
-    assert job_id
+    async with empty_database.transaction() as connection:
+        job = await Jobs(connection).claim(owner="w", now=NOW + timedelta(days=1), lease=timedelta(seconds=30))
+        assert job is not None
+        assert job.request == {"a": 1}
+        assert await Keys(connection).purge(NOW + KEPT - timedelta(seconds=1)) == 0
+        assert await Keys(connection).purge(NOW + KEPT) == 1
 
 
 async def test_migrations_by_many_processes_at_once_happen_once(empty_database_url: str) -> None:
