@@ -14,6 +14,7 @@ from rich.console import Console
 
 from benchmarks.burst import burst_row
 from benchmarks.idle import idle_rows
+from benchmarks.jobs import jobs_rows
 from benchmarks.kills import kills_row
 from benchmarks.merging import requests_rows, ten_row
 from benchmarks.reaction import reaction_row
@@ -28,6 +29,7 @@ MEASURES: Mapping[str, Measure] = {
     "kills": kills_row,
     "idle": idle_rows,
     "burst": burst_row,
+    "jobs": jobs_rows,
 }
 
 

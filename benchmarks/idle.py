@@ -33,7 +33,7 @@ async def idle_rows(*, quick: bool, seed: int) -> list[Row]:
     """A tick over a thousand queues that wait, on each database."""
     count, depth, ticks = (50, 20, 3) if quick else (1_000, 20, 7)
     rows = []
-    with tempfile.TemporaryDirectory() as name, _postgres_url(Path(name)) as postgres:
+    with tempfile.TemporaryDirectory() as name, postgres_url(Path(name)) as postgres:
         for url in (f"sqlite:///{Path(name) / 'imq.db'}", postgres):
             rows += [_unmeasured()] if url is None else await rows_on(url, Path(name), count, depth, ticks)
     return rows
@@ -151,7 +151,7 @@ def _entry(queue: int, place: int, now: Any, later: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _postgres_url(directory: Path) -> Iterator[str | None]:
+def postgres_url(directory: Path) -> Iterator[str | None]:
     """An empty database on the given PostgreSQL, or on the one from PyPI; None where neither can be had."""
     embedded = None
     given = os.environ.get("IMQ_TEST_POSTGRES_URL")
