@@ -11,8 +11,10 @@ from queue_engine.core.database import Database
 from queue_engine.core.idempotency import Keys
 from queue_engine.core.jobs import Jobs
 from queue_engine.store.entries import Entries
+from queue_engine.store.figures import Figures
 from queue_engine.store.held import Held
 from queue_engine.store.outbox import Outbox
+from queue_engine.store.processes import Processes
 from queue_engine.store.queues import Queues
 from queue_engine.store.refusals import Refusals
 from queue_engine.store.timeline import Timeline
@@ -41,6 +43,8 @@ class Transaction:
         self.outbox = Outbox(connection, partial(self.due.add, Due.LETTERS))
         self.refusals = Refusals(connection)
         self.held = Held(connection)
+        self.processes = Processes(connection)
+        self.figures = Figures(connection)
         self.keys = Keys(connection)
         self.jobs = Jobs(connection, partial(self.due.add, Due.JOBS))
 
