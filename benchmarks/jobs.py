@@ -12,6 +12,7 @@ from random import Random
 from statistics import median
 
 import procrastinate
+from procrastinate.types import JSONDict
 from sqlalchemy import text
 
 from benchmarks.idle import postgres_url
@@ -76,7 +77,7 @@ async def _ours(database: Database, number: int, seed: int) -> float:
         SystemClock(),
         {_KIND: nothing},
         owner="bench",
-        random=Random(seed).random,  # noqa: S311
+        random=Random(seed).random,
         concurrency=_CONCURRENCY,
     )
     start = time.perf_counter()
@@ -102,7 +103,8 @@ async def _peer(url: str, number: int) -> float:
     async with app.open_async():
         if not await app.check_connection_async():
             await app.schema_manager.apply_schema_async()
-        await nothing.batch_defer_async(*({"number": each} for each in range(number)))
+        wanted: list[JSONDict] = [{"number": each} for each in range(number)]
+        await nothing.batch_defer_async(*wanted)
         start = time.perf_counter()
         await app.run_worker_async(
             wait=False, concurrency=_CONCURRENCY, delete_jobs="successful", install_signal_handlers=False
