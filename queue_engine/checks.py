@@ -21,6 +21,8 @@ class Verdict:
     pending: tuple[CheckReport, ...]
     """Reports that have begun and not ended."""
     failed: tuple[CheckReport, ...]
+    ended: tuple[str, ...]
+    """Names that count and are not awaited any more, sorted."""
     reported: bool
     """Whether anything at all has reported."""
     last_completed: datetime | None
@@ -35,6 +37,7 @@ def judge(required: Iterable[RequiredCheck], reports: Iterable[CheckReport]) -> 
     failed = tuple(r for r in counted if r.state is CheckState.FAILED)
     pending = tuple(r for r in counted if r.state is CheckState.PENDING)
     awaited = tuple(sorted(absent | {r.name for r in pending}))
+    ended = tuple(sorted({r.name for r in counted} - set(awaited)))
     if failed:
         state = CheckState.FAILED
     elif awaited or not counted:
@@ -42,7 +45,7 @@ def judge(required: Iterable[RequiredCheck], reports: Iterable[CheckReport]) -> 
     else:
         state = CheckState.PASSED
     completed = [r.completed_at for r in counted if r.completed_at is not None]
-    return Verdict(state, awaited, pending, failed, bool(counted), max(completed, default=None))
+    return Verdict(state, awaited, pending, failed, ended, bool(counted), max(completed, default=None))
 
 
 def _matches(required: RequiredCheck, report: CheckReport) -> bool:

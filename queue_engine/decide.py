@@ -5,15 +5,15 @@ caller fetches what a `Look` names, adds it to `Seen` and asks again; everything
 """
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
 from queue_engine.checks import Verdict, judge
 from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
-from queue_engine.entering import bound, enter, unseen_head, up_to_date, updating
+from queue_engine.entering import bound, enter, looked, unseen_head, up_to_date, updating
 from queue_engine.facts import BranchRules, CheckState, Comparison, MergeMethod, PullRequest
 from queue_engine.model import Entry, EntryStatus
-from queue_engine.policy import Policy, doubling
+from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from queue_engine.refusal import forbids_merge_commits, judge_refused_merge, judge_refused_update
 
@@ -46,8 +46,8 @@ def _in_doubt(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action
     if seen.comparison is None:
         return Look(Fact.COMPARISON)
     if seen.comparison.behind > 0 and entry.recheck < policy.doubt_looks:
-        again = now + doubling(policy.ask_again, entry.recheck, policy.trouble_timeout)
-        return Wait(replace(entry, recheck=entry.recheck + 1, recheck_at=again), again)
+        waiting = looked(entry, policy.ask_again, now)
+        return Wait(waiting, waiting.recheck_at or now)
     return Save(replace(entry, merge_requested_at=None, recheck=0, recheck_at=None))
 
 
@@ -83,8 +83,7 @@ def _updating(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action
     if entry.recheck_at is not None and now < entry.recheck_at:
         return Wait(entry, entry.recheck_at)
     # The call may have been lost, by GitHub or by a kill between intent and request; the head makes it idempotent.
-    next_look = doubling(policy.update_look, entry.recheck + 1, policy.update_timeout)
-    return Update(replace(entry, recheck=entry.recheck + 1, recheck_at=now + next_look))
+    return Update(looked(entry, policy.update_look, now, waited=1))
 
 
 def _judge_candidate(entry: Entry, candidate: str, seen: Seen, policy: Policy, now: datetime) -> Action:
@@ -133,11 +132,9 @@ def _keep_checking(entry: Entry, rules: BranchRules, verdict: Verdict, policy: P
         if silent:
             return Leave(Reason.NO_CHECKS)
         return Leave(Reason.CHECKS_TIMED_OUT, detail=", ".join(verdict.awaited), checks=verdict.pending)
-    look = now + doubling(policy.check_look, entry.recheck, timedelta(days=1))
-    waiting = replace(
-        entry, awaited_checks=verdict.awaited, reported_checks=(), recheck=entry.recheck + 1, recheck_at=look
-    )
-    return Wait(waiting, min(look, deadline), verdict.pending)
+    waiting = looked(entry, policy.check_look, now)
+    waiting = replace(waiting, awaited_checks=verdict.awaited, reported_checks=verdict.ended)
+    return Wait(waiting, min(waiting.recheck_at or now, deadline), verdict.pending)
 
 
 def _passed(entry: Entry, rules: BranchRules, verdict: Verdict, policy: Policy, now: datetime) -> Action:

@@ -1,8 +1,10 @@
-"""The entry as it begins a status: what is set anew, what is forgotten, and what goes on being counted."""
+"""The entry as it begins a status, or waits on in it: what is set anew, forgotten, and goes on being counted."""
 
 from dataclasses import replace
 from datetime import datetime
 
+from queue_engine.core.backoff import Backoff
+from queue_engine.core.monitor import MonitorEntry
 from queue_engine.facts import Comparison
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
@@ -21,6 +23,16 @@ def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
         trouble=0,
         trouble_since=None,
     )
+
+
+def looked(entry: Entry, monitor: Backoff, now: datetime, *, waited: int = 0) -> Entry:
+    """The entry after a look of its monitor that found it waiting still; the monitor's state is kept in the entry.
+
+    `waited` counts the monitor's waits before its first look. Errors of looks are counted in `trouble`: they are
+    GitHub's, and bounded by a time instead of a number.
+    """
+    after = MonitorEntry(now, entry.recheck + waited).answered(monitor, now)
+    return replace(entry, recheck=entry.recheck + 1, recheck_at=after.next_at)
 
 
 def up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Entry:
@@ -46,13 +58,13 @@ def updating(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) 
         reported_checks=(),
         merge_requested_at=None,
         refusals=0,
-        recheck_at=now + policy.update_look,
+        recheck_at=now + policy.update_look.base,
     )
 
 
 def unseen_head(entry: Entry, candidate: str, policy: Policy, now: datetime) -> Entry:
     """A head was found that no webhook announced; the one that names its sender is waited for a moment."""
-    return replace(entry, candidate_head=candidate, candidate_is_ours=False, recheck_at=now + policy.update_look)
+    return replace(entry, candidate_head=candidate, candidate_is_ours=False, recheck_at=now + policy.update_look.base)
 
 
 def bound(entry: Entry, candidate: str, policy: Policy, now: datetime, *, proved: bool) -> Entry:
@@ -69,5 +81,5 @@ def bound(entry: Entry, candidate: str, policy: Policy, now: datetime, *, proved
         reported_checks=(),
         refusals=0,
         # A head that its webhook announced has no reports yet; theirs will say when looking is worth a request.
-        recheck_at=now + policy.check_look if entry.candidate_is_ours and not reported_already else now,
+        recheck_at=now + policy.check_look.base if entry.candidate_is_ours and not reported_already else now,
     )

@@ -123,7 +123,7 @@ class Entry:
     awaited_checks: tuple[str, ...]
     """Names of the checks that were pending at the last look; empty before the first look."""
     reported_checks: tuple[str, ...]
-    """Names of the checks that webhooks have reported on `head` since the last look."""
+    """Names of the checks that have ended on `head`: at the last look, and by the webhooks since."""
     suspect: bool
     """A hint says that consent may be gone: the pull request is read before anything else is done."""
     merge_requested_at: datetime | None

@@ -4,6 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from queue_engine.core.backoff import Backoff
+
+# No jitter in the monitors of an entry: each counts from an instant of its own, and a check that takes exactly as long
+# as the first wait must not be looked at just before it ends.
+_ASK_AGAIN = Backoff(base=timedelta(seconds=2), maximum=timedelta(minutes=10), jitter=0)
+_UPDATE_LOOK = Backoff(base=timedelta(seconds=10), maximum=timedelta(minutes=10), jitter=0)
+_CHECK_LOOK = Backoff(base=timedelta(minutes=10), maximum=timedelta(days=1), jitter=0)
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -29,20 +37,18 @@ class Policy:
     """Merge calls refused in a row, with nothing else wrong, before the refusal is taken as final."""
     settle: timedelta = timedelta(seconds=10)
     """Where nothing is required: how long after the last report later workflows may still start."""
-    ask_again: timedelta = timedelta(seconds=2)
-    """First wait before GitHub is asked again for something that it computes in the background."""
-    update_look: timedelta = timedelta(seconds=10)
-    """First wait before an update whose webhook has not come is looked for; doubles."""
-    check_look: timedelta = timedelta(minutes=10)
-    """First wait before checks whose webhooks have not come are looked for; doubles, so that long CI costs little."""
+    ask_again: Backoff = _ASK_AGAIN
+    """The monitor of something that GitHub computes in the background."""
+    update_look: Backoff = _UPDATE_LOOK
+    """The monitor of an update whose webhook has not come."""
+    check_look: Backoff = _CHECK_LOOK
+    """The monitor of checks: webhooks tell sooner, so it looks late and ever less often, and long CI costs little."""
+    progress_edits: tuple[timedelta, ...] = (timedelta(minutes=20), timedelta(hours=1))
+    """When the check run is brought up to the reports of long checks, counted from the moment that the head was bound.
+    Once each, and only if something has reported since: what ends sooner costs no edit."""
     courtesy: timedelta = timedelta(seconds=2)
     """How long a passing state may wait to be told, so that quick changes become one edit."""
 
     def triggered(self, labels: Iterable[str]) -> bool:
         """Whether the trigger label is among these."""
         return self.trigger_label.casefold() in {label.casefold() for label in labels}
-
-
-def doubling(first: timedelta, times: int, ceiling: timedelta) -> timedelta:
-    """`first` doubled `times` times, at most `ceiling`."""
-    return min(ceiling, first * (1 << min(times, 20)))

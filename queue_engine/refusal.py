@@ -7,9 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.actions import Action, Fact, Leave, Look, Save, Seen, Wait
-from queue_engine.entering import enter, unseen_head, up_to_date
+from queue_engine.core.backoff import wait
+from queue_engine.core.monitor import unvaried
+from queue_engine.entering import enter, looked, unseen_head, up_to_date
 from queue_engine.model import Entry, EntryStatus
-from queue_engine.policy import Policy, doubling
+from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 
 
@@ -32,8 +34,8 @@ def judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, n
         return Leave(Reason.UPDATE_REFUSED, detail=words)
     if now - entry.status_since >= policy.update_timeout:
         return Leave(Reason.MERGEABLE_UNKNOWN, detail=words)
-    again = now + doubling(policy.ask_again, entry.recheck, policy.update_timeout)
-    return Wait(replace(entry, recheck=entry.recheck + 1, recheck_at=again), again)
+    waiting = looked(entry, policy.ask_again, now)
+    return Wait(waiting, waiting.recheck_at or now)
 
 
 def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, now: datetime) -> Action | None:
@@ -48,7 +50,7 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
         return Leave(Reason.REFUSED_BY_RULES, detail=words)
     if "base branch was modified" in words.lower() or forbids_merge_commits(words):
         return None
-    again = now + doubling(policy.ask_again, entry.refusals, policy.trouble_timeout)
+    again = now + wait(policy.ask_again, entry.refusals, random=unvaried)
     if "status check" in words.lower():
         # A check is required that was not known of, or one was started again: all are looked at once more.
         checking = enter(entry, EntryStatus.CHECKING, now)

@@ -75,7 +75,7 @@ def test_walk_whose_update_was_refused_while_mergeability_is_unknown_asks_again_
     """Null means ask later; for ever null is a reason of its own."""
     walk = behind(pull=pull(mergeable=None), updates=[Refusal("Validation failed")] * 50)
     walk.go()
-    assert walk.due == NOW + POLICY.ask_again
+    assert walk.due == NOW + POLICY.ask_again.base
     while isinstance(walk.wait(), Wait):
         pass
     assert walk.left() in {Reason.MERGEABLE_UNKNOWN, Reason.UPDATE_TIMED_OUT}
