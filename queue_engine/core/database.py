@@ -12,7 +12,8 @@ that too takes PostgreSQL.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import aiosqlite
@@ -21,6 +22,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.types import TypeDecorator
+
+from queue_engine.core.outage import Busy, ReadOnly
 
 metadata = MetaData(
     naming_convention={
@@ -36,9 +39,19 @@ metadata = MetaData(
 Counter = BigInteger().with_variant(Integer, "sqlite")
 """A growing number as primary key: SQLite numbers rows only in a column that is exactly `INTEGER`."""
 
-_BUSY_SECONDS = 10.0
 _POOL_SECONDS = 30.0
 _WAL_TRIES = 200
+_USER_VERSION = 0
+"""SQLite's number for applications, which IMQ leaves as it is."""
+_PATIENCE = {
+    "connect_timeout": "10",
+    "keepalives_idle": "15",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+"""For libpq, unless the URL says otherwise: a server that vanished without a word is given up after half a minute."""
+
 _DRIVERS = {
     "sqlite": "sqlite+aiosqlite",
     "sqlite+aiosqlite": "sqlite+aiosqlite",
@@ -91,8 +104,11 @@ class UtcDateTime(TypeDecorator[datetime]):
 class Database:
     """The connections to one database. Used in one event loop; `close` when done."""
 
-    def __init__(self, url: str, *, pool_size: int = 5) -> None:
+    def __init__(self, url: str, *, pool_size: int = 5, busy: timedelta = timedelta(seconds=10)) -> None:
         """Connects at first use. `pool_size` bounds PostgreSQL's connections, and SQLite's reading ones.
+
+        `busy` is how long SQLite waits for another process that has the file locked. What the surroundings do to the
+        database is raised as the drivers raise it; `queue_engine.core.outage` tells what it means.
 
         Raises ValueError as `database_url` does.
         """
@@ -102,13 +118,21 @@ class Database:
         pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": _POOL_SECONDS}
         if self.dialect == "sqlite":
             self._turn: asyncio.Lock | None = asyncio.Lock()
-            self._writer = _sqlite_engine(self.url, "BEGIN IMMEDIATE", query_only=False, pool=pool | {"pool_size": 1})
-            self._reader = _sqlite_engine(self.url, "BEGIN", query_only=True, pool=pool)
+            self._writer = _sqlite_engine(
+                self.url, "BEGIN IMMEDIATE", busy, query_only=False, pool=pool | {"pool_size": 1}
+            )
+            self._reader = _sqlite_engine(self.url, "BEGIN", busy, query_only=True, pool=pool)
         else:
             self._turn = None
             # A pre-ping, because a restarted server or an idle firewall leaves dead connections behind.
-            self._writer = create_async_engine(self.url, pool_pre_ping=True, **pool)
+            self._writer = create_async_engine(self.url, pool_pre_ping=True, connect_args=_patience(self.url), **pool)
             self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    @property
+    def connect_args(self) -> dict[str, Any]:
+        """What psycopg's `connect` needs for a connection beside the pool's, with all that the URL says."""
+        _, given = self._writer.dialect.create_connect_args(self.url)
+        return {**_patience(self.url), **given}
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[AsyncConnection]:
@@ -126,9 +150,13 @@ class Database:
             yield connection
 
     async def ping(self) -> None:
-        """Ask the database for a sign of life. Raises what the driver raises."""
-        async with self.reading() as connection:
-            await connection.execute(text("SELECT 1"))
+        """See that the database can be written. Raises what the driver raises, or ReadOnly."""
+        async with self.transaction() as connection:
+            if self.dialect == "sqlite":
+                # A page is written, to the same effect: nothing less tells a full disk from one with room.
+                await connection.exec_driver_sql(f"PRAGMA user_version={_USER_VERSION}")
+            elif (await connection.execute(text("SHOW transaction_read_only"))).scalar_one() == "on":
+                raise ReadOnly("the database is a standby, or was set read-only")
 
     async def close(self) -> None:
         """Close every connection."""
@@ -141,8 +169,11 @@ class Database:
         if self._turn is None:
             yield
             return
-        async with asyncio.timeout(_POOL_SECONDS):
-            await self._turn.acquire()
+        try:
+            async with asyncio.timeout(_POOL_SECONDS):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise Busy("the database's one writer was not free in time") from None
         try:
             yield
         finally:
@@ -154,14 +185,18 @@ def insert_into(connection: AsyncConnection, table: Table) -> "postgresql.Insert
     return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
-def _sqlite_engine(url: URL, begin: str, *, query_only: bool, pool: dict[str, Any]) -> AsyncEngine:
-    engine = create_async_engine(url, connect_args={"timeout": _BUSY_SECONDS}, **pool)
+def _patience(url: URL) -> dict[str, str]:
+    return {name: value for name, value in _PATIENCE.items() if name not in url.query}
+
+
+def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, pool: dict[str, Any]) -> AsyncEngine:
+    engine = create_async_engine(url, connect_args={"timeout": busy.total_seconds()}, **pool)
 
     # SQLAlchemy's documented recipe for sqlite3: keep the driver from beginning transactions, and begin them ourselves.
     @event.listens_for(engine.sync_engine, "connect")
     def on_connect(dbapi_connection: Any, _record: object) -> None:
         dbapi_connection.isolation_level = None
-        dbapi_connection.run_async(_use_wal)
+        dbapi_connection.run_async(partial(_use_wal, busy=busy))
         cursor = dbapi_connection.cursor()
         for pragma in ("synchronous=NORMAL", "foreign_keys=ON", f"query_only={int(query_only)}"):
             cursor.execute(f"PRAGMA {pragma}")
@@ -174,15 +209,14 @@ def _sqlite_engine(url: URL, begin: str, *, query_only: bool, pool: dict[str, An
     return engine
 
 
-async def _use_wal(connection: aiosqlite.Connection) -> None:
+async def _use_wal(connection: aiosqlite.Connection, *, busy: timedelta) -> None:
     """Switch the file to WAL. Two that do so at once refuse each other without regard to the busy timeout."""
-    for _ in range(_WAL_TRIES):
+    for left in reversed(range(_WAL_TRIES)):
         try:
             await connection.execute("PRAGMA journal_mode=WAL")
         except aiosqlite.OperationalError as error:
-            if "locked" not in str(error):
+            if "locked" not in str(error) or not left:
                 raise
-            await asyncio.sleep(_BUSY_SECONDS / _WAL_TRIES)
+            await asyncio.sleep(busy.total_seconds() / _WAL_TRIES)
         else:
             return
-    raise TimeoutError("the SQLite file is locked by another process")

@@ -8,8 +8,11 @@ from functools import partial
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Database
+from queue_engine.core.dead_letters import DeadLetters
 from queue_engine.core.idempotency import Keys
 from queue_engine.core.jobs import Jobs
+from queue_engine.core.listen import Voice
+from queue_engine.core.meter import Meter, Silent
 from queue_engine.store.entries import Entries
 from queue_engine.store.figures import Figures
 from queue_engine.store.held import Held
@@ -34,7 +37,7 @@ class Transaction:
     `due` tells what may have become due by it, now or later.
     """
 
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: AsyncConnection, meter: Meter | None = None) -> None:
         self.connection = connection
         self.due: set[Due] = set()
         self.queues = Queues(connection, partial(self.due.add, Due.QUEUES))
@@ -47,22 +50,28 @@ class Transaction:
         self.figures = Figures(connection)
         self.keys = Keys(connection)
         self.jobs = Jobs(connection, partial(self.due.add, Due.JOBS))
+        self.dead_letters = DeadLetters(connection, partial(self.due.add, Due.JOBS), meter=meter)
 
 
 class Store:
     """The way to everything that is kept in one database. The caller closes the database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, meter: Meter | None = None) -> None:
         self.database = database
+        self._meter = meter or Silent()
+        self.voice = Voice()
+        """Tells other processes what became due, at each commit."""
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction]:
         """A transaction that may write: whole at its end, or not at all on any exception. Never nest two."""
         async with self.database.transaction() as connection:
-            yield Transaction(connection)
+            tx = Transaction(connection)
+            yield tx
+            await self.voice.tell(connection, tx.due)
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[Transaction]:
         """A view of one instant, in which nothing can be written."""
         async with self.database.reading() as connection:
-            yield Transaction(connection)
+            yield Transaction(connection, self._meter)

@@ -16,6 +16,7 @@ from sqlalchemy import (
 )
 
 from queue_engine.core.database import Counter, UtcDateTime, metadata
+from queue_engine.core.horizon import Ahead, ahead
 
 repositories = Table(
     "repositories",
@@ -35,12 +36,12 @@ queues = Table(
     Column("base_branch", String(255), nullable=False),
     Column("paused_reason", String(64)),
     Column("paused_detail", Text),
-    Column("paused_since", UtcDateTime),
-    Column("due_at", UtcDateTime, index=True),
+    Column("paused_since", UtcDateTime, info=ahead(Ahead.PAST)),
+    Column("due_at", UtcDateTime, index=True, info=ahead(Ahead.WAIT)),
     Column("wakes", Integer, nullable=False),
     Column("lease_owner", String(255)),
-    Column("leased_until", UtcDateTime),
-    Column("created_at", UtcDateTime, nullable=False),
+    Column("leased_until", UtcDateTime, info=ahead(Ahead.LEASE)),
+    Column("created_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
     UniqueConstraint("repository_id", "base_branch"),
     CheckConstraint("(paused_reason IS NULL) = (paused_since IS NULL)", name="paused"),
     CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),
@@ -71,15 +72,15 @@ entries = Table(
     Column("awaited_checks", JSON, nullable=False),
     Column("reported_checks", JSON, nullable=False),
     Column("suspect", Boolean, nullable=False),
-    Column("merge_requested_at", UtcDateTime),
+    Column("merge_requested_at", UtcDateTime, info=ahead(Ahead.PAST)),
     Column("trouble", Integer, nullable=False),
-    Column("trouble_since", UtcDateTime),
+    Column("trouble_since", UtcDateTime, info=ahead(Ahead.PAST)),
     Column("refusals", Integer, nullable=False),
     Column("recheck", Integer, nullable=False),
-    Column("recheck_at", UtcDateTime),
-    Column("enqueued_at", UtcDateTime, nullable=False),
-    Column("started_at", UtcDateTime),
-    Column("status_since", UtcDateTime, nullable=False),
+    Column("recheck_at", UtcDateTime, info=ahead(Ahead.WAIT)),
+    Column("enqueued_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
+    Column("started_at", UtcDateTime, info=ahead(Ahead.PAST)),
+    Column("status_since", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
     Column("version", Integer, nullable=False),
     Column("trace", String(64)),
     Column("delivery", String(64)),
@@ -121,12 +122,12 @@ outbox = Table(
     Column("unsure", Boolean, nullable=False),
     Column("version", Integer, nullable=False),
     Column("attempts", Integer, nullable=False),
-    Column("due_at", UtcDateTime, index=True),
+    Column("due_at", UtcDateTime, index=True, info=ahead(Ahead.WAIT)),
     Column("lease_owner", String(255)),
-    Column("leased_until", UtcDateTime),
+    Column("leased_until", UtcDateTime, info=ahead(Ahead.LEASE)),
     Column("error", Text),
     Column("dead", Boolean, nullable=False),
-    Column("updated_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
     Column("trace", String(64)),
     UniqueConstraint("kind", "repository_id", "number"),
     CheckConstraint("kind IN ('comment', 'check_run', 'label_off')", name="kind"),
@@ -140,7 +141,7 @@ refusals = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("head_sha", String(64), nullable=False),
     Column("reason", String(64), nullable=False),
-    Column("at", UtcDateTime, nullable=False),
+    Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
 )
 
 held = Table(
@@ -152,7 +153,7 @@ held = Table(
     Column("number", Integer, nullable=False),
     Column("head_sha", String(64), nullable=False),
     Column("queued_by", String(255), nullable=False),
-    Column("at", UtcDateTime, nullable=False),
+    Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
     Column("trace", String(64)),
     Column("delivery", String(64)),
     UniqueConstraint("repository_id", "number"),
@@ -168,8 +169,8 @@ api_tokens = Table(
     Column("token_hash", String(64), nullable=False, unique=True),
     Column("login", String(255)),
     Column("operator", Boolean, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("last_used_at", UtcDateTime),
+    Column("created_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
+    Column("last_used_at", UtcDateTime, info=ahead(Ahead.PAST)),
 )
 """Who may use the API: `login` is the GitHub user whose rights a token has, `operator` whether it may steer IMQ."""
 
@@ -177,7 +178,7 @@ processes = Table(
     "processes",
     metadata,
     Column("owner", String(255), primary_key=True),
-    Column("seen_at", UtcDateTime, nullable=False),
+    Column("seen_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
     Column("status", JSON, nullable=False),
     Column("metrics", Text, nullable=False),
 )

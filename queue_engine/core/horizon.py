@@ -1,0 +1,55 @@
+"""How far ahead a stored instant can lie, and what happens to one that lies further: the clock had been set wrong.
+
+Whoever stores a wait while the clock is an hour, or years, ahead would wait for as long once it is set right. A column
+says what its instants are (`Column(…, info=ahead(Ahead.WAIT))`), and `draw_in` brings those that cannot be right to
+the latest that can. It only ever shortens a wait, so that it does no harm to look once too often.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from sqlalchemy import func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database import metadata
+
+_INFO = "imq_ahead"
+
+
+class Ahead(StrEnum):
+    """What the instants of a column are, which decides how far ahead they may lie."""
+
+    PAST = "past"
+    """When something happened: never later than now."""
+    LEASE = "lease"
+    """Until when somebody holds something; whoever lives prolongs it."""
+    WAIT = "wait"
+    """When to look at something again."""
+    KEPT = "kept"
+    """Until when something is remembered."""
+
+
+def ahead(what: Ahead) -> dict[str, Ahead]:
+    """The `info` of a column whose instants are that."""
+    return {_INFO: what}
+
+
+async def draw_in(connection: AsyncConnection, now: datetime, bounds: Mapping[Ahead, timedelta]) -> int:
+    """Bring every instant that lies further ahead of `now` than its bound to that bound. Returns how many."""
+    drawn = 0
+    for table in metadata.sorted_tables:
+        for column in table.columns:
+            if (what := column.info.get(_INFO)) is not None:
+                latest = now + bounds[what]
+                changed = await connection.execute(update(table).where(column > latest).values({column: latest}))
+                drawn += changed.rowcount
+    return drawn
+
+
+async def apart(connection: AsyncConnection, now: datetime) -> timedelta:
+    """How far `now` lies from the database server's own clock; nothing on SQLite, which has none."""
+    if connection.dialect.name == "sqlite":
+        return timedelta(0)
+    told: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()
+    return abs(now - told)
