@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from queue_engine.core.bell import Bell
 from queue_engine.core.clock import Clock
+from queue_engine.core.meter import Meter, Silent
 from queue_engine.journal import Happening
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
@@ -44,6 +45,7 @@ class Engine:
     """How long a dead process can keep a queue or a job; a living one renews every third of it."""
     bell: Bell = field(default_factory=Bell)
     """Rung whenever a queue, a job or a letter may have become due; each topic is a `Due`."""
+    meter: Meter = field(default_factory=Silent)
 
     @asynccontextmanager
     async def change(self) -> AsyncIterator[Change]:

@@ -29,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.dml import Delete, ReturningUpdate
 
 from queue_engine.core.database import Counter, UtcDateTime, metadata
+from queue_engine.core.horizon import Ahead, ahead
 
 
 class JobStatus(StrEnum):
@@ -54,11 +55,11 @@ jobs = Table(
     Column("error_message", Text),
     Column("attempt", Integer, nullable=False),
     Column("priority", Integer, nullable=False),
-    Column("not_before", UtcDateTime, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("updated_at", UtcDateTime, nullable=False),
+    Column("not_before", UtcDateTime, nullable=False, info=ahead(Ahead.WAIT)),
+    Column("created_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
+    Column("updated_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
     Column("owner", String(255)),
-    Column("leased_until", UtcDateTime),
+    Column("leased_until", UtcDateTime, info=ahead(Ahead.LEASE)),
     Column("claims", Integer, nullable=False),
     Column("trace", String(64)),
     CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'COMPLETED', 'FAILED')", name="status"),
@@ -74,22 +75,39 @@ failed_jobs = Table(
     Column("job_type", String(64), nullable=False),
     Column("error_message", Text, nullable=False),
     Column("payload", JSON, nullable=False),
-    Column("failed_at", UtcDateTime, nullable=False, index=True),
+    Column("failed_at", UtcDateTime, nullable=False, index=True, info=ahead(Ahead.PAST)),
     Column("retryable", Boolean, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("priority", Integer, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
     Column("trace", String(64)),
 )
 """Dead letters: jobs that failed for good, with all that is needed to do them again."""
 
 
+_LOCKS = 20_260
+"""What tells the locks of processes apart from other advisory locks on the same PostgreSQL."""
+
+
 def _in_turn() -> ColumnElement[bool]:
-    """No earlier job of the same process is in progress or still to be tried; one that failed is overtaken."""
-    earlier = jobs.alias("earlier")
-    first = and_(earlier.c.process_id == jobs.c.process_id, earlier.c.seq < jobs.c.seq)
-    untried = and_(earlier.c.status == JobStatus.PENDING, earlier.c.attempt == 0)
-    return ~exists(select(earlier.c.seq).where(first, or_(earlier.c.status == JobStatus.IN_PROGRESS, untried)))
+    """Nothing of the same process is in progress, and nothing earlier of it is still to be tried.
+
+    One that failed, which its error tells, is overtaken while it waits. A job whose lease has ended waits only for
+    earlier ones: two of them that waited for each other would wait for ever.
+    """
+    other = jobs.alias("other")
+    in_progress = other.c.status == JobStatus.IN_PROGRESS
+    untried = and_(other.c.status == JobStatus.PENDING, other.c.error_message.is_(None))
+    earlier = and_(other.c.seq < jobs.c.seq, or_(in_progress, untried))
+    later = and_(in_progress, jobs.c.status == JobStatus.PENDING)
+    return ~exists(select(other.c.seq).where(other.c.process_id == jobs.c.process_id, or_(earlier, later)))
+
+
+def _contested() -> ColumnElement[bool]:
+    """Something of its process has failed and waits: then two of that process may be next, for two workers at once."""
+    failed = jobs.alias("failed")
+    its_process = failed.c.process_id == jobs.c.process_id
+    return exists(select(failed.c.seq).where(its_process, failed.c.error_message.is_not(None)))
 
 
 def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
@@ -100,7 +118,7 @@ def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
     now = bindparam("claimed_at", type_=UtcDateTime)
     at_most = bindparam("at_most", type_=Integer)
     return tuple(
-        select(jobs.c.seq, jobs.c.process_id, jobs.c.priority)
+        select(jobs.c.seq, jobs.c.process_id, jobs.c.priority, _contested().label("contested"))
         .where(jobs.c.status == status, since <= now, _in_turn(), *conditions)
         .order_by(jobs.c.priority.desc(), jobs.c.seq)
         .limit(at_most)
@@ -112,19 +130,26 @@ def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
     )
 
 
-def _take() -> ReturningUpdate[Any]:
+def _take(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
+    lost = jobs.c.status == JobStatus.IN_PROGRESS
     return (
         update(jobs)
-        .where(jobs.c.seq.in_(bindparam("chosen", expanding=True)))
+        .where(jobs.c.seq.in_(bindparam("chosen", expanding=True)), *conditions)
         .values(
             status=JobStatus.IN_PROGRESS,
             owner=bindparam("claimed_by"),
             leased_until=bindparam("claimed_until", type_=UtcDateTime),
+            attempt=jobs.c.attempt + case((lost, 1), else_=0),
             claims=jobs.c.claims + 1,
             updated_at=bindparam("claimed_at", type_=UtcDateTime),
         )
         .returning(jobs)
     )
+
+
+def _lock() -> Select[Any]:
+    own = func.pg_try_advisory_xact_lock(_LOCKS, func.hashtext(jobs.c.process_id))
+    return select(jobs.c.seq).where(jobs.c.seq.in_(bindparam("chosen", expanding=True)), own)
 
 
 def _finish() -> Delete:
@@ -145,5 +170,7 @@ def _next_due() -> Select[Any]:
 # Built once: building them takes SQLAlchemy many times as long as running them, and a burst of jobs runs them often.
 FIRST_DUE = first_due()
 TAKE = _take()
+TAKE_CONTESTED = _take(_in_turn())
+LOCK_CONTESTED = _lock()
 FINISH = _finish()
 NEXT_DUE = _next_due()

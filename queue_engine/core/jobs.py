@@ -1,31 +1,36 @@
 """The job store: work that survives the process. It knows what a request is for as little as a letter box does.
 
 A job is claimed by one worker for the time of a lease. Whoever dies holding one leaves it claimable when the lease
-ends. Claims are fenced: a worker that lost its lease cannot finish the job of the one that has it now.
-What is done with is deleted for good, so that the table stays as small as the work.
+ends, and that counts as an attempt: a job that kills whoever does it is given up like any other that fails.
+Claims are fenced: a worker that lost its lease cannot finish the job of the one that has it now.
+What is done with is deleted for good, so that the table stays as small as the work; what failed for good moves to
+the dead letters.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    Select,
-    and_,
-    delete,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.job_table import FINISH, FIRST_DUE, NEXT_DUE, TAKE, JobStatus, first_due, jobs
+from queue_engine.core.job_table import (
+    FINISH,
+    FIRST_DUE,
+    LOCK_CONTESTED,
+    NEXT_DUE,
+    TAKE,
+    TAKE_CONTESTED,
+    JobStatus,
+    first_due,
+    jobs,
+)
+from queue_engine.core.logged import logged
+from queue_engine.core.trace import current
 
-__all__ = ["Job", "JobStatus", "Jobs", "LeaseLost", "jobs"]
+__all__ = ["Job", "JobStatus", "Jobs", "LeaseLost", "jobs", "new_job"]
 
 
 class LeaseLost(Exception):
@@ -34,7 +39,10 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it was when read. `attempt` counts its failures, `claims` the times that a worker took it."""
+    """A job as it was when read.
+
+    `attempt` counts the tries that failed or ended with their worker, `claims` every time that a worker took it.
+    """
 
     id: str
     process_id: str
@@ -60,6 +68,7 @@ _COLUMNS = {name: _RENAMED.get(name, name) for name in Job.__dataclass_fields__}
 _FIELDS = tuple(jobs.c[name] for name in _COLUMNS.values())
 
 
+@logged("jobs")
 class Jobs:
     """The jobs, on one connection; what is done here is part of that connection's transaction."""
 
@@ -80,26 +89,44 @@ class Jobs:
     ) -> str:
         """Store a job, due at `not_before` or now; higher `priority` goes first. Returns its id."""
         # Values beside the statement, not in it: a burst of deliveries comes through here, and this compiles once.
-        values = _new(kind, process_id, request, now) | {"not_before": not_before or now, "priority": priority}
+        values = new_job(kind, process_id, request, now, current()) | {
+            "not_before": not_before or now,
+            "priority": priority,
+        }
         await self._connection.execute(jobs.insert(), values)
         self._due()
         return str(values["id"])
 
-    async def enqueue_all(self, *, kind: str, requests: Sequence[tuple[str, Mapping[str, Any]]], now: datetime) -> None:
-        """Store many jobs of one kind at once, due now, in this order: each a process id and its request."""
-        if requests:
-            await self._connection.execute(
-                jobs.insert(), [_new(kind, process, each, now) for process, each in requests]
-            )
-            self._due()
+    async def enqueue_all(
+        self,
+        *,
+        kind: str,
+        requests: Sequence[tuple[str, Mapping[str, Any]]],
+        now: datetime,
+        traces: Sequence[str | None] | None = None,
+    ) -> None:
+        """Store many jobs of one kind at once, due now, in this order: each a process id and its request.
+
+        They belong to the work under way, unless `traces` tells for each what it belongs to.
+        """
+        if not requests:
+            return
+        belonging = [current()] * len(requests) if traces is None else traces
+        values = [
+            new_job(kind, process, request, now, trace)
+            for (process, request), trace in zip(requests, belonging, strict=True)
+        ]
+        await self._connection.execute(jobs.insert(), values)
+        self._due()
 
     async def claim(
         self, *, owner: str, now: datetime, lease: timedelta, kinds: Collection[str] | None = None
     ) -> Job | None:
         """Take the due job of the highest priority that is oldest, until `now + lease`; None if there is none.
 
-        A job in progress whose lease has ended is taken like a pending one. Jobs of one process are done in their
-        order and one at a time, whoever does them; only one that failed, and waits to be tried again, is overtaken.
+        A job in progress whose lease has ended is taken like a pending one, with one attempt more. Jobs of one
+        process are done in their order and one at a time, whoever does them; only one that failed, and waits to be
+        tried again, is overtaken.
         """
         statement = FIRST_DUE if kinds is None else first_due(jobs.c.kind.in_(kinds))
         return next(iter(await self._claim(statement, 1, owner, now, lease)), None)
@@ -114,7 +141,7 @@ class Jobs:
         return await self._changes(update(jobs).where(held).values(leased_until=until))
 
     async def complete(self, job: Job, response: Mapping[str, Any] | None, now: datetime) -> None:
-        """The job is done; its result waits for `get_results`. Raises LeaseLost."""
+        """The job is done; its result waits for `take_results`. Raises LeaseLost."""
         await self._settle(
             job,
             status=JobStatus.COMPLETED,
@@ -148,8 +175,13 @@ class Jobs:
         await self._settle(job, status=JobStatus.PENDING, not_before=at, updated_at=now)
 
     async def fail(self, job: Job, error: str, now: datetime) -> None:
-        """The job failed for good. It stays, counted by nobody's `depth`, until deleted. Raises LeaseLost."""
+        """The job failed for good, which whoever waits for its process learns by `take_results`. Raises LeaseLost."""
         await self._settle(job, status=JobStatus.FAILED, attempt=job.attempt + 1, error_message=error, updated_at=now)
+
+    async def remove(self, job: Job) -> None:
+        """Take a claimed job out of the store, for whoever keeps it elsewhere. Raises LeaseLost."""
+        if not await self._changes(delete(jobs).where(_claimed(job))):
+            raise _lost(job)
 
     async def get_results(self, process_id: str) -> tuple[Job, ...]:
         """The finished jobs of a process, completed and failed, in the order in which they were enqueued."""
@@ -159,8 +191,16 @@ class Jobs:
         )
         return tuple(map(_job, rows))
 
+    async def take_results(self, process_id: str) -> tuple[Job, ...]:
+        """As `get_results`, and delete them for good: in the transaction in which the consumer stores them."""
+        results = await self.get_results(process_id)
+        await self.delete([job.id for job in results])
+        return results
+
     async def delete(self, ids: Collection[str]) -> int:
         """Delete jobs for good, in whatever status, once their results are safe elsewhere. Returns how many."""
+        if not ids:
+            return 0
         return (await self._connection.execute(delete(jobs).where(jobs.c.id.in_(ids)))).rowcount
 
     async def release_all(self, now: datetime) -> int:
@@ -171,7 +211,7 @@ class Jobs:
         released = await self._connection.execute(
             update(jobs)
             .where(jobs.c.status == JobStatus.IN_PROGRESS)
-            .values(status=JobStatus.PENDING, owner=None, leased_until=None, updated_at=now)
+            .values(status=JobStatus.PENDING, owner=None, leased_until=None, attempt=jobs.c.attempt + 1, updated_at=now)
         )
         return released.rowcount
 
@@ -187,7 +227,7 @@ class Jobs:
 
     async def _settle(self, job: Job, **values: object) -> None:
         if not await self._changes(update(jobs).where(_claimed(job)).values(owner=None, leased_until=None, **values)):
-            raise LeaseLost(f"job {job.id} ({job.kind}) is no longer held by {job.owner}")
+            raise _lost(job)
 
     async def _claim(
         self, due: tuple[Select[Any], ...], limit: int, owner: str, now: datetime, lease: timedelta
@@ -197,21 +237,45 @@ class Jobs:
             found += await self._connection.execute(each, {"claimed_at": now, "at_most": limit})
         found.sort(key=lambda row: (-row.priority, row.seq))
         # Of two of one process, of which one was overtaken and is due again, only the first.
-        chosen: dict[str, int] = {}
+        first: dict[str, Row[Any]] = {}
         for row in found:
-            if len(chosen) < limit:
-                chosen.setdefault(row.process_id, row.seq)
-        if not chosen:
-            return ()
-        taken = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease, "chosen": list(chosen.values())}
-        rows = {row.seq: row for row in await self._connection.execute(TAKE, taken)}
-        return tuple(_job(rows[seq]) for seq in chosen.values())
+            if len(first) < limit:
+                first.setdefault(row.process_id, row)
+        by = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease}
+        taken = await self._take(first.values(), by)
+        return tuple(_job(taken[row.seq]) for row in first.values() if row.seq in taken)
+
+    async def _take(self, chosen: Iterable[Row[Any]], by: Mapping[str, Any]) -> dict[int, Row[Any]]:
+        """Claim these, by their numbers; on PostgreSQL not those of a process that another worker has just taken from.
+
+        Two workers may at once see two jobs of one process as next, of which one failed before; neither sees what the
+        other is about to do. Such a process is locked until the commit, and then looked at again.
+        """
+        at_once: list[int] = []
+        contested: list[int] = []
+        for row in chosen:
+            (contested if row.contested and self._shared else at_once).append(row.seq)
+        taken: dict[int, Row[Any]] = {}
+        if contested:
+            locked = list(await self._connection.scalars(LOCK_CONTESTED, {"chosen": contested}))
+            if locked:
+                rows = await self._connection.execute(TAKE_CONTESTED, {**by, "chosen": locked})
+                taken |= {row.seq: row for row in rows}
+        if at_once:
+            taken |= {row.seq: row for row in await self._connection.execute(TAKE, {**by, "chosen": at_once})}
+        return taken
+
+    @property
+    def _shared(self) -> bool:
+        """Whether several workers claim at the same time; SQLite's one writer goes one after another."""
+        return self._connection.dialect.name == "postgresql"
 
     async def _changes(self, statement: Any) -> bool:
         return (await self._connection.execute(statement)).rowcount == 1
 
 
-def _new(kind: str, process_id: str, request: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def new_job(kind: str, process_id: str, request: Mapping[str, Any], now: datetime, trace: str | None) -> dict[str, Any]:
+    """The row of a job that was never tried, due now."""
     return {
         "id": uuid4().hex,
         "process_id": process_id,
@@ -224,7 +288,12 @@ def _new(kind: str, process_id: str, request: Mapping[str, Any], now: datetime) 
         "created_at": now,
         "updated_at": now,
         "claims": 0,
+        "trace": trace,
     }
+
+
+def _lost(job: Job) -> LeaseLost:
+    return LeaseLost(f"job {job.id} ({job.kind}) is no longer held by {job.owner}")
 
 
 def _claimed(job: Job) -> ColumnElement[bool]:

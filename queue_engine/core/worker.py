@@ -1,37 +1,47 @@
 """The worker: claims stored jobs, has each done by the handler of its kind, and settles what became of it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
 
-from queue_engine.core import backoff
+from queue_engine.core import backoff, trace
 from queue_engine.core.clock import Clock
 from queue_engine.core.database import Database
+from queue_engine.core.dead_letters import DeadLetters
 from queue_engine.core.gather import Gather
 from queue_engine.core.jobs import Job, Jobs, LeaseLost
 from queue_engine.core.lease import kept
+from queue_engine.core.logged import logged
+from queue_engine.core.meter import Meter, Silent
+from queue_engine.core.outcomes import Dead, Done, Hold, Outcome, Retry
 from queue_engine.core.pool import Pool
 
 _log = structlog.get_logger("imq.worker")
 
 _ATTEMPTS = 9
-"""About an hour of tries; then the job is kept as failed, for a person to see."""
+"""About an hour of tries; then the job is a dead letter, for a person to see."""
+
+_SUSPECT = 3
+"""Tries that ended with their worker, after which a job may be what ends them."""
+
+_QUARANTINE = timedelta(seconds=10)
+"""How long a second suspect waits, so that the first one does not take it along."""
+
+Handler = Callable[[Job], Awaitable[Outcome | None]]
+"""Does one job. None means done; raising means that it failed, for good or not as the worker's `passing` says."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """A handler's answer: not a failure, but try again after `delay`."""
+class Collected:
+    """A handler whose jobs somebody waits for: done or dead they stay, until `Jobs.take_results` takes them."""
 
-    delay: timedelta
-
-
-Handler = Callable[[Job], Awaitable[Hold | None]]
-"""Does one job. None means done; raising means to try again later, a bounded number of times."""
+    handler: Handler
 
 
+@logged("jobs")
 class Worker:
     """Does due jobs, at most `concurrency` at once; those of one process one after another, as the store gives them."""
 
@@ -39,33 +49,42 @@ class Worker:
         self,
         database: Database,
         clock: Clock,
-        handlers: Mapping[str, Handler],
+        handlers: Mapping[str, Handler | Collected],
         *,
         owner: str,
         random: Callable[[], float],
         lease: timedelta = timedelta(seconds=30),
         done: Callable[[], None] = lambda: None,
         concurrency: int = 16,
+        passing: Callable[[Exception], bool] = lambda error: True,
+        meter: Meter | None = None,
     ) -> None:
+        """`passing` tells of what a handler raised whether trying again may help; if not, the job is dead at once."""
         self._database = database
         self._clock = clock
         self._handlers = handlers
         self._owner = owner
         self._random = random
         self._lease = lease
+        self._passing = passing
+        self._meter = meter or Silent()
         self._pool = Pool(concurrency, done=done)
         self._finish = Gather(self._finish_together)
+        self._suspected: set[str] = set()
 
     async def start_due(self) -> bool:
         """Start due jobs as far as there is room; whether any was due."""
         if (room := self._pool.free) <= 0:
             return False
+        now = self._clock.now()
         async with self._database.transaction() as connection:
-            claimed = await Jobs(connection).claim_some(
-                room, owner=self._owner, now=self._clock.now(), lease=self._lease
-            )
+            claimed = await Jobs(connection).claim_some(room, owner=self._owner, now=now, lease=self._lease)
+            put_off = [job for job in claimed if _suspect(job)][0 if self._suspected else 1 :]
+            for job in put_off:
+                await Jobs(connection).hold(job, at=now + _QUARANTINE, now=now)
         for job in claimed:
-            self._pool.start(self._hold_and_do(job))
+            if job not in put_off:
+                self._pool.start(self._hold_and_do(job))
         return bool(claimed)
 
     async def run_due(self) -> bool:
@@ -98,22 +117,68 @@ class Worker:
             async with self._database.transaction() as connection:
                 return await Jobs(connection).renew(job.id, self._owner, until)
 
-        async with kept(self._clock, self._lease, renew):
-            with suppress(LeaseLost):
-                await self._do(job)
+        with self._under_suspicion(job), trace.continued(job.trace, f"job {job.kind}"):
+            async with kept(self._clock, self._lease, renew):
+                with suppress(LeaseLost):
+                    await self._do(job)
+
+    @contextmanager
+    def _under_suspicion(self, job: Job) -> Iterator[None]:
+        """While one job runs that may end this process, no other such job is started."""
+        if not _suspect(job):
+            yield
+            return
+        self._suspected.add(job.id)
+        try:
+            yield
+        finally:
+            self._suspected.discard(job.id)
 
     async def _do(self, job: Job) -> None:
+        if job.attempt >= _ATTEMPTS:
+            await self._bury(job, Dead(_given_up(job), retryable=False), attempts=job.attempt)
+            return
+        started = self._clock.now()
+        outcome = await self._outcome(job)
+        self._meter.observe("job_duration", (self._clock.now() - started).total_seconds(), kind=job.kind)
+        match outcome:
+            case Done():
+                await self._done(job, outcome)
+            case Hold():
+                now = self._clock.now()
+                async with self._database.transaction() as connection:
+                    await Jobs(connection).hold(job, at=now + outcome.delay, now=now)
+            case Retry() if job.attempt + 1 < _ATTEMPTS:
+                await self._again(job, outcome)
+            case Retry():
+                await self._bury(job, Dead(outcome.error, retryable=True), attempts=job.attempt + 1)
+            case Dead():
+                await self._bury(job, outcome, attempts=job.attempt + 1)
+
+    async def _outcome(self, job: Job) -> Outcome:
+        handler = self._handlers.get(job.kind)
+        if handler is None:
+            # After a downgrade: it waits for the version that knows it.
+            return Retry(f"no handler for jobs of the kind {job.kind}")
+        if isinstance(handler, Collected):
+            handler = handler.handler
         try:
-            answer = await self._handlers[job.kind](job)
+            return await handler(job) or Done()
         except Exception as error:
-            await self._failed(job, error)
-            return
-        if answer is None:
+            _log.warning("job_raised", kind=job.kind, job=job.id, attempt=job.attempt + 1, exc_info=error)
+            words = f"{type(error).__name__}: {error}"
+            return Retry(words) if self._passing(error) else Dead(words, retryable=False)
+
+    async def _done(self, job: Job, outcome: Done) -> None:
+        if self._collects(job):
+            async with self._database.transaction() as connection:
+                await Jobs(connection).complete(job, outcome.response, self._clock.now())
+        else:
             await self._finish(job)
-            return
-        now = self._clock.now()
-        async with self._database.transaction() as connection:
-            await Jobs(connection).hold(job, at=now + answer.delay, now=now)
+        self._meter.count("jobs_done", kind=job.kind)
+        self._meter.observe("job_delay", (self._clock.now() - job.not_before).total_seconds(), kind=job.kind)
+        if job.attempt:
+            self._meter.count("jobs_recovered", kind=job.kind)
 
     async def _finish_together(self, done: Sequence[Job]) -> Sequence[None]:
         """Jobs that end at about the same time share a transaction."""
@@ -121,15 +186,35 @@ class Worker:
             await Jobs(connection).finish(done)
         return [None] * len(done)
 
-    async def _failed(self, job: Job, error: Exception) -> None:
+    async def _again(self, job: Job, outcome: Retry) -> None:
         now = self._clock.now()
-        words = f"{type(error).__name__}: {error}"
-        final = job.attempt + 1 >= _ATTEMPTS
-        log = _log.error if final else _log.warning
-        log("job_failed", kind=job.kind, attempt=job.attempt + 1, final=final, exc_info=error)
+        delay = backoff.wait(backoff.JOB, job.attempt, random=self._random, asked=outcome.delay)
         async with self._database.transaction() as connection:
-            if final:
-                await Jobs(connection).fail(job, words, now)
+            await Jobs(connection).retry(job, at=now + delay, error=outcome.error, now=now)
+        self._meter.count("jobs_retried", kind=job.kind)
+        _log.info(
+            "job_retried", kind=job.kind, job=job.id, attempt=job.attempt + 1, again_in=str(delay), error=outcome.error
+        )
+
+    async def _bury(self, job: Job, outcome: Dead, *, attempts: int) -> None:
+        now = self._clock.now()
+        async with self._database.transaction() as connection:
+            if self._collects(job):
+                await Jobs(connection).fail(job, outcome.error, now)
             else:
-                again = now + backoff.wait(backoff.JOB, job.attempt, random=self._random)
-                await Jobs(connection).retry(job, at=again, error=words, now=now)
+                letters = DeadLetters(connection, meter=self._meter)
+                await letters.bury(job, outcome.error, now, attempts=attempts, retryable=outcome.retryable)
+        _log.error("job_dead", kind=job.kind, job=job.id, attempts=attempts, error=outcome.error)
+
+    def _collects(self, job: Job) -> bool:
+        return isinstance(self._handlers.get(job.kind), Collected)
+
+
+def _suspect(job: Job) -> bool:
+    """Whether nothing is known of it but that whoever did it died, again and again."""
+    return job.attempt >= _SUSPECT and job.error_message is None
+
+
+def _given_up(job: Job) -> str:
+    last = "" if job.error_message is None else f" The last error: {job.error_message}"
+    return f"Given up after {job.attempt} tries: its worker ended while it was done.{last}"

@@ -1,0 +1,42 @@
+"""What may become of a job when its handler has run: data, which the worker carries out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is done. `response` is kept where a consumer collects results."""
+
+    response: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """It failed for a reason that may pass: an attempt, and another after `delay`, or after the series of the worker.
+
+    When the attempts are used up it is dead.
+    """
+
+    error: str
+    delay: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """It cannot be done yet, which is nobody's failure and no attempt: again after `delay`."""
+
+    delay: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """It failed for good, and a person should know. `retryable` if doing it again, as it is, may help one day."""
+
+    error: str
+    retryable: bool
+
+
+Outcome = Done | Retry | Hold | Dead
