@@ -1,4 +1,4 @@
-"""Logging: every line structured, with the delivery that it belongs to, and never with a secret."""
+"""Logging: every line structured, with the trace and delivery that it belongs to, and never with a secret."""
 
 import logging
 import re
@@ -9,13 +9,22 @@ from typing import TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from queue_engine.core import trace
+
 _MASK = "[secret]"
+
+_OWN = frozenset({"imq", "bot", "notifications", "queue_engine"})
+"""Where the names of our own loggers begin."""
+
+_LOUD = ("aiosqlite", "asyncio")
+"""Libraries whose debug lines hold every statement with its values, or tell an operator nothing."""
 
 _SECRETS: Sequence[tuple[re.Pattern[str], str]] = (
     # A private key, with real or escaped newlines; cut off anywhere, its rest is still masked.
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL), _MASK),
     (re.compile(r"\bgh[a-z]_[A-Za-z0-9_]{4,}"), _MASK),
     (re.compile(r"\bgithub_pat_\w+"), _MASK),
+    (re.compile(r"\bimq_[\w-]{40,}"), _MASK),
     (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+"), _MASK),
     (re.compile(r"(?i)\b(bearer|token) +(?!\[secret\])[\w.~+/=-]{12,}"), rf"\1 {_MASK}"),
     (re.compile(r"(://[^:/@\s\"']*:)[^@/\s\"']+(?=@)"), rf"\1{_MASK}"),
@@ -45,6 +54,7 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
+        _add_component_and_trace,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
@@ -60,6 +70,8 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
     root.setLevel(level.upper())
     # Alembic announces its own plugins, which tells an operator nothing.
     logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
+    for name in _LOUD:
+        logging.getLogger(name).setLevel(logging.INFO)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -70,6 +82,14 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+
+
+def _add_component_and_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Which part of IMQ, or which library, the line is of; and whose story it belongs to, where there is one."""
+    first, *_, last = [*event["logger"].split("."), event["logger"].rpartition(".")[2]]
+    event.setdefault("component", last if first in _OWN else first)
+    event.update(trace.ids())
+    return event
 
 
 def _rendering(console: bool) -> list[Processor]:

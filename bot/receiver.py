@@ -14,6 +14,7 @@ import structlog
 from aiohttp import web
 
 from bot.webhooks import MalformedPayload, distil
+from queue_engine.core import trace
 from queue_engine.hints import Hint
 
 MAX_BODY = 25 * 1024 * 1024
@@ -59,11 +60,14 @@ class Receiver:
             body = await self._read(request)
             self._verify(request.headers.get("X-Hub-Signature-256"), body)
             event, delivery = _event_and_delivery(request)
-            with structlog.contextvars.bound_contextvars(delivery=delivery):
-                return await self._take(event, delivery, request.content_type, body)
         except Refused as refused:
-            log.warning("delivery refused", status=refused.status, why=refused.sentence)
-            return web.json_response({"error": refused.sentence}, status=refused.status)
+            return _refusal(refused)
+        # Only now: whoever is not GitHub must not write into the story of a delivery.
+        with structlog.contextvars.bound_contextvars(delivery=delivery), trace.of_delivery(delivery):
+            try:
+                return await self._take(event, delivery, request.content_type, body)
+            except Refused as refused:
+                return _refusal(refused)
 
     async def _read(self, request: web.Request) -> bytes:
         if (request.content_length or 0) > MAX_BODY:
@@ -130,6 +134,11 @@ def _payload(content_type: str, body: bytes) -> dict[str, Any]:
     if not isinstance(payload, dict):
         raise Refused(400, "the body is JSON, but not an object")
     return payload
+
+
+def _refusal(refused: Refused) -> web.Response:
+    log.warning("delivery refused", status=refused.status, why=refused.sentence)
+    return web.json_response({"error": refused.sentence}, status=refused.status)
 
 
 def _accepted(result: str) -> web.Response:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from notifications.delivery import Delivery
+from queue_engine.core import trace
 from queue_engine.core.backoff import OVERLOAD, wait
 from queue_engine.core.clock import Clock
 from queue_engine.errors import GitHubError, RateLimited, Unauthorized, Unavailable
@@ -102,7 +103,9 @@ class Courier:
             chain = chains[key] = deque([item])
             try:
                 while chain:
-                    sent |= await self._deliver(*chain.popleft())
+                    due, last_start = chain.popleft()
+                    with trace.continued(due.trace, f"letter {due.kind}"):
+                        sent |= await self._deliver(due, last_start)
             finally:
                 del chains[key]
         return sent

@@ -7,6 +7,7 @@ from datetime import datetime
 import structlog
 
 from queue_engine import journal
+from queue_engine.core import trace
 from queue_engine.door import Admit, Hold, Ignore, Refuse, knock
 from queue_engine.engine import Change, Engine
 from queue_engine.facts import PullRequest
@@ -102,6 +103,8 @@ async def _admit(
             queued_by=by,
             queued_head=pull.head_sha,
             enqueued_at=now,
+            trace=trace.current(),
+            delivery=delivery,
         )
     except DuplicateEntry:
         return
@@ -128,7 +131,16 @@ async def _admit(
 
 async def _hold(engine: Engine, change: Change, queue: Queue, pull: PullRequest, by: str, delivery: str | None) -> None:
     tx, now = change.tx, change.now
-    await tx.held.add(queue.id, queue.repository.id, pull.number, pull.head_sha, by, now)
+    await tx.held.add(
+        queue.id,
+        queue.repository.id,
+        pull.number,
+        pull.head_sha,
+        by,
+        now,
+        trace=trace.current(),
+        delivery=delivery,
+    )
     notice = _notice(engine, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, by)
     await tx.outbox.want(LetterKind.COMMENT, queue.repository, pull.number, due=now, notice=notice)
     change.happenings.append(

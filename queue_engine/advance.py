@@ -5,7 +5,8 @@ reads again and decides again. Intent is stored before each call that changes so
 killed in between leaves a state from which the next one asks GitHub what happened before it acts (P2).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -13,7 +14,7 @@ import structlog
 
 from queue_engine import journal
 from queue_engine.actions import Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
-from queue_engine.core import backoff
+from queue_engine.core import backoff, trace
 from queue_engine.decide import decide
 from queue_engine.engine import Engine
 from queue_engine.errors import (
@@ -33,6 +34,7 @@ from queue_engine.landing import land
 from queue_engine.model import Entry, EntryStatus, Queue
 from queue_engine.notice import NoticeKind
 from queue_engine.reasons import REASONS, Outcome, Reason
+from queue_engine.tally import progress
 
 _log = structlog.get_logger("imq.advance")
 
@@ -69,19 +71,25 @@ class _Pass:
         self._depth = 0
 
     async def run(self) -> datetime | None:
-        for _ in range(_STEPS):
-            if not self._held():
-                raise LeaseLost(self._queue.repository.full_name)
-            entry = await self._front()
-            if entry is None:
-                return None
-            try:
-                due = await self._step(entry)
-            except StaleVersion:
-                self._seen = Seen()
-                continue
-            if due is not None:
-                return due
+        told: str | None = None
+        with ExitStack() as story:
+            for _ in range(_STEPS):
+                if not self._held():
+                    raise LeaseLost(self._queue.repository.full_name)
+                entry = await self._front()
+                if entry is None:
+                    return None
+                if entry.id != told:
+                    story.close()
+                    story.enter_context(_story_of(entry))
+                    told = entry.id
+                try:
+                    due = await self._step(entry)
+                except StaleVersion:
+                    self._seen = Seen()
+                    continue
+                if due is not None:
+                    return due
         return self._engine.clock.now()
 
     async def _front(self) -> Entry | None:
@@ -127,9 +135,8 @@ class _Pass:
             case Wait(changed, until, pending):
                 settled = replace(changed, trouble=0, trouble_since=None)
                 if settled != entry:
-                    await self._save(
-                        entry, settled, tell=settled.awaited_checks != entry.awaited_checks, checks=pending
-                    )
+                    tell = settled.awaited_checks != entry.awaited_checks
+                    await self._save(entry, settled, tell=tell, checks=pending)
                 return until
             case Update(changed):
                 return await self._update(entry, changed)
@@ -150,8 +157,18 @@ class _Pass:
             self._seen_for = (saved.id, saved.version)
             if (moved or tell) and (kind := _TOLD.get(saved.status)):
                 await journal.tell_progress(
-                    change.tx, saved, kind, engine.policy, change.now, depth=self._depth, checks=checks
+                    change.tx,
+                    saved,
+                    kind,
+                    engine.policy,
+                    change.now,
+                    depth=self._depth,
+                    checks=checks,
+                    # Once the run says what is awaited, further reports are progress: told by its own, rarer letters.
+                    check_run=moved or not entry.awaited_checks,
                 )
+            if (event := progress(entry, saved)) is not None:
+                change.progress.append(event)
             if moved:
                 data = {"head": saved.head, "base_tip": saved.base_tip}
                 change.happenings.append(
@@ -163,6 +180,7 @@ class _Pass:
                         saved.base_branch,
                         saved.number,
                         entry_id=saved.id,
+                        delivery=saved.delivery,
                         data=data,
                     )
                 )
@@ -254,6 +272,7 @@ class _Pass:
                     detail=detail,
                     checks=checks,
                     people=tuple(dict.fromkeys(people)),
+                    delivery=entry.delivery,
                 )
             )
         _log.info("left", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
@@ -278,6 +297,14 @@ class _Pass:
         wait = backoff.wait(backoff.TROUBLE, entry.trouble, random=self._engine.random)
         await self._save(entry, replace(entry, trouble=entry.trouble + 1, trouble_since=since))
         return now + wait
+
+
+@contextmanager
+def _story_of(entry: Entry) -> Iterator[None]:
+    """Whatever is done for an entry belongs to the delivery, or the call, that queued it."""
+    delivery = {} if entry.delivery is None else {"delivery": entry.delivery}
+    with trace.continued(entry.trace, "pass"), structlog.contextvars.bound_contextvars(**delivery):
+        yield
 
 
 _UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})

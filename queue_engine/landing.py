@@ -36,6 +36,7 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit) -> bo
                 entry.base_branch,
                 entry.number,
                 entry_id=entry.id,
+                delivery=entry.delivery,
                 data={"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.tested_tree, "head": entry.head},
             )
         )

@@ -15,6 +15,7 @@ from bot.gateway.answers import TokenAnswer
 from bot.gateway.client import Call, Client, Credential, Reply
 from bot.gateway.limits import Limits
 from bot.gateway.tokens import AppKey, Token, Tokens
+from queue_engine.core import trace
 from queue_engine.core.clock import Clock
 from queue_engine.errors import RateLimited, Unauthorized, Unavailable
 
@@ -112,8 +113,9 @@ class Connection:
         cached = cache.get(key) if cache is not None else None
         self.requests[call.name] += 1
         self.requests_by_installation[installation_id] += 1
-        reply = await self._client.exchange(call, credential, etag=cached.headers["etag"] if cached else None)
-        log.debug("github", call=call.name, status=reply.status, installation=installation_id)
+        with trace.span(call.name):
+            reply = await self._client.exchange(call, credential, etag=cached.headers["etag"] if cached else None)
+            log.debug("github", call=call.name, status=reply.status, installation=installation_id)
         self.limits.note(installation_id, reply.headers)
         if cached is not None and reply.status == HTTPStatus.NOT_MODIFIED:
             reply = cached

@@ -6,6 +6,7 @@ databases call group commit: a transaction costs about the same for one row as f
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -27,7 +28,8 @@ class Gather(Generic[T, R]):
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if self._rounds is None:
-            self._rounds = asyncio.create_task(self._go_round())
+            # With no context variables: a round belongs to all of its callers, not to the first of them.
+            self._rounds = asyncio.create_task(self._go_round(), context=Context())
         return await future
 
     async def drain(self) -> None:

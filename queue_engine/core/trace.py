@@ -6,7 +6,6 @@ exist: they are on every line of the log, and are stored beside what waits, so t
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import Context as Variables
 from hashlib import sha256
 from typing import Final
 from uuid import UUID, uuid4
@@ -82,11 +81,6 @@ def of_delivery(guid: str, name: str = "delivery") -> Iterator[None]:
     )
     with _within(set_span_in_context(NonRecordingSpan(root), _OUTSIDE), name):
         yield
-
-
-def apart() -> Variables:
-    """Variables for a task that serves many at once and belongs to none: `create_task(..., context=apart())`."""
-    return Variables()
 
 
 @contextmanager

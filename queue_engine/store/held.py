@@ -13,7 +13,10 @@ from queue_engine.store.tables import held
 
 @dataclass(frozen=True, slots=True)
 class HeldPullRequest:
-    """A pull request waiting for a place, with the head and the person that it was consented to by."""
+    """A pull request waiting for a place, with the head and the person that it was consented to by.
+
+    `trace` and `delivery` are those of the consent: the W3C traceparent, and the webhook's id if it came by one.
+    """
 
     queue_id: int
     repository_id: int
@@ -21,6 +24,8 @@ class HeldPullRequest:
     head_sha: str
     queued_by: str
     at: datetime
+    trace: str | None = None
+    delivery: str | None = None
 
 
 _FIELDS = tuple(held.c[name] for name in HeldPullRequest.__dataclass_fields__)
@@ -33,10 +38,25 @@ class Held:
         self._connection = connection
 
     async def add(
-        self, queue_id: int, repository_id: int, number: int, head_sha: str, queued_by: str, now: datetime
+        self,
+        queue_id: int,
+        repository_id: int,
+        number: int,
+        head_sha: str,
+        queued_by: str,
+        now: datetime,
+        *,
+        trace: str | None = None,
+        delivery: str | None = None,
     ) -> None:
         """Let it wait. One that waits already keeps its place; head and person are those of the new consent."""
-        consent = {"queue_id": queue_id, "head_sha": head_sha, "queued_by": queued_by}
+        consent = {
+            "queue_id": queue_id,
+            "head_sha": head_sha,
+            "queued_by": queued_by,
+            "trace": trace,
+            "delivery": delivery,
+        }
         await self._connection.execute(
             insert_into(self._connection, held)
             .values(repository_id=repository_id, number=number, at=now, **consent)

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Row, and_, case, delete, func, or_, select, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core import trace
 from queue_engine.core.database import UtcDateTime, insert_into
 from queue_engine.model import Repository
 from queue_engine.notice import Notice
@@ -51,6 +52,8 @@ class Letter:
     version: int
     attempts: int
     owner: str
+    trace: str | None
+    """The W3C traceparent of what made it wanted last."""
 
 
 class Outbox:
@@ -87,6 +90,7 @@ class Outbox:
             "error": None,
             "dead": False,
             "updated_at": due,
+            "trace": trace.current(),
         }
         later = type_coerce(due, UtcDateTime)
         waits_already = and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < later)
@@ -108,6 +112,12 @@ class Outbox:
         """Drop a letter that must not go out any more, such as a label removal after the label was set again."""
         its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
         await self._connection.execute(delete(outbox).where(*its_own))
+
+    async def wanted(self, kind: LetterKind, repository_id: int, number: int) -> Notice | None:
+        """What was last wanted to stand on GitHub, sent or not; None if nothing was."""
+        its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
+        found = (await self._connection.execute(select(outbox.c.notice).where(*its_own))).scalar_one_or_none()
+        return None if found is None else Notice.model_validate(found)
 
     async def stands(self, kind: LetterKind, repository_id: int, number: int) -> bool:
         """Whether something of this kind is on GitHub, unfinished, or on its way there."""
@@ -233,4 +243,5 @@ def _letter(row: Row[Any]) -> Letter:
         version=row.version,
         attempts=row.attempts,
         owner=row.lease_owner,
+        trace=row.trace,
     )
