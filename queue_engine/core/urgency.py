@@ -1,0 +1,49 @@
+"""Whose work a call belongs to and how urgent it is, known to whatever is called deep inside: set at the top of a
+unit of work, read where things are shared out."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+
+class Priority(StrEnum):
+    """Two are enough: what people wait for, and what nobody would miss for a while."""
+
+    NOW = "now"
+    BACKGROUND = "background"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The unit of work under way; without any it is nobody's, and urgent."""
+
+    priority: Priority = Priority.NOW
+    holder: str | None = None
+    """Names the work, and is the same when it comes back after a failure: `job:7`."""
+    again: timedelta | None = None
+    """How soon at the latest it comes back if it fails now for a passing reason; None if that is not known."""
+
+
+_NOBODYS = Work()
+_work: ContextVar[Work] = ContextVar("work", default=_NOBODYS)
+
+
+def work() -> Work:
+    """The work under way in this task."""
+    return _work.get()
+
+
+@contextmanager
+def working(
+    priority: Priority | None = None, *, holder: str | None = None, again: timedelta | None = None
+) -> Iterator[None]:
+    """What runs inside belongs to this work; what is not given stays as it is outside."""
+    outer = _work.get()
+    token = _work.set(Work(priority or outer.priority, holder or outer.holder, again or outer.again))
+    try:
+        yield
+    finally:
+        _work.reset(token)
