@@ -17,8 +17,13 @@ from bot.settings import Settings
 from bot.web import create_app
 from notifications.bus import EventBus, QueueEvent
 from notifications.courier import Courier
+from notifications.progress import BusProgress, CheckRunProgress
 from queue_engine.core.clock import Clock
 from queue_engine.core.database import Database
+from queue_engine.core.horizon import Ahead, apart, draw_in
+from queue_engine.core.idempotency import KEPT
+from queue_engine.core.listen import Listener
+from queue_engine.core.progress import Fanout, Logged
 from queue_engine.core.worker import Worker
 from queue_engine.engine import Engine
 from queue_engine.inbox import Inbox
@@ -55,10 +60,11 @@ class Bot:
             store=store,
             github=self.gateway,
             clock=clock,
-            policy=policy_of(settings),
+            policy=policy,
             random=random,
             owner=owner,
             publish=self._publish,
+        policy = policy_of(settings)
             lease=settings.lease,
         )
         self.sweeper = Sweeper(self.engine, interval=settings.sweep)
@@ -68,6 +74,7 @@ class Bot:
             clock,
             self.inbox.handlers(),
             owner=owner,
+            progress=Fanout((Logged(), BusProgress(self.bus), CheckRunProgress(store, policy, clock))),
             random=random,
             lease=settings.lease,
             done=partial(self.engine.bell.ring, Due.JOBS),

@@ -76,6 +76,9 @@ def _waiting(notice: Notice) -> Iterable[str]:
             yield texts.WAITS_IN_LINE if notice.position > 0 else texts.WAITS_AT_FRONT
         case NoticeKind.UPDATING:
             yield _filled(texts.WAITS_FOR_UPDATE, notice)
+        case NoticeKind.CHECKING if notice.progress is not None:
+            done, total = notice.progress
+            yield texts.CHECKS_HAVE_REPORTED.format(done=done, total=total)
         case NoticeKind.CHECKING if not notice.checks:
             yield texts.WAITS_FOR_FIRST_CHECK
         case NoticeKind.READY:

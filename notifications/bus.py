@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import structlog
 
+from queue_engine.core.progress import ProgressEvent
 from queue_engine.model import Repository
 from queue_engine.reasons import Reason
 
@@ -32,7 +33,10 @@ class QueueEvent:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-Subscriber = Callable[[QueueEvent], None]
+Event = QueueEvent | ProgressEvent
+"""What the bus carries: what happened, and how far what is under way has come."""
+
+Subscriber = Callable[[Event], None]
 
 
 class EventBus:
@@ -51,27 +55,27 @@ class EventBus:
 
         return unsubscribe
 
-    def publish(self, event: QueueEvent) -> None:
+    def publish(self, event: Event) -> None:
         """Tell everybody. Never raises for a subscriber's fault: that is logged."""
         for callback in tuple(self._subscribers.values()):
             try:
                 callback(event)
             except Exception:
-                _log.exception("event_subscriber_failed", event_name=event.event, number=event.number)
+                _log.exception("event_subscriber_failed", event_type=type(event).__name__)
 
     def stream(self, *, buffer: int = 256) -> "EventStream":
         """The events from now on, to be read with `async for` inside `async with`."""
         return EventStream(self, buffer)
 
 
-class EventStream(AsyncIterator[QueueEvent]):
+class EventStream(AsyncIterator[Event]):
     """Events in order, at most `buffer` (one or more) of them waiting.
 
     `missed` counts those that nobody read in time: the oldest are dropped for newer ones.
     """
 
     def __init__(self, bus: EventBus, buffer: int) -> None:
-        self._events: asyncio.Queue[QueueEvent] = asyncio.Queue(max(1, buffer))
+        self._events: asyncio.Queue[Event] = asyncio.Queue(max(1, buffer))
         self._unsubscribe = bus.subscribe(self._put)
         self.missed = 0
 
@@ -83,14 +87,14 @@ class EventStream(AsyncIterator[QueueEvent]):
     ) -> None:
         self.close()
 
-    async def __anext__(self) -> QueueEvent:
+    async def __anext__(self) -> Event:
         return await self._events.get()
 
     def close(self) -> None:
         """Listen no longer."""
         self._unsubscribe()
 
-    def _put(self, event: QueueEvent) -> None:
+    def _put(self, event: Event) -> None:
         if self._events.full():
             self._events.get_nowait()
             self.missed += 1

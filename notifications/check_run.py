@@ -70,6 +70,9 @@ def _title(notice: Notice) -> str:
     title = texts.KINDS[notice.kind].title
     if notice.kind is NoticeKind.QUEUED and notice.position is not None:
         title += f", position {notice.position + 1} when it joined"
+    if notice.progress is not None:
+        done, total = notice.progress
+        title += f", {done} of {total} have reported"
     if notice.reason is not None:
         title += f": {notice.reason.replace('_', ' ')}"
     return one_line(title, TITLE_LIMIT)

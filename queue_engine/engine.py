@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from queue_engine.core.bell import Bell
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter, Silent
+from queue_engine.core.progress import ProgressEvent, ProgressNotifier, Unheard
 from queue_engine.journal import Happening
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
@@ -28,6 +29,7 @@ class Change:
     tx: Transaction
     now: datetime
     happenings: list[Happening] = field(default_factory=list)
+    progress: list[ProgressEvent] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Engine:
     random: Callable[[], float]
     owner: str
     publish: Publish = _nobody
+    progress: ProgressNotifier = field(default_factory=Unheard)
+    """Hears how far the checks of entries are; must not raise."""
     lease: timedelta = timedelta(seconds=30)
     """How long a dead process can keep a queue or a job; a living one renews every third of it."""
     bell: Bell = field(default_factory=Bell)
@@ -57,3 +61,5 @@ class Engine:
             self.publish(happening)
         for due in change.tx.due:
             self.bell.ring(due)
+        for event in change.progress:
+            await self.progress.on_progress(event)

@@ -88,7 +88,8 @@ async def tell_progress(
     depth: int,
     checks: Sequence[CheckReport] = (),
 ) -> None:
-    """Bring comment and check run up to a passing state, after the courtesy pause that joins quick changes."""
+    check_run: bool = True,
+    """Bring comment and `check_run` up to a passing state, after the courtesy pause that joins quick changes."""
     notice = Notice(
         kind=kind,
         number=entry.number,
@@ -105,7 +106,7 @@ async def tell_progress(
     )
     due = now + policy.courtesy
     await tx.outbox.want(LetterKind.COMMENT, entry.repository, entry.number, due=due, notice=notice)
-    if entry.status in _CHECKED:
+    if check_run and entry.status in _CHECKED:
         await tx.outbox.want(LetterKind.CHECK_RUN, entry.repository, entry.number, due=due, notice=notice)
 
 

@@ -45,6 +45,8 @@ class Notice(BaseModel):
     reason: Reason | None = None
     detail: str | None = None
     checks: tuple[CheckReport, ...] = ()
+    progress: tuple[int, int] | None = None
+    """While checking: how many of the awaited checks have reported, of how many."""
     landed_sha: str | None = None
     enqueued_at: datetime | None = None
     started_at: datetime | None = None

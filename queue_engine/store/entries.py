@@ -151,6 +151,11 @@ class Entries:
             raise _stale(entry)
         return replace(entry, version=entry.version + 1)
 
+    async def keep(self, entry: Entry) -> bool:
+        """Whether it stands as it was read; if so, nobody changes or removes it before this transaction ends."""
+        found = await self._connection.execute(select(entries.c.seq).where(_same(entry)).with_for_update())
+        return found.first() is not None
+
     async def remove(self, entry: Entry) -> None:
         """Take the entry out of its queue for good. Raises StaleVersion as `save` does."""
         if (await self._connection.execute(delete(entries).where(_same(entry)))).rowcount != 1:

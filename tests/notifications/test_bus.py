@@ -2,7 +2,7 @@
 
 import asyncio
 
-from notifications.bus import EventBus, QueueEvent
+from notifications.bus import Event, EventBus, QueueEvent
 from tests.notifications.notices import NOW, REPOSITORY
 
 
@@ -11,10 +11,16 @@ def event(name: str) -> QueueEvent:
     return QueueEvent(at=NOW, event=name, repository=REPOSITORY, base_branch="main", number=42)
 
 
+def named(event: Event) -> str:
+    """What happened."""
+    assert isinstance(event, QueueEvent)
+    return event.event
+
+
 def test_bus_subscribers_hear_events_until_they_unsubscribe() -> None:
     """Each event once, in order; ending a subscription twice is no error."""
     bus, heard = EventBus(), list[str]()
-    end = bus.subscribe(lambda e: heard.append(e.event))
+    end = bus.subscribe(lambda e: heard.append(named(e)))
     bus.publish(event("queued"))
     bus.publish(event("landed"))
     end()
@@ -27,11 +33,11 @@ def test_bus_failing_subscriber_harms_neither_publisher_nor_others() -> None:
     """The next subscriber hears the event all the same."""
     bus, heard = EventBus(), list[str]()
 
-    def fail(_: QueueEvent) -> None:
+    def fail(_: Event) -> None:
         raise RuntimeError
 
     bus.subscribe(fail)
-    bus.subscribe(lambda e: heard.append(e.event))
+    bus.subscribe(lambda e: heard.append(named(e)))
     bus.publish(event("queued"))
     assert heard == ["queued"]
 
@@ -40,7 +46,7 @@ def test_bus_subscriber_that_ends_another_while_hearing_breaks_nothing() -> None
     """Subscriptions may change during a publication."""
     bus, heard = EventBus(), list[str]()
     ends = [bus.subscribe(lambda e: ends[1]())]
-    ends.append(bus.subscribe(lambda e: heard.append(e.event)))
+    ends.append(bus.subscribe(lambda e: heard.append(named(e))))
     bus.publish(event("first"))
     bus.publish(event("second"))
     assert heard == ["first"]
@@ -51,10 +57,10 @@ async def test_stream_reads_events_published_before_and_after_it_waits() -> None
     bus = EventBus()
     async with bus.stream() as events:
         bus.publish(event("early"))
-        assert (await anext(events)).event == "early"
+        assert named(await anext(events)) == "early"
         waiting = asyncio.ensure_future(anext(events))
         bus.publish(event("late"))
-        assert (await waiting).event == "late"
+        assert named(await waiting) == "late"
 
 
 async def test_stream_slow_reader_loses_the_oldest_and_knows_how_many() -> None:
@@ -63,7 +69,7 @@ async def test_stream_slow_reader_loses_the_oldest_and_knows_how_many() -> None:
     async with bus.stream(buffer=2) as events:
         for name in ("a", "b", "c", "d"):
             bus.publish(event(name))
-        assert [(await anext(events)).event for _ in range(2)] == ["c", "d"]
+        assert [named(await anext(events)) for _ in range(2)] == ["c", "d"]
         assert events.missed == 2
 
 
@@ -74,4 +80,4 @@ async def test_stream_closed_hears_nothing_more() -> None:
         bus.publish(event("a"))
     bus.publish(event("b"))
     assert events.missed == 0
-    assert (await anext(events)).event == "a"
+    assert named(await anext(events)) == "a"

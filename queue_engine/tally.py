@@ -1,0 +1,29 @@
+"""How many of the checks that an entry waits for have reported, as far as its webhooks and looks have told."""
+
+from queue_engine.core.progress import ProgressEvent, ProgressStatus
+from queue_engine.model import Entry, EntryStatus
+
+
+def tally(entry: Entry) -> tuple[int, int] | None:
+    """How many checks have ended, of how many; None while it is not known what is awaited."""
+    if entry.status is not EntryStatus.CHECKING or not entry.awaited_checks:
+        return None
+    ended = set(entry.reported_checks)
+    return len(ended), len(ended | set(entry.awaited_checks))
+
+
+def progress(before: Entry, after: Entry) -> ProgressEvent | None:
+    """What to tell of this change of an entry, if its checks have gone on; its id is the correlation."""
+    was, now = tally(before), tally(after)
+    if was is not None and after.status is EntryStatus.READY:
+        now = (was[1], was[1])
+    if now is None or now == was:
+        return None
+    done, total = now
+    return ProgressEvent(
+        correlation_id=after.id,
+        status=ProgressStatus.COMPLETED if done == total else ProgressStatus.IN_PROGRESS,
+        message=f"{done} of {total} checks have reported",
+        done=done,
+        total=total,
+    )
