@@ -25,6 +25,9 @@ SWEEP_JOB = "sweep"
 REPOSITORY_JOB = "sweep_repository"
 """Kind of the job that sweeps one repository."""
 
+PURGE_JOB = "purge"
+"""Kind of the job that drops what is long done with. One of its own, so that it needs nothing of GitHub."""
+
 DELIVERIES = "webhook"
 """Scope of the idempotency keys of deliveries: a redelivery keeps its id, and does nothing."""
 
@@ -50,6 +53,8 @@ class Sweeper:
             return False
         self._due = self._engine.clock.now() + self._interval
         await self.request()
+        async with self._engine.change() as change:
+            await change.tx.jobs.enqueue(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
         if not self._started:
             self._started = True
             await self._look_at_checks()
@@ -75,7 +80,7 @@ class Sweeper:
             await change.tx.jobs.enqueue(kind=SWEEP_JOB, request=request, process_id=SWEEP_JOB, now=change.now)
 
     async def sweep(self, job: Job) -> None:
-        """List the repositories of all installations and ask for each to be swept; drop what is long done with."""
+        """List the repositories of all installations and ask for each to be swept."""
         await self._have_lost_deliveries_sent_again()
         repositories = await self._known_repositories(renew=bool(job.request.get("renew")))
         async with self._engine.change() as change:
@@ -91,16 +96,20 @@ class Sweeper:
                     process_id=f"{REPOSITORY_JOB}:{repository.id}",
                     now=change.now,
                 )
+
+    async def purge(self, job: Job) -> None:
+        """Drop keys that have expired and letters that were delivered long ago."""
+        async with self._engine.change() as change:
             await change.tx.keys.purge(change.now)
             await change.tx.outbox.purge(change.now - _KEEP_LETTERS)
 
     async def _have_lost_deliveries_sent_again(self) -> None:
         """One that fails each time, because it is refused, is asked for a few times and then left alone."""
-        github = self._engine.github
-        failed = await github.failed_deliveries(self._engine.clock.now() - 2 * self._interval)
+        github, now = self._engine.github, self._engine.clock.now()
+        failed = await github.failed_deliveries(now - 2 * self._interval)
         self._sent_again = Counter({guid: times for guid, times in self._sent_again.items() if guid in failed})
         async with self._engine.store.reading() as tx:
-            lost = [guid for guid in failed if not await tx.keys.known(DELIVERIES, guid)]
+            lost = [guid for guid in failed if not await tx.keys.known(DELIVERIES, guid, now)]
         lost = [guid for guid in lost if self._sent_again[guid] < _REDELIVERIES]
         for guid in lost:
             self._sent_again[guid] += 1

@@ -1,12 +1,36 @@
-"""Idempotency keys: a request that is sent twice is carried out once, and both get the same answer."""
+"""Idempotency keys: a request that is sent twice is carried out once, and both get the same answer.
+
+A key is begun before the work and finished with its answer, best in the transaction of the work itself: then either
+both are stored or neither. While it runs it is leased, so that a process that dies does not keep it for ever; and
+fenced, so that one that lost it to another cannot finish. A key that has expired counts as not there.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
 
-from sqlalchemy import JSON, Column, Integer, String, Table, delete, select
+from sqlalchemy import (
+    JSON,
+    Column,
+    ColumnElement,
+    Integer,
+    String,
+    Table,
+    and_,
+    delete,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningInsert
 
 from queue_engine.core.database import UtcDateTime, insert_into, metadata
+from queue_engine.core.horizon import Ahead, ahead
+from queue_engine.core.logged import logged
 
 KEPT = timedelta(hours=72)
 """How long a key is remembered; after that the same key is a new request."""
@@ -21,18 +45,104 @@ idempotency_keys = Table(
     Column("response_status", Integer),
     Column("response_body", JSON(none_as_null=True)),
     Column("owner", String(32)),
-    Column("running_until", UtcDateTime),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("expires_at", UtcDateTime, nullable=False, index=True),
+    Column("running_until", UtcDateTime, info=ahead(Ahead.WAIT)),
+    Column("created_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
+    Column("expires_at", UtcDateTime, nullable=False, index=True, info=ahead(Ahead.KEPT)),
 )
 """One row for each key in its scope: a caller of the API, or the webhooks. Without a status it is still running."""
 
+_keys = idempotency_keys.c
 
+
+class KeyLost(Exception):
+    """The lease on this key ended and another has it now, or its answer is stored: roll back."""
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """Nobody has done this yet: it is the caller's to do, and then to `finish` or to `abandon`."""
+
+    scope: str
+    key: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """It was done before; this is what was answered."""
+
+    status: int
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The key belongs to another request: another endpoint, or another body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """It is being done right now; whoever does it has `retry_after` left before it counts as dead."""
+
+    retry_after: timedelta
+
+
+Begun = New | Replay | Mismatch | Running
+
+
+@logged("keys")
 class Keys:
     """The keys, on one connection; what is done here is part of that connection's transaction."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
+
+    async def begin(
+        self, scope: str, key: str, *, endpoint: str, request_hash: str, now: datetime, lease: timedelta
+    ) -> Begun:
+        """Take the key for this request until `now + lease`, or tell why not. Commit before the work begins.
+
+        Of two at the same instant one gets it. A request whose lease has ended may be done again, by whoever sends
+        the same once more.
+        """
+        insert = insert_into(self._connection, idempotency_keys).values(
+            scope=scope,
+            key=key,
+            endpoint=endpoint,
+            request_hash=request_hash,
+            response_status=None,
+            response_body=None,
+            owner=uuid4().hex,
+            running_until=now + lease,
+            created_at=now,
+            expires_at=now + KEPT,
+        )
+        taken = await self._connection.execute(_over(insert, _free_for(insert.excluded, now, lease), _keys.owner))
+        if (owner := taken.scalar_one_or_none()) is not None:
+            return New(scope, key, owner)
+        # It stays until this transaction ends: the statement above has locked it.
+        row = (await self._connection.execute(select(idempotency_keys).where(_of(scope, key)))).one()
+        if (row.endpoint, row.request_hash) != (endpoint, request_hash):
+            return Mismatch()
+        if row.response_status is not None:
+            return Replay(row.response_status, row.response_body)
+        return Running(row.running_until - now)
+
+    async def renew(self, new: New, until: datetime) -> bool:
+        """Prolong a lease. False when it is no longer this owner's."""
+        statement = update(idempotency_keys).where(_running(new)).values(running_until=until)
+        return (await self._connection.execute(statement)).rowcount == 1
+
+    async def finish(self, new: New, *, status: int, body: Any) -> None:
+        """Store the answer, which every repetition gets until the key expires. Raises KeyLost."""
+        answer = {"response_status": status, "response_body": body, "owner": None, "running_until": None}
+        statement = update(idempotency_keys).where(_running(new)).values(answer)
+        if (await self._connection.execute(statement)).rowcount != 1:
+            raise KeyLost(f"the idempotency key {new.key} of {new.scope} is no longer ours")
+
+    async def abandon(self, new: New) -> None:
+        """The work failed before it had an effect: the key is free again, unless it is no longer ours."""
+        await self._connection.execute(delete(idempotency_keys).where(_running(new)))
 
     async def record(
         self, scope: str, received: Sequence[tuple[str, str]], now: datetime, *, status: int
@@ -47,18 +157,56 @@ class Keys:
             {"scope": scope, "key": key, "endpoint": endpoint, "response_status": status, **times}
             for key, endpoint in sorted(received)
         ]
-        recorded = await self._connection.execute(
-            insert_into(self._connection, idempotency_keys).on_conflict_do_nothing().returning(idempotency_keys.c.key),
-            values,
-        )
+        insert = insert_into(self._connection, idempotency_keys)
+        expired = _keys.expires_at <= insert.excluded.created_at
+        recorded = await self._connection.execute(_over(insert, expired, _keys.key), values)
         return frozenset(recorded.scalars())
 
-    async def known(self, scope: str, key: str) -> bool:
+    async def known(self, scope: str, key: str, now: datetime) -> bool:
         """Whether this key is remembered."""
-        found = select(idempotency_keys.c.key).where(idempotency_keys.c.scope == scope, idempotency_keys.c.key == key)
+        found = select(_keys.key).where(_of(scope, key), _keys.expires_at > now)
         return (await self._connection.execute(found)).one_or_none() is not None
 
     async def purge(self, now: datetime) -> int:
-        """Forget the keys that have expired. Returns how many."""
-        expired = delete(idempotency_keys).where(idempotency_keys.c.expires_at <= now)
-        return (await self._connection.execute(expired)).rowcount
+        """Forget the keys that have expired. Returns how many.
+
+        None outlives `KEPT` from now on, also where a clock that was wrong gave it a later end.
+        """
+        expires = _keys.expires_at
+        too_late = update(idempotency_keys).where(expires > now + KEPT).values(expires_at=now + KEPT)
+        await self._connection.execute(too_late)
+        return (await self._connection.execute(delete(idempotency_keys).where(expires <= now))).rowcount
+
+
+def _over(
+    insert: "postgresql.Insert | sqlite.Insert", free: ColumnElement[bool], returned: Column[str]
+) -> "ReturningInsert[Any]":
+    """Store a key also over one that is `free`, in one statement, so that nobody comes between looking and taking."""
+    values = {column.name: insert.excluded[column.name] for column in _keys if not column.primary_key}
+    return insert.on_conflict_do_update(index_elements=["scope", "key"], set_=values, where=free).returning(returned)
+
+
+def _free_for(request: Any, now: datetime, lease: timedelta) -> ColumnElement[bool]:
+    """The key has expired; or its lease has ended, and this is the same request once more.
+
+    A lease that ends later than any could that was taken now is one from a clock that was wrong. (Twice the time,
+    because requests at the same instant do not reach the database in the order in which they looked at the clock.)
+    """
+    return or_(
+        _keys.expires_at <= now,
+        and_(
+            _keys.response_status.is_(None),
+            _keys.endpoint == request.endpoint,
+            _keys.request_hash == request.request_hash,
+            or_(_keys.running_until <= now, _keys.running_until > now + 2 * lease),
+        ),
+    )
+
+
+def _of(scope: str, key: str) -> ColumnElement[bool]:
+    return and_(_keys.scope == scope, _keys.key == key)
+
+
+def _running(new: New) -> ColumnElement[bool]:
+    """The key is still under the claim that `new` stands for."""
+    return and_(_of(new.scope, new.key), _keys.owner == new.owner, _keys.response_status.is_(None))

@@ -21,6 +21,7 @@ from queue_engine.store.processes import Processes
 from queue_engine.store.queues import Queues
 from queue_engine.store.refusals import Refusals
 from queue_engine.store.timeline import Timeline
+from queue_engine.store.tokens import Tokens
 
 
 class Due(StrEnum):
@@ -47,6 +48,7 @@ class Transaction:
         self.refusals = Refusals(connection)
         self.held = Held(connection)
         self.processes = Processes(connection)
+        self.tokens = Tokens(connection)
         self.figures = Figures(connection)
         self.keys = Keys(connection)
         self.jobs = Jobs(connection, partial(self.due.add, Due.JOBS))
