@@ -55,6 +55,7 @@ class Bot:
             clock=clock,
         )
         store = Store(self.database)
+        policy = policy_of(settings)
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         self.engine = Engine(
             store=store,
@@ -64,7 +65,7 @@ class Bot:
             random=random,
             owner=owner,
             publish=self._publish,
-        policy = policy_of(settings)
+            progress=Fanout((Logged(), BusProgress(self.bus), CheckRunProgress(store, policy, clock))),
             lease=settings.lease,
         )
         self.sweeper = Sweeper(self.engine, interval=settings.sweep)
@@ -74,7 +75,6 @@ class Bot:
             clock,
             self.inbox.handlers(),
             owner=owner,
-            progress=Fanout((Logged(), BusProgress(self.bus), CheckRunProgress(store, policy, clock))),
             random=random,
             lease=settings.lease,
             done=partial(self.engine.bell.ring, Due.JOBS),
