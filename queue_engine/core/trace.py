@@ -61,8 +61,9 @@ def span(name: str) -> Iterator[None]:
 @contextmanager
 def continued(traceparent: str | None, name: str = "work") -> Iterator[None]:
     """Go on with a stored trace, under a span of its own; `span` if there is none, or none that can be read."""
-    parent = _W3C.extract({_PARENT: traceparent}, _OUTSIDE) if traceparent else None
-    with _within(parent, name):
+    stored = _W3C.extract({_PARENT: traceparent or ""}, _OUTSIDE)
+    readable = get_current_span(stored).get_span_context().is_valid
+    with _within(stored if readable else None, name):
         yield
 
 
