@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, and_, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, FromClause, Select, and_, func, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import UtcDateTime
+from queue_engine.core.dead_letters import DeadLetters
 from queue_engine.core.job_table import JobStatus, failed_jobs, jobs
 from queue_engine.store.tables import entries, held, outbox, queues
 
@@ -57,15 +58,16 @@ class Figures:
     async def of_jobs(self, now: datetime) -> JobFigures:
         """Jobs and dead letters."""
         stored = select(jobs.c.kind, jobs.c.status, func.count()).group_by(jobs.c.kind, jobs.c.status)
+        letters = DeadLetters(self._connection)
         dead = select(failed_jobs.c.job_type, func.count()).group_by(failed_jobs.c.job_type)
         pending = and_(jobs.c.status == JobStatus.PENDING, jobs.c.not_before <= now)
         return JobFigures(
             stored={(kind, status): count for kind, status, count in await self._connection.execute(stored)},
             due_since=await self._earliest(jobs.c.not_before, pending),
-            dead={kind: count for kind, count in await self._connection.execute(dead)},
-            dead_retryable=await self._count(failed_jobs, failed_jobs.c.retryable),
+            dead=await self._by_name(dead),
+            dead_retryable=await letters.count(retryable=True),
             dead_lately=await self._count(failed_jobs, failed_jobs.c.failed_at > now - LATELY),
-            dead_since=await self._earliest(failed_jobs.c.failed_at),
+            dead_since=await letters.oldest(),
         )
 
     async def of_queues(self, now: datetime) -> QueueFigures:
@@ -78,7 +80,7 @@ class Figures:
             queues=await self._count(queues),
             paused=await self._count(queues, queues.c.paused_reason.is_not(None)),
             due_since=await self._earliest(queues.c.due_at, due),
-            entries={status: count for status, count in await self._connection.execute(standing)},
+            entries=await self._by_name(standing),
             deepest=await self._one(select(func.coalesce(func.max(depths.c.depth), 0))),
             held=await self._count(held),
         )
@@ -90,6 +92,9 @@ class Figures:
             waiting=await self._count(outbox, outbox.c.due_at.is_not(None)),
             due_since=await self._earliest(outbox.c.due_at, and_(outbox.c.due_at <= now, free)),
         )
+
+    async def _by_name(self, statement: Select[str, int]) -> dict[str, int]:
+        return dict(list(await self._connection.execute(statement)))
 
     async def _count(self, table: FromClause, *conditions: ColumnElement[bool]) -> int:
         return int(await self._one(select(func.count()).select_from(table).where(*conditions)))

@@ -47,7 +47,9 @@ class Processes:
 
     async def all(self, now: datetime) -> tuple[ProcessReport, ...]:
         """Every process that told something within ALIVE, in the order of their names."""
-        alive = select(processes).where(processes.c.seen_at.between(now - ALIVE, now + ALIVE)).order_by(processes.c.owner)
+        alive = (
+            select(processes).where(processes.c.seen_at.between(now - ALIVE, now + ALIVE)).order_by(processes.c.owner)
+        )
         return tuple(
             ProcessReport(row.owner, row.seen_at, row.status, row.metrics)
             for row in await self._connection.execute(alive)
