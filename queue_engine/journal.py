@@ -87,8 +87,8 @@ async def tell_progress(
     *,
     depth: int,
     checks: Sequence[CheckReport] = (),
-) -> None:
     check_run: bool = True,
+) -> None:
     """Bring comment and `check_run` up to a passing state, after the courtesy pause that joins quick changes."""
     notice = Notice(
         kind=kind,
