@@ -15,7 +15,8 @@ from notifications.delivery import Delivery
 from queue_engine.core import trace
 from queue_engine.core.backoff import OVERLOAD, wait
 from queue_engine.core.clock import Clock
-from queue_engine.errors import GitHubError, RateLimited, Unauthorized, Unavailable
+from queue_engine.core.meter import Meter, Silent
+from queue_engine.errors import Forbidden, GitHubError, RateLimited, Unauthorized, Unavailable
 from queue_engine.port import Letters
 from queue_engine.store import Store
 from queue_engine.store.outbox import Letter
@@ -36,10 +37,7 @@ _Chains = dict[tuple[int, int], deque[tuple[Letter, datetime]]]
 
 
 class Courier:
-    """Sends what is due. `owner` names this running worker in leases; `random` gives numbers from 0 up to 1.
-
-    `on_dead` is told of every letter that failed for good, with the error, after that is stored.
-    """
+    """Sends what is due. `owner` names this running worker in leases; `random` gives numbers from 0 up to 1."""
 
     def __init__(
         self,
@@ -49,15 +47,15 @@ class Courier:
         *,
         owner: str,
         random: Callable[[], float],
-        on_dead: Callable[[Letter, str], None] | None = None,
         lease: timedelta = LEASE,
         concurrency: int = 4,
+        meter: Meter | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._owner = owner
         self._random = random
-        self._on_dead = on_dead
+        self._meter = meter or Silent()
         self._lease = lease
         self._concurrency = concurrency
         self._delivery = Delivery(store, letters, clock)
@@ -124,11 +122,13 @@ class Courier:
         except (Unavailable, Unauthorized) as error:
             await self._again(letter, error.message, log)
         except GitHubError as error:
-            await self._bury(letter, f"{type(error).__name__}: {error.message}", log)
+            mended = isinstance(error, Forbidden)
+            await self._bury(letter, f"{type(error).__name__}: {error.message}", log, retryable=mended)
         except Exception as error:
             log.exception("letter_failed_unexpectedly")
             await self._again(letter, repr(error), log)
         else:
+            self._meter.count("letters_sent", kind=letter.kind)
             log.info("letter_sent", version=letter.version)
             return True
         return False
@@ -138,20 +138,17 @@ class Courier:
     ) -> None:
         """Try again after OVERLOAD's wait, or the one that GitHub asked for; not for ever."""
         if letter.attempts + 1 >= MAX_TRIES:
-            await self._bury(letter, error, log)
+            await self._bury(letter, error, log, retryable=True)
             return
         at = self._clock.now() + wait(OVERLOAD, letter.attempts, random=self._random, asked=asked)
         async with self._store.transaction() as tx:
             await tx.outbox.retry(letter, at=at, error=error)
         log.warning("letter_will_be_sent_again", error=error, at=at.isoformat(), attempts=letter.attempts + 1)
 
-    async def _bury(self, letter: Letter, error: str, log: structlog.typing.FilteringBoundLogger) -> None:
+    async def _bury(
+        self, letter: Letter, error: str, log: structlog.typing.FilteringBoundLogger, *, retryable: bool
+    ) -> None:
+        """Keep it among the dead letters; `retryable` if it may arrive once somebody has mended what it met."""
         async with self._store.transaction() as tx:
-            await tx.outbox.dead(letter, error, self._clock.now())
+            await tx.outbox.dead(letter, error, self._clock.now(), retryable=retryable)
         log.error("letter_dead", error=error)
-        if self._on_dead is None:
-            return
-        try:
-            self._on_dead(letter, error)
-        except Exception:
-            log.exception("dead_letter_subscriber_failed")

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from pydantic import ValidationError
+
 
 class EngineError(Exception):
     """The queue engine could not do what it was asked to."""
@@ -65,3 +67,15 @@ class Invalid(GitHubError):
 
 class Unauthorized(GitHubError):
     """401: the App's key, id or token is not accepted."""
+
+
+def passes(error: Exception) -> bool:
+    """Whether what failed with this may succeed if it is simply done again, after a wait.
+
+    Of GitHub's answers only trouble (no connection, a timeout, 5xx, 408) and limits do, never another 4xx: asked
+    again, it would refuse again. What is stored and cannot be read never will be. Anything else is a fault of ours or
+    of the database, which may be mended meanwhile.
+    """
+    if isinstance(error, GitHubError):
+        return isinstance(error, Unavailable | RateLimited)
+    return not isinstance(error, ValidationError)

@@ -5,10 +5,11 @@ A row is due until the state of one version is known to stand on GitHub. A crash
 told by `unsure`, set before anything is created: the next sender looks for what was created before it creates.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,11 +18,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core import trace
 from queue_engine.core.database import UtcDateTime, insert_into
+from queue_engine.core.dead_letters import DeadLetter, DeadLetters
 from queue_engine.model import Repository
 from queue_engine.notice import Notice
 from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
 from queue_engine.store.tables import entries, outbox, repositories
 from queue_engine.store.tables import held as held_table
+
+LETTER_JOB = "letter"
+"""Type of a letter's dead letter, and kind of the job that has the letter sent after all."""
+
+_NAME = ("kind", "repository_id", "number")
 
 
 class LetterKind(StrEnum):
@@ -63,10 +70,17 @@ class Outbox:
     `lost`) are always noted.
     """
 
-    def __init__(self, connection: AsyncConnection, due: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        connection: AsyncConnection,
+        due: Callable[[], None] = lambda: None,
+        *,
+        dead_letters: DeadLetters | None = None,
+    ) -> None:
         """`due` is called for every letter that is wanted."""
         self._connection = connection
         self._due = due
+        self._dead_letters = dead_letters or DeadLetters(connection)
 
     async def want(
         self,
@@ -106,12 +120,14 @@ class Outbox:
                 },
             )
         )
+        await self._dead_letters.discard(_dead_id(kind, repository.id, number))
         self._due()
 
     async def withdraw(self, kind: LetterKind, repository_id: int, number: int) -> None:
         """Drop a letter that must not go out any more, such as a label removal after the label was set again."""
         its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
         await self._connection.execute(delete(outbox).where(*its_own))
+        await self._dead_letters.discard(_dead_id(kind, repository_id, number))
 
     async def wanted(self, kind: LetterKind, repository_id: int, number: int) -> Notice | None:
         """What was last wanted to stand on GitHub, sent or not; None if nothing was."""
@@ -145,8 +161,9 @@ class Outbox:
             return _letter(row)
         except ValidationError as error:
             # Written by another version of IMQ: it must not stand before all others for ever.
-            unreadable = {"due_at": None, "dead": True, "error": str(error), "lease_owner": None, "leased_until": None}
-            await self._connection.execute(update(outbox).where(outbox.c.id == letter_id).values(**unreadable))
+            values = {**_ended(str(error), row.attempts, now), "lease_owner": None, "leased_until": None}
+            await self._connection.execute(update(outbox).where(outbox.c.id == letter_id).values(values))
+            await self._dead_letters.keep(_dead_letter(row, str(error), now, attempts=row.attempts, retryable=False))
             return await self.claim(owner=owner, now=now, lease=lease)
 
     async def mark_unsure(self, letter: Letter) -> None:
@@ -172,15 +189,23 @@ class Outbox:
         """It failed for a reason that may pass: due again at `at`; counts an attempt."""
         await self._settle(letter, due_at=at, attempts=letter.attempts + 1, error=error)
 
-    async def dead(self, letter: Letter, error: str, now: datetime) -> None:
-        """It failed for good: not due any more, kept with its error, counted by `count_dead`."""
+    async def dead(self, letter: Letter, error: str, now: datetime, *, retryable: bool) -> None:
+        """It failed for good: not due any more, and among the dead letters unless something newer is wanted."""
         attempts = letter.attempts + 1
-        await self._settle(letter, due_at=None, attempts=attempts, error=error, dead=True, updated_at=now)
+        row = await self._settle(letter, **_ended(error, attempts, now))
+        if row is not None and row.version == letter.version:
+            await self._dead_letters.keep(_dead_letter(row, error, now, attempts=attempts, retryable=retryable))
 
-    async def count_dead(self) -> int:
-        """How many letters failed for good and were not wanted anew since."""
-        counted = select(func.count()).select_from(outbox).where(outbox.c.dead)
-        return (await self._connection.execute(counted)).scalar_one()
+    async def revive(self, its_name: Mapping[str, Any], now: datetime) -> bool:
+        """Make a dead letter due again, known by the payload of its dead letter. False if it is not dead any more."""
+        kind, repository_id, number = (its_name[part] for part in _NAME)
+        its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
+        again = {"due_at": now, "dead": False, "attempts": 0, "error": None, "updated_at": now}
+        revived = await self._connection.execute(update(outbox).where(*its_own, outbox.c.dead).values(again))
+        # It may have died once more between being wanted again and this.
+        await self._dead_letters.discard(_dead_id(kind, repository_id, number))
+        self._due()
+        return revived.rowcount == 1
 
     async def next_due(self) -> datetime | None:
         """When the next letter can be claimed: an instant that may be past; None if nothing waits."""
@@ -212,13 +237,18 @@ class Outbox:
     async def _note(self, letter: Letter, **facts: object) -> None:
         await self._connection.execute(update(outbox).where(outbox.c.id == letter.id).values(**facts))
 
-    async def _settle(self, letter: Letter, **values: object) -> None:
-        """Free the lease. `values` are for the claimed version; one wanted meanwhile keeps its due time and count."""
+    async def _settle(self, letter: Letter, **values: object) -> Row[Any] | None:
+        """Free the lease. `values` are for the claimed version; one wanted meanwhile keeps its due time and count.
+
+        Returns the row as it is now, None if the lease was lost.
+        """
         newer = outbox.c.version != letter.version
         kept = {name: case((newer, outbox.c[name]), else_=_typed(name, value)) for name, value in values.items()}
-        await self._connection.execute(
-            update(outbox).where(_held(letter)).values(lease_owner=None, leased_until=None, **kept)
+        settled = await self._connection.execute(
+            update(outbox).where(_held(letter)).values(lease_owner=None, leased_until=None, **kept).returning(outbox)
         )
+        row: Row[Any] | None = settled.one_or_none()
+        return row
 
 
 def _typed(name: str, value: object) -> ColumnElement[Any]:
@@ -227,6 +257,31 @@ def _typed(name: str, value: object) -> ColumnElement[Any]:
 
 def _held(letter: Letter) -> ColumnElement[bool]:
     return and_(outbox.c.id == letter.id, outbox.c.lease_owner == letter.owner)
+
+
+def _ended(error: str, attempts: int, now: datetime) -> dict[str, Any]:
+    return {"due_at": None, "dead": True, "attempts": attempts, "error": error, "updated_at": now}
+
+
+def _dead_id(kind: str, repository_id: int, number: int) -> str:
+    """The id of a letter's dead letter: one for each row that the outbox can have, so that what revives it finds it."""
+    return sha256(f"{LETTER_JOB}:{kind}:{repository_id}:{number}".encode()).hexdigest()[:32]
+
+
+def _dead_letter(row: Row[Any], error: str, now: datetime, *, attempts: int, retryable: bool) -> DeadLetter:
+    return DeadLetter(
+        id=_dead_id(row.kind, row.repository_id, row.number),
+        process_id=f"{row.repository_id}:{row.number}",
+        job_type=LETTER_JOB,
+        error_message=error,
+        payload={name: row._mapping[name] for name in _NAME},
+        failed_at=now,
+        retryable=retryable,
+        attempts=attempts,
+        priority=0,
+        created_at=now,
+        trace=row.trace,
+    )
 
 
 def _letter(row: Row[Any]) -> Letter:

@@ -44,7 +44,6 @@ class Transaction:
         self.queues = Queues(connection, partial(self.due.add, Due.QUEUES))
         self.entries = Entries(connection)
         self.timeline = Timeline(connection)
-        self.outbox = Outbox(connection, partial(self.due.add, Due.LETTERS))
         self.refusals = Refusals(connection)
         self.held = Held(connection)
         self.processes = Processes(connection)
@@ -53,6 +52,7 @@ class Transaction:
         self.keys = Keys(connection)
         self.jobs = Jobs(connection, partial(self.due.add, Due.JOBS))
         self.dead_letters = DeadLetters(connection, partial(self.due.add, Due.JOBS), meter=meter)
+        self.outbox = Outbox(connection, partial(self.due.add, Due.LETTERS), dead_letters=self.dead_letters)
 
 
 class Store:

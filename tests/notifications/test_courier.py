@@ -7,6 +7,7 @@ import pytest
 
 from notifications.comment import render_comment
 from notifications.courier import LEASE, MAX_TRIES, Courier
+from queue_engine.core.dead_letters import DeadLetter
 from queue_engine.errors import (
     Forbidden,
     GitHubError,
@@ -19,7 +20,7 @@ from queue_engine.errors import (
 from queue_engine.notice import Notice, NoticeKind
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
-from queue_engine.store.outbox import Letter, LetterKind
+from queue_engine.store.outbox import LetterKind
 from tests.notifications.notices import NOW, REPOSITORY, notice, of_kind, of_reason
 from tests.notifications.post import Fuse, FusedStore, Killed, MovedClock, Post
 
@@ -37,17 +38,9 @@ def post() -> Post:
 
 
 @pytest.fixture
-def buried() -> list[tuple[Letter, str]]:
-    """The letters that were reported dead."""
-    return []
-
-
-@pytest.fixture
-def courier(store: Store, post: Post, clock: MovedClock, buried: list[tuple[Letter, str]]) -> Courier:
+def courier(store: Store, post: Post, clock: MovedClock) -> Courier:
     """A courier of this test's store."""
-    return Courier(
-        store, post, clock, owner="a", random=lambda: 0.5, on_dead=lambda letter, error: buried.append((letter, error))
-    )
+    return Courier(store, post, clock, owner="a", random=lambda: 0.5)
 
 
 async def want(store: Store, kind: LetterKind, wanted: Notice, number: int = 42) -> None:
@@ -63,10 +56,10 @@ async def want_label_off(store: Store, number: int = 42) -> None:
         await tx.outbox.want(LetterKind.LABEL_OFF, REPOSITORY, number, due=NOW, label="merge-queue")
 
 
-async def dead(store: Store) -> int:
-    """How many letters failed for good."""
+async def dead(store: Store) -> tuple[DeadLetter, ...]:
+    """The dead letters, the latest first."""
     async with store.reading() as tx:
-        return await tx.outbox.count_dead()
+        return await tx.dead_letters.list(100)
 
 
 # The ordinary way
@@ -194,7 +187,7 @@ async def test_comment_deleted_by_somebody_stays_deleted_while_nobody_must_act(
         await want(store, LetterKind.COMMENT, told)
         await courier.run_due()
     assert post.comments_on(42) == []
-    assert await dead(store) == 0
+    assert await dead(store) == ()
 
 
 async def test_comment_deleted_by_somebody_is_written_anew_when_the_author_must_act(
@@ -244,9 +237,9 @@ async def test_letter_that_met_a_limit_waits_as_long_as_github_asks(
 
 
 async def test_letter_that_never_arrives_is_buried_after_its_last_try(
-    store: Store, courier: Courier, post: Post, clock: MovedClock, buried: list[tuple[Letter, str]]
+    store: Store, courier: Courier, post: Post, clock: MovedClock
 ) -> None:
-    """Every retry has a bound; then the letter is counted as dead and reported once."""
+    """Every retry has a bound; then the letter is among the dead, to be sent again once GitHub is back."""
     post.fail["remove_label"] = [Unavailable("timeout") for _ in range(MAX_TRIES + 1)]
     await want_label_off(store)
     for _ in range(MAX_TRIES):
@@ -254,22 +247,31 @@ async def test_letter_that_never_arrives_is_buried_after_its_last_try(
         await courier.run_due()
         clock.move(timedelta(minutes=5))
     assert await courier.next_due() is None
-    assert await dead(store) == 1
-    assert [(letter.kind, error) for letter, error in buried] == [(LetterKind.LABEL_OFF, "timeout")]
+    (letter,) = await dead(store)
+    assert letter.payload == {"kind": "label_off", "repository_id": REPOSITORY.id, "number": 42}
+    assert (letter.job_type, letter.error_message, letter.attempts) == ("letter", "timeout", MAX_TRIES)
+    assert letter.retryable
     assert post.calls["remove_label"] == MAX_TRIES
 
 
-@pytest.mark.parametrize("error", [NotFound("gone"), Forbidden("locked"), Invalid("body is too long")])
+@pytest.mark.parametrize(
+    ("error", "retryable"), [(NotFound("gone"), False), (Forbidden("locked"), True), (Invalid("too long"), False)]
+)
 async def test_letter_refused_for_good_is_buried_at_once_and_harms_no_other(
-    store: Store, courier: Courier, post: Post, buried: list[tuple[Letter, str]], error: GitHubError
+    store: Store, courier: Courier, post: Post, error: GitHubError, retryable: bool
 ) -> None:
-    """One refused letter is reported; the letters of others arrive in the same run."""
+    """One refused letter is kept with its error; the letters of others arrive in the same run.
+
+    Only a permission is something that somebody can give, so that the same letter arrives after all.
+    """
     post.fail["create_comment"] = [error]
     for number in (1, 2, 3):
         await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED), number)
     assert await courier.run_due() is True
     assert len(post.comments) == 2
-    assert [message for _, message in buried] == [f"{type(error).__name__}: {error.message}"]
+    (letter,) = await dead(store)
+    assert letter.error_message == f"{type(error).__name__}: {error.message}"
+    assert letter.retryable is retryable
     assert await courier.next_due() is None
 
 
@@ -283,6 +285,7 @@ async def test_letter_that_died_is_sent_again_when_something_new_is_wanted(
     await want(store, LetterKind.COMMENT, of_kind(NoticeKind.LANDED))
     await courier.run_due()
     assert len(post.comments_on(42)) == 1
+    assert await dead(store) == ()
 
 
 async def test_letter_with_an_unforeseen_error_is_tried_again_and_harms_no_other(
@@ -296,20 +299,6 @@ async def test_letter_with_an_unforeseen_error_is_tried_again_and_harms_no_other
     clock.move(timedelta(seconds=30))
     await courier.run_due()
     assert len(post.comments_on(1)) == len(post.comments_on(2)) == 1
-
-
-async def test_dead_letter_whose_report_fails_is_buried_all_the_same(
-    store: Store, post: Post, clock: MovedClock
-) -> None:
-    """Whoever listens for dead letters cannot stop the courier."""
-
-    def fail(letter: Letter, error: str) -> None:
-        raise RuntimeError
-
-    post.fail["create_comment"] = [Forbidden("locked")]
-    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED))
-    await Courier(store, post, clock, owner="a", random=lambda: 0.5, on_dead=fail).run_due()
-    assert await dead(store) == 1
 
 
 # Seen once
@@ -379,7 +368,7 @@ async def test_courier_killed_at_any_instant_tells_everything_once(store: Store,
         async with store.reading() as tx:
             assert await tx.outbox.next_due() is None
     assert number > 10
-    assert await dead(store) == 0
+    assert await dead(store) == ()
 
 
 # One after another, and side by side

@@ -4,12 +4,14 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from sqlalchemy import update
 
 from queue_engine.facts import CheckReport, CheckState
 from queue_engine.notice import Notice, NoticeKind
 from queue_engine.reasons import Reason
 from queue_engine.store import Store, Transaction
 from queue_engine.store.outbox import Letter, LetterKind
+from queue_engine.store.tables import outbox
 from tests.queue_engine.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, TICK, queue, stand
 
 COMMENT, CHECK_RUN, LABEL_OFF = LetterKind.COMMENT, LetterKind.CHECK_RUN, LetterKind.LABEL_OFF
@@ -136,7 +138,7 @@ async def test_created_by_a_sender_whose_lease_ended_is_still_noted(t: Transacti
     await t.outbox.created(late, 99)
     await t.outbox.done(late, NOW + LEASE)
     await t.outbox.retry(late, at=NOW, error="e")
-    await t.outbox.dead(late, "e", NOW)
+    await t.outbox.dead(late, "e", NOW, retryable=True)
     assert await t.outbox.next_due() == NOW + 2 * LEASE
     await t.outbox.done(holder, NOW + LEASE)
     assert await t.outbox.next_due() is None
@@ -156,20 +158,66 @@ async def test_retry_counts_and_waits_unless_something_newer_is_wanted(t: Transa
     assert (await take(t, now=NOW + SOON)).attempts == 0
 
 
-async def test_dead_letter_is_counted_and_lives_again_when_wanted(t: Transaction) -> None:
+async def test_dead_letter_is_kept_and_lives_again_when_wanted(t: Transaction) -> None:
     """A letter that cannot be sent holds up nobody and is not forgotten."""
     await want(t)
-    await t.outbox.dead(await take(t), "no permission", NOW)
+    await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
     assert await t.outbox.next_due() is None
-    assert await t.outbox.count_dead() == 1
+    (dead,) = await t.dead_letters.list(9)
+    assert dead.payload == {"kind": "comment", "repository_id": REPOSITORY.id, "number": 1}
+    assert (dead.job_type, dead.error_message, dead.attempts, dead.failed_at) == ("letter", "no permission", 1, NOW)
     await want(t)
-    assert await t.outbox.count_dead() == 0
+    assert await t.dead_letters.count() == 0
     letter = await take(t)
     assert letter.attempts == 0
     await want(t, now=NOW + TICK)
-    await t.outbox.dead(letter, "no permission", NOW + TICK)
-    assert await t.outbox.count_dead() == 0, "something newer was wanted meanwhile"
+    await t.outbox.dead(letter, "no permission", NOW + TICK, retryable=True)
+    assert await t.dead_letters.count() == 0, "something newer was wanted meanwhile"
     await take(t, now=NOW + TICK)
+
+
+async def test_dead_letter_withdrawn_is_nothing_to_do_again(t: Transaction) -> None:
+    """Nobody is asked about a label that was set again since."""
+    await want(t, LABEL_OFF)
+    await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
+    await t.outbox.withdraw(LABEL_OFF, REPOSITORY.id, 1)
+    assert await t.dead_letters.count() == 0
+
+
+async def test_dead_letter_of_a_sender_whose_lease_ended_is_not_kept(t: Transaction) -> None:
+    """Who lost a letter cannot bury it under whoever sends it now."""
+    await want(t)
+    lost = await take(t)
+    holder = await take(t, now=NOW + LEASE, owner="other")
+    await t.outbox.dead(lost, "no answer", NOW + LEASE, retryable=True)
+    assert await t.dead_letters.count() == 0
+    await t.outbox.done(holder, NOW + LEASE)
+
+
+async def test_dead_letter_revived_is_due_at_once_as_if_never_tried(t: Transaction) -> None:
+    """Sent again after all, it has all its tries; one that is not dead any more is left as it is."""
+    await want(t)
+    await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
+    (dead,) = await t.dead_letters.list(9)
+    assert await t.outbox.revive(dead.payload, NOW + LEASE)
+    assert await t.dead_letters.count() == 0
+    assert await t.outbox.next_due() == NOW + LEASE
+    letter = await take(t, now=NOW + LEASE)
+    assert letter.attempts == 0
+    await t.outbox.done(letter, NOW + LEASE)
+    assert not await t.outbox.revive(dead.payload, NOW + LEASE)
+    assert await t.outbox.next_due() is None
+
+
+async def test_claim_of_a_letter_that_cannot_be_read_buries_it_and_takes_the_next(t: Transaction) -> None:
+    """A letter written by another version stands before nobody, and is there to be seen."""
+    await want(t)
+    await want(t, LABEL_OFF, now=NOW + TICK)
+    await t.connection.execute(update(outbox).where(outbox.c.kind == "comment").values(notice={"kind": "unheard of"}))
+    assert (await take(t, now=NOW + TICK)).kind is LABEL_OFF
+    (dead,) = await t.dead_letters.list(9)
+    assert (dead.payload["kind"], dead.retryable) == ("comment", False)
+    assert "validation error" in dead.error_message
 
 
 async def test_label_removal_is_forgotten_when_done(t: Transaction) -> None:
