@@ -60,8 +60,9 @@ class Tokens:
                 created_at=now,
             )
             .on_conflict_do_nothing(index_elements=["name"])
+            .returning(api_tokens.c.id)
         )
-        return secret if created.rowcount == 1 else None
+        return None if created.scalar_one_or_none() is None else secret
 
     async def all(self) -> tuple[Token, ...]:
         """Every token, by name."""

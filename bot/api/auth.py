@@ -1,0 +1,80 @@
+"""Who calls: bearer tokens, made with `imq token create`."""
+
+import re
+from datetime import datetime
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from bot.api.errors import ApiError
+from queue_engine.core.clock import Clock
+from queue_engine.core.outage import fault_of
+from queue_engine.store import Store
+from queue_engine.store.tokens import Token
+
+_log = structlog.get_logger("imq.api")
+
+_CREDENTIALS = re.compile(r"(?i:bearer) +([\x21-\x7e]+)")
+_CHALLENGE = 'Bearer realm="imq"'
+_TOKEN: web.RequestKey[Token] = web.RequestKey("token", Token)
+
+
+def authentication(store: Store, clock: Clock) -> Middleware:
+    """Lets nobody in without a token that is stored, not even to learn which addresses there are."""
+
+    @web.middleware
+    async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
+        request[_TOKEN] = token = await identify(request, store, clock)
+        with structlog.contextvars.bound_contextvars(caller=token.name):
+            return await handler(request)
+
+    return authenticated
+
+
+async def identify(request: web.Request, store: Store, clock: Clock) -> Token:
+    """The token of a request, whose use is noted. Raises ApiError: 401, or 400 when there are several."""
+    given = request.headers.getall("Authorization", [])
+    if len(given) > 1:
+        raise ApiError(400, "the Authorization header is given more than once")
+    if not given:
+        raise _unknown("an Authorization header is needed: Bearer, and a token made with `imq token create`")
+    credentials = _CREDENTIALS.fullmatch(given[0].strip())
+    if credentials is None:
+        raise _unknown("the Authorization header must be the word Bearer and a token made with `imq token create`")
+    async with store.reading() as tx:
+        token = await tx.tokens.find(credentials[1])
+    if token is None:
+        raise _unknown("this token is not known, or has been revoked", ', error="invalid_token"')
+    now = clock.now()
+    if not token.noted(now):
+        await _note_use(token, store, now)
+    return token
+
+
+async def _note_use(token: Token, store: Store, now: datetime) -> None:
+    try:
+        async with store.transaction() as tx:
+            await tx.tokens.note_use(token, now)
+    except Exception as error:
+        # Whoever only reads is answered also while nothing can be written.
+        if fault_of(error) is None:
+            raise
+        _log.warning("token_use_not_noted", error=repr(error))
+
+
+def caller(request: web.Request) -> Token:
+    """Whose call this is."""
+    return request[_TOKEN]
+
+
+def operator(request: web.Request) -> Token:
+    """The same, of someone who may see and steer IMQ itself. Raises ApiError 403."""
+    token = caller(request)
+    if not token.operator:
+        raise ApiError(403, "this token may not do that: it needs one made with `imq token create --operator`")
+    return token
+
+
+def _unknown(sentence: str, detail: str = "") -> ApiError:
+    return ApiError(401, sentence, headers={"WWW-Authenticate": _CHALLENGE + detail})

@@ -1,0 +1,154 @@
+"""`/api/v1/dead-letters`: work that failed for good, to look at, to do again, or to discard. For operators."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from aiohttp import web
+from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
+
+from bot.api.auth import operator
+from bot.api.errors import ApiError
+from bot.api.idempotent import settle
+from bot.api.payload import Nothing, Payload, payload, query
+from bot.logs import mask
+from queue_engine.core.dead_letters import DeadLetter
+from queue_engine.engine import Engine
+
+_ONE = "/dead-letters/{id:[A-Za-z0-9_-]{1,32}}"
+_INSTANT = TypeAdapter(AwareDatetime)
+
+
+class Listing(Payload):
+    """Which dead letters are listed; `cursor` is the `next` of the page before."""
+
+    limit: int = Field(50, ge=1, le=200)
+    cursor: str | None = None
+    job_type: str | None = Field(None, pattern=r"^[\x21-\x7e]{1,64}$")
+    retryable: bool | None = None
+
+
+class DeadLetterAnswer(BaseModel):
+    """A dead letter as callers see it."""
+
+    id: str
+    job_type: str
+    process_id: str
+    error: str
+    payload: Mapping[str, Any]
+    failed_at: datetime
+    created_at: datetime
+    retryable: bool
+    attempts: int
+    trace: str | None
+
+    @classmethod
+    def of(cls, letter: DeadLetter) -> "DeadLetterAnswer":
+        """Without what an error's words may have quoted."""
+        return cls(
+            id=letter.id,
+            job_type=letter.job_type,
+            process_id=letter.process_id,
+            error=mask(letter.error_message),
+            payload=letter.payload,
+            failed_at=letter.failed_at,
+            created_at=letter.created_at,
+            retryable=letter.retryable,
+            attempts=letter.attempts,
+            trace=letter.trace,
+        )
+
+
+class Page(BaseModel):
+    """Some dead letters, the latest first; `count` is how many there are on all pages."""
+
+    dead_letters: tuple[DeadLetterAnswer, ...]
+    count: int
+    next: str | None
+
+
+class DeadLetterRoutes:
+    """The routes, on one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """To be added to the API's router."""
+        return [
+            web.get("/dead-letters", self.list),
+            web.post("/dead-letters/reprocess", self.reprocess_all),
+            web.get(_ONE, self.show),
+            web.post(f"{_ONE}/reprocess", self.reprocess),
+            web.delete(_ONE, self.discard),
+        ]
+
+    async def list(self, request: web.Request) -> web.Response:
+        """200 with a page."""
+        operator(request)
+        wanted = query(request, Listing)
+        job_type, retryable = wanted.job_type, wanted.retryable
+        after = None if wanted.cursor is None else _place(wanted.cursor)
+        async with self._engine.store.reading() as tx:
+            letters = await tx.dead_letters.list(wanted.limit + 1, after=after, job_type=job_type, retryable=retryable)
+            count = await tx.dead_letters.count(job_type=job_type, retryable=retryable)
+        shown, more = letters[: wanted.limit], len(letters) > wanted.limit
+        page = Page(
+            dead_letters=tuple(map(DeadLetterAnswer.of, shown)), count=count, next=_cursor(shown[-1]) if more else None
+        )
+        return web.json_response(page.model_dump(mode="json"))
+
+    async def show(self, request: web.Request) -> web.Response:
+        """200 with one of them, 404."""
+        operator(request)
+        async with self._engine.store.reading() as tx:
+            letter = await tx.dead_letters.get(request.match_info["id"])
+        if letter is None:
+            raise _no_such()
+        return web.json_response(DeadLetterAnswer.of(letter).model_dump(mode="json"))
+
+    async def reprocess(self, request: web.Request) -> web.Response:
+        """202: it is a job again. 404."""
+        operator(request)
+        payload(request, Nothing)
+        async with self._engine.change() as change:
+            if not await change.tx.dead_letters.reprocess(request.match_info["id"], change.now):
+                raise _no_such()
+            return await settle(request, change.tx, {"reprocessed": 1}, status=202)
+
+    async def reprocess_all(self, request: web.Request) -> web.Response:
+        """202: all that are retryable are jobs again; answers how many those were."""
+        operator(request)
+        payload(request, Nothing)
+        async with self._engine.change() as change:
+            reprocessed = await change.tx.dead_letters.reprocess_all(change.now)
+            return await settle(request, change.tx, {"reprocessed": reprocessed}, status=202)
+
+    async def discard(self, request: web.Request) -> web.Response:
+        """204: it is deleted for good. 404."""
+        operator(request)
+        payload(request, Nothing)
+        async with self._engine.change() as change:
+            if not await change.tx.dead_letters.discard(request.match_info["id"]):
+                raise _no_such()
+            return await settle(request, change.tx, None, status=204)
+
+
+def _no_such() -> ApiError:
+    return ApiError(404, "there is no dead letter with this id: it was discarded, is being done again, or never was")
+
+
+def _cursor(letter: DeadLetter) -> str:
+    failed_at, letter_id = letter.place
+    return base64.urlsafe_b64encode(f"{failed_at.isoformat()} {letter_id}".encode()).decode()
+
+
+def _place(cursor: str) -> tuple[datetime, str]:
+    try:
+        failed_at, letter_id = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ")
+        if not letter_id.isprintable():
+            raise ValueError(letter_id)
+        return _INSTANT.validate_python(failed_at), letter_id
+    except (ValueError, ValidationError):
+        raise ApiError(400, "the query is not understood: cursor: not the `next` of a page") from None

@@ -1,0 +1,170 @@
+"""`Idempotency-Key` on writing calls: a call that is sent again is not done again, and gets the answer of the first.
+
+An answer is stored by `settle` in the transaction of the work, or, where the work is not one transaction, after it.
+What the caller may try again as it is (5xx, 408, 429), and what raised, is not stored: the key is free again.
+"""
+
+import hashlib
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from bot.api.auth import caller
+from bot.api.errors import ApiError
+from bot.api.payload import receive
+from queue_engine.core.idempotency import Mismatch, New, Replay, Running
+from queue_engine.core.lease import kept
+from queue_engine.engine import Engine
+from queue_engine.store import Transaction
+
+_log = structlog.get_logger("imq.api")
+
+SCOPE = "api"
+"""What calls of the API are counted under; the scope of a key is the caller's token."""
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_PASSING = frozenset({408, 429})
+_ENDPOINT = 255
+_ASK_AGAIN = timedelta(seconds=5)
+"""Calls end within seconds: whoever waits for one need not wait for the end of its lease."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """A writing call under way: the key that it has, if it came with one, and whether its answer is stored."""
+
+    new: New | None
+    settled: bool = False
+
+
+_CALL: web.RequestKey[_Call] = web.RequestKey("call", _Call)
+
+
+async def settle(request: web.Request, tx: Transaction, body: Any, *, status: int = 200) -> web.Response:
+    """The answer of a call whose work is this transaction: stored with it, or not at all. Raises KeyLost.
+
+    Return it when the transaction has been committed.
+    """
+    call = request[_CALL]
+    if call.new is not None:
+        await tx.keys.finish(call.new, status=status, body=body)
+        call.settled = True
+    return _response(status, body)
+
+
+def idempotency(engine: Engine) -> Middleware:
+    """Begins the key of a writing call, and lets it through once. Comes after the authentication."""
+
+    @web.middleware
+    async def idempotent(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method in _READING or request.match_info.http_exception is not None:
+            return await handler(request)
+        key = _key(request)
+        body = await receive(request)
+        if key is None:
+            request[_CALL] = _Call(None)
+            return await handler(request)
+        begun = await _begin(engine, request, key, body)
+        if isinstance(begun, Replay):
+            return _response(begun.status, begun.body, {"Idempotency-Replayed": "true"})
+        request[_CALL] = _Call(begun)
+        return await _run(engine, request, begun, handler)
+
+    return idempotent
+
+
+async def _begin(engine: Engine, request: web.Request, key: str, body: bytes) -> New | Replay:
+    endpoint = f"{request.method} {request.path_qs}"
+    if len(endpoint) > _ENDPOINT:
+        raise ApiError(414, "the address is longer than any of this API")
+    async with engine.store.transaction() as tx:
+        begun = await tx.keys.begin(
+            caller(request).id,
+            key,
+            endpoint=endpoint,
+            request_hash=hashlib.sha256(body).hexdigest(),
+            now=engine.clock.now(),
+            lease=engine.lease,
+        )
+    match begun:
+        case New():
+            engine.meter.count("requests_keyed", scope=SCOPE)
+        case Replay():
+            engine.meter.count("duplicates", scope=SCOPE)
+        case Running(retry_after):
+            engine.meter.count("duplicates", scope=SCOPE)
+            wait = min(retry_after, _ASK_AGAIN)
+            raise ApiError(409, "the call with this Idempotency-Key is still running", retry_after=wait)
+        case Mismatch():
+            raise ApiError(409, "this Idempotency-Key was used for another call: another address or another body")
+    return begun
+
+
+async def _run(engine: Engine, request: web.Request, new: New, handler: Handler) -> web.StreamResponse:
+    async def renew(until: datetime) -> bool:
+        async with engine.store.transaction() as tx:
+            return await tx.keys.renew(new, until)
+
+    try:
+        async with kept(engine.clock, engine.lease, renew):
+            response = await _answer(request, handler)
+        if not request[_CALL].settled and not _passing(response.status):
+            async with engine.store.transaction() as tx:
+                await tx.keys.finish(new, status=response.status, body=_content(response))
+            request[_CALL].settled = True
+    except Exception:
+        await _abandon(engine, new)
+        raise
+    if not request[_CALL].settled:
+        await _abandon(engine, new)
+    return response
+
+
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """A refusal is an answer too: the same call again would be refused again."""
+    try:
+        return await handler(request)
+    except ApiError as error:
+        return error.answer()
+
+
+async def _abandon(engine: Engine, new: New) -> None:
+    """Free the key, if its answer is not stored after all. While the database is away its lease ends by itself."""
+    try:
+        async with engine.store.transaction() as tx:
+            await tx.keys.abandon(new)
+    except Exception as error:
+        _log.warning("idempotency_key_not_freed", error=repr(error))
+
+
+def _key(request: web.Request) -> str | None:
+    given = request.headers.getall("Idempotency-Key", [])
+    if len(given) > 1:
+        raise ApiError(400, "the Idempotency-Key header is given more than once")
+    if given and not _KEY.fullmatch(given[0]):
+        raise ApiError(400, "the Idempotency-Key must be 1 to 255 visible ASCII characters, such as a UUID")
+    return given[0] if given else None
+
+
+def _passing(status: int) -> bool:
+    return status >= 500 or status in _PASSING
+
+
+def _content(response: web.StreamResponse) -> Any:
+    with suppress(ValueError):
+        return json.loads(response.text or "") if isinstance(response, web.Response) else None
+    return None
+
+
+def _response(status: int, body: Any, headers: dict[str, str] | None = None) -> web.Response:
+    if body is None:
+        return web.Response(status=status, headers=headers)
+    return web.json_response(body, status=status, headers=headers)

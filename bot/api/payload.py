@@ -1,0 +1,70 @@
+"""What callers send: the body and the query of a call, as models; every mistake in them is named."""
+
+import json
+from collections import Counter
+from typing import TypeVar
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bot.api.errors import ApiError
+from bot.body import BodyRefused, read_body
+
+MOST = 64 * 1024
+"""Bytes of a body; no call needs as many."""
+
+_BODY: web.RequestKey[bytes] = web.RequestKey("body", bytes)
+
+
+class Payload(BaseModel):
+    """What a caller may send. A field that is not known is refused: it would have been meant to do something."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(Payload):
+    """For calls that take no body."""
+
+
+P = TypeVar("P", bound=Payload)
+
+
+async def receive(request: web.Request) -> bytes:
+    """Read the body once, for `payload`. Raises ApiError: 400, 408, 413."""
+    try:
+        request[_BODY] = body = await read_body(request, "body", MOST)
+    except BodyRefused as refused:
+        raise ApiError(refused.status, refused.sentence) from None
+    return body
+
+
+def payload(request: web.Request, model: type[P]) -> P:
+    """The body of a writing call; an empty one is an object without fields. Raises ApiError: 400, 415."""
+    body = request[_BODY]
+    if not body:
+        return _valid(model, {}, "body")
+    if request.content_type != "application/json":
+        raise ApiError(415, "the content type must be application/json")
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ApiError(400, "the body is not JSON") from None
+    if not isinstance(value, dict):
+        raise ApiError(400, "the body is JSON, but not an object")
+    return _valid(model, value, "body")
+
+
+def query(request: web.Request, model: type[P]) -> P:
+    """The query of a call. Raises ApiError 400."""
+    twice = [name for name, times in Counter(request.query.keys()).items() if times > 1]
+    if twice:
+        raise ApiError(400, f"the query is not understood: {twice[0]}: given more than once")
+    return _valid(model, dict(request.query), "query")
+
+
+def _valid(model: type[P], value: dict[str, object], what: str) -> P:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, each['loc'])) or what}: {each['msg']}" for each in error.errors()]
+        raise ApiError(400, f"the {what} is not understood: {'; '.join(problems)}") from None

@@ -1,0 +1,41 @@
+"""Reading the body of a request: bounded in size and in time, whatever the sender promises."""
+
+import asyncio
+from datetime import timedelta
+
+from aiohttp import web
+
+MAX_TIME = timedelta(seconds=30)
+"""How long a sender may take: GitHub Enterprise Server itself gives up after as long."""
+
+
+class BodyRefused(Exception):
+    """A body is not taken: the HTTP status, and a sentence for whoever sent it."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+
+
+async def read_body(request: web.Request, what: str, most: int, within: timedelta = MAX_TIME) -> bytes:
+    """The body, of at most `most` bytes; `what` it is called in the sentences of BodyRefused (400, 408, 413)."""
+    too_large = BodyRefused(413, f"the {what} is larger than {_size(most)}")
+    if (request.content_length or 0) > most:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(within.total_seconds()):
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > most:
+                    raise too_large
+    except TimeoutError:
+        raise BodyRefused(408, f"the {what} did not arrive in time") from None
+    except (OSError, web.RequestPayloadError):
+        raise BodyRefused(400, f"the {what} was cut off") from None
+    return bytes(body)
+
+
+def _size(size: int) -> str:
+    return f"{size // 1024**2} MiB" if size >= 1024**2 else f"{size // 1024} KiB"
