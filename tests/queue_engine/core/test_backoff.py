@@ -27,8 +27,8 @@ def test_overload_policy_doubles_from_half_a_minute_to_five_minutes() -> None:
 
 
 def test_redelivery_policy_waits_two_to_the_attempt_minutes() -> None:
-    """A stored job that failed comes back after 1, 2, 4, 8 minutes."""
-    assert seconds(REDELIVERY, 4) == [60, 120, 240, 480]
+    """A stored job that went on failing comes back after 2, 4, 8, 16 minutes."""
+    assert seconds(REDELIVERY, 4) == [120, 240, 480, 960]
 
 
 def test_monitor_policy_grows_by_a_fifth_within_its_bounds() -> None:

@@ -1,16 +1,22 @@
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from structlog.testing import capture_logs
 
 from queue_engine.core.database import Database
+from queue_engine.core.dead_letters import DeadLetter, DeadLetters
 from queue_engine.core.jobs import Job, Jobs, JobStatus
-from queue_engine.core.worker import Handler, Hold, Worker
+from queue_engine.core.outcomes import Dead, Done, Hold, Outcome, Retry
+from queue_engine.core.trace import continued, ids
+from queue_engine.core.worker import Collected, Handler, Worker
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+LEASE = timedelta(seconds=30)
 HOUR = timedelta(hours=1)
 
 
@@ -77,10 +83,40 @@ def clock() -> Clock:
     return Clock()
 
 
+class Counted:
+    """A meter that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.times: dict[tuple[str, str], list[float]] = {}
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        self.counts[name, labels["kind"]] += int(amount)
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        self.times.setdefault((name, labels["kind"]), []).append(seconds)
+
+
 def worker_of(
-    database: Database, clock: Clock, handlers: Mapping[str, Handler], *, owner: str = "w1", concurrency: int = 16
+    database: Database,
+    clock: Clock,
+    handlers: Mapping[str, Handler | Collected],
+    *,
+    owner: str = "w1",
+    concurrency: int = 16,
+    passing: Callable[[Exception], bool] = lambda error: True,
+    meter: Counted | None = None,
 ) -> Worker:
-    return Worker(database, clock, handlers, owner=owner, random=lambda: 0.5, concurrency=concurrency)
+    return Worker(
+        database,
+        clock,
+        handlers,
+        owner=owner,
+        random=lambda: 0.5,
+        concurrency=concurrency,
+        passing=passing,
+        meter=meter or Counted(),
+    )
 
 
 async def put(database: Database, *names: str, process_id: str | None = None, kind: str = "k") -> None:
@@ -93,6 +129,11 @@ async def put(database: Database, *names: str, process_id: str | None = None, ki
 async def depth(database: Database) -> int:
     async with database.reading() as connection:
         return await Jobs(connection).depth()
+
+
+async def dead(database: Database) -> tuple[DeadLetter, ...]:
+    async with database.reading() as connection:
+        return await DeadLetters(connection).list(100)
 
 
 async def results(database: Database, process_id: str) -> tuple[Job, ...]:
@@ -178,7 +219,7 @@ async def test_worker_held_job_comes_again_and_counts_no_attempt(database: Datab
     """GitHub's limits are nobody's fault: held as often as they ask, a job is never given up."""
     attempts: list[int] = []
 
-    async def hold(job: Job) -> Hold | None:
+    async def hold(job: Job) -> Outcome | None:
         attempts.append(job.attempt)
         return Hold(HOUR) if len(attempts) <= 20 else None
 
@@ -194,7 +235,7 @@ async def test_worker_held_job_comes_again_and_counts_no_attempt(database: Datab
     assert await depth(database) == 0
 
 
-async def test_worker_retries_a_failure_with_growing_waits_and_keeps_it_at_last(
+async def test_worker_retries_a_failure_with_growing_waits_and_buries_it_at_last(
     database: Database, clock: Clock
 ) -> None:
     """A bound for every retry (P5); what failed for good stays to be seen, with its error."""
@@ -202,23 +243,166 @@ async def test_worker_retries_a_failure_with_growing_waits_and_keeps_it_at_last(
     async def fail(job: Job) -> None:
         raise RuntimeError("no luck")
 
-    worker = worker_of(database, clock, {"k": fail})
+    meter = Counted()
+    worker = worker_of(database, clock, {"k": fail}, meter=meter)
     await put(database, "a")
     waits: list[timedelta] = []
     with capture_logs() as logs:
         while (due := await worker.next_due()) is not None:
             waits.append(due - clock.time)
-            assert due > clock.time or not waits[1:], "a failed job may not come back at once"
             clock.time = due
             await worker.run_due()
-    waits = waits[1:]
-    assert waits[:4] == [SECOND, 2 * SECOND, 4 * SECOND, 8 * SECOND]
-    assert waits == sorted(waits)
-    assert len(waits) == 11
-    assert sum(waits, timedelta(0)) < HOUR
-    (kept,) = await results(database, "a")
-    assert (kept.status, kept.attempt, kept.error_message) == (JobStatus.FAILED, 12, "RuntimeError: no luck")
-    assert [log["log_level"] for log in logs] == ["warning"] * 11 + ["error"]
+    seconds = [timedelta(seconds=n) for n in (0, 1, 2, 4)]
+    assert waits == [*seconds, *(n * MINUTE for n in (2, 4, 8, 16, 32))]
+    (letter,) = await dead(database)
+    assert (letter.job_type, letter.process_id, letter.payload) == ("k", "a", {"name": "a"})
+    assert (letter.attempts, letter.error_message, letter.retryable) == (9, "RuntimeError: no luck", True)
+    assert (letter.created_at, letter.failed_at) == (START, clock.time)
+    assert await depth(database) == 0
+    assert await results(database, "a") == ()
+    assert [log["event"] for log in logs if log["log_level"] == "error"] == ["job_dead"]
+    assert meter.counts == {("jobs_retried", "k"): 8, ("jobs_dead", "k"): 1}
+
+
+async def test_worker_buries_at_once_what_cannot_pass(database: Database, clock: Clock) -> None:
+    """A refusal is not asked for again, and is not among those that are worth doing again as they are."""
+
+    async def refuse(job: Job) -> None:
+        raise PermissionError("no")
+
+    worker = worker_of(database, clock, {"k": refuse}, passing=lambda error: not isinstance(error, PermissionError))
+    await put(database, "a")
+    with capture_logs():
+        await worker.run_due()
+    (letter,) = await dead(database)
+    assert (letter.attempts, letter.error_message, letter.retryable) == (1, "PermissionError: no", False)
+    assert await depth(database) == 0
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+async def test_worker_buries_what_its_handler_calls_dead(database: Database, clock: Clock, retryable: bool) -> None:
+    """A handler that knows better than an error can tell says so itself."""
+
+    async def give_up(job: Job) -> Dead:
+        return Dead("nobody knows it", retryable=retryable)
+
+    await put(database, "a")
+    with capture_logs():
+        await worker_of(database, clock, {"k": give_up}).run_due()
+    (letter,) = await dead(database)
+    assert (letter.error_message, letter.retryable) == ("nobody knows it", retryable)
+
+
+async def test_worker_retries_after_the_wait_that_its_handler_names(database: Database, clock: Clock) -> None:
+    """Whoever was asked to wait knows better than the series how long; it is an attempt all the same."""
+    attempts: list[int] = []
+
+    async def handle(job: Job) -> Retry | None:
+        attempts.append(job.attempt)
+        return Retry("busy", delay=HOUR) if len(attempts) == 1 else None
+
+    meter = Counted()
+    worker = worker_of(database, clock, {"k": handle}, meter=meter)
+    await put(database, "a")
+    with capture_logs():
+        await worker.run_due()
+        assert await worker.next_due() == START + HOUR
+        clock.time += HOUR + 2 * SECOND
+        await worker.run_due()
+    assert attempts == [0, 1]
+    assert meter.counts == {("jobs_retried", "k"): 1, ("jobs_done", "k"): 1, ("jobs_recovered", "k"): 1}
+    assert meter.times["job_delay", "k"] == [2.0], "from the instant that it was due"
+
+
+async def test_worker_keeps_collected_results_for_whoever_takes_them(database: Database, clock: Clock) -> None:
+    """A consumer reads and deletes in the transaction in which it stores; nothing of it is a dead letter."""
+
+    async def handle(job: Job) -> Done | Dead:
+        name = job.request["name"]
+        return Dead("broken", retryable=False) if name == "bad" else Done({"answer": name})
+
+    worker = worker_of(database, clock, {"k": Collected(handle)})
+    await put(database, "good", "bad", process_id="p")
+    with capture_logs():
+        await worker.run_due()
+    async with database.transaction() as connection:
+        good, bad = await Jobs(connection).take_results("p")
+    assert (good.status, good.response) == (JobStatus.COMPLETED, {"answer": "good"})
+    assert (bad.status, bad.error_message) == (JobStatus.FAILED, "broken")
+    assert await results(database, "p") == ()
+    assert await dead(database) == ()
+
+
+async def live_and_let_poison_kill(database: Database, clock: Clock, life: int) -> Desk:
+    """A worker's life: it takes what is due and ends its jobs, unless one of them ends it."""
+    desk = Desk()
+    worker = worker_of(database, clock, {"k": desk}, owner=f"w{life}")
+    with capture_logs():
+        await worker.start_due()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        if "poison" in desk.begun:
+            await worker.cancel()
+        else:
+            desk.end(*desk.begun)
+            await worker.drain()
+    clock.time += LEASE
+    return desk
+
+
+async def test_worker_gives_a_job_up_that_ends_its_worker_again_and_again(database: Database, clock: Clock) -> None:
+    """A poisoned job has a bound as well: after nine dead workers it is kept for a person, and not begun again."""
+    await put(database, "poison")
+    lives = [await live_and_let_poison_kill(database, clock, life) for life in range(12)]
+    assert [desk.begun for desk in lives] == [["poison"]] * 9 + [[]] * 3
+    (letter,) = await dead(database)
+    assert (letter.attempts, letter.retryable) == (9, False)
+    assert letter.error_message == "Given up after 9 tries: its worker ended while it was done."
+    assert await depth(database) == 0
+
+
+async def test_worker_poisoned_job_takes_no_other_along(database: Database, clock: Clock) -> None:
+    """What was under way beside it each time is told apart from it, and done."""
+    await put(database, "a", "b", "poison", "c", "d")
+    lives = [await live_and_let_poison_kill(database, clock, life) for life in range(20)]
+    assert sorted(name for desk in lives for name in desk.ended) == ["a", "b", "c", "d"]
+    assert [letter.payload["name"] for letter in await dead(database)] == ["poison"]
+
+
+async def test_worker_starts_no_second_suspect_beside_the_first(database: Database, clock: Clock) -> None:
+    """Not even later, while the first still runs."""
+    await put(database, "a", "b")
+    for life in range(3):
+        died = worker_of(database, clock, {"k": Desk()}, owner=f"w{life}")
+        await died.start_due()
+        await died.cancel()
+        clock.time += LEASE
+    desk = Desk()
+    worker = worker_of(database, clock, {"k": desk}, owner="lives")
+    await worker.start_due()
+    await desk.until_begun("a")
+    clock.time += LEASE / 2
+    assert await worker.start_due()
+    desk.end("a", "b")
+    await worker.drain()
+    assert desk.ended == ["a"]
+    clock.time += LEASE / 2
+    await worker.run_due()
+    assert desk.ended == ["a", "b"]
+
+
+async def test_worker_does_a_job_within_the_trace_that_it_was_enqueued_in(database: Database, clock: Clock) -> None:
+    """Whoever looks for a delivery finds all that it caused."""
+    found: dict[str, str] = {}
+
+    async def handle(job: Job) -> None:
+        found.update(ids())
+
+    with continued(None):
+        wanted = ids()["trace_id"]
+        await put(database, "a")
+    await worker_of(database, clock, {"k": handle}).run_due()
+    assert found["trace_id"] == wanted
 
 
 async def test_worker_failing_job_harms_no_other(database: Database, clock: Clock) -> None:
@@ -251,7 +435,7 @@ async def test_worker_job_of_an_unknown_kind_fails_like_any_other(database: Data
 
 
 async def test_worker_that_dies_loses_no_job(database: Database, clock: Clock) -> None:
-    """A job claimed by the dead comes back when the lease ends, without a failure to its name."""
+    """A job claimed by the dead comes back when the lease ends."""
     dying, living = Desk(), Desk()
     died = worker_of(database, clock, {"k": dying}, owner="died")
     lives = worker_of(database, clock, {"k": living}, owner="lives")
