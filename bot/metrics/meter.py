@@ -1,0 +1,71 @@
+"""The Meter whose figures Prometheus reads: counters and histograms in a registry of its own, nothing global."""
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
+from prometheus_client.registry import Collector
+
+from bot.metrics.families import FAMILIES, Family, Kind
+
+_log = structlog.get_logger("imq.metrics")
+
+
+class Metrics:
+    """Implements `queue_engine.core.meter.Meter`. `unknown` holds what was given and is none of FAMILIES."""
+
+    def __init__(self) -> None:
+        self.unknown: set[str] = set()
+        self._registry = CollectorRegistry()
+        self._counters = {
+            family.meter: Counter(_plain(family), family.help, family.labels, registry=self._registry)
+            for family in FAMILIES
+            if family.kind is Kind.COUNTER
+        }
+        self._timings = {
+            family.meter: Histogram(
+                family.name, family.help, family.labels, buckets=family.buckets, registry=self._registry
+            )
+            for family in FAMILIES
+            if family.kind is Kind.HISTOGRAM
+        }
+        for family in FAMILIES:
+            for value in family.starts:
+                self._counters[family.meter].labels(value)
+
+    def expect_jobs(self, kinds: tuple[str, ...]) -> None:
+        """Tell the counters of these kinds of jobs from the start, as 0."""
+        for name, counter in self._counters.items():
+            if name.startswith("jobs_"):
+                for kind in kinds:
+                    counter.labels(kind=kind)
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        """Something happened `amount` times."""
+        try:
+            self._counters[name].labels(**labels).inc(amount)
+        except (KeyError, ValueError) as error:
+            self._puzzled(name, error)
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Something took this long, in seconds; a clock that was set back made it no shorter than nothing."""
+        try:
+            self._timings[name].labels(**labels).observe(max(0.0, seconds))
+        except (KeyError, ValueError) as error:
+            self._puzzled(name, error)
+
+    def add(self, collector: Collector) -> None:
+        """Have `collector` asked as well whenever the figures are read."""
+        self._registry.register(collector)
+
+    def read(self) -> list[Metric]:
+        """The figures of this process, as they are now."""
+        return list(self._registry.collect())
+
+    def _puzzled(self, name: str, error: Exception) -> None:
+        """A figure must never end what it is about; it is told once."""
+        if name not in self.unknown:
+            self.unknown.add(name)
+            _log.error("unknown_figure", name=name, error=repr(error))
+
+
+def _plain(family: Family) -> str:
+    return family.name.removesuffix("_total")
