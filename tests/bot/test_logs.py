@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from bot.logs import configure, mask
+from queue_engine.core import trace
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +47,51 @@ def test_standard_librarys_records_are_lines_of_the_same_kind() -> None:
     logging.getLogger("aiohttp.server").error("broken %s", "pipe")
     (line,) = _lines(stream)
     assert (line["event"], line["level"], line["logger"]) == ("broken pipe", "error", "aiohttp.server")
+
+
+@pytest.mark.parametrize(
+    ("logger", "component"),
+    [
+        ("imq.jobs", "jobs"),
+        ("bot.receiver", "receiver"),
+        ("bot.gateway.connection", "connection"),
+        ("notifications.courier", "courier"),
+        ("imq", "imq"),
+        ("aiohttp.server", "aiohttp"),
+        ("root", "root"),
+    ],
+)
+def test_line_tells_the_component_that_it_is_of(logger: str, component: str) -> None:
+    """One part of IMQ can be listened to, and a library's lines are told from its own."""
+    stream = io.StringIO()
+    configure("info", "json", stream)
+    structlog.get_logger(logger).info("by structlog")
+    logging.getLogger(None if logger == "root" else logger).info("by the standard library")
+    assert [line["component"] for line in _lines(stream)] == [component, component]
+
+
+def test_line_within_a_trace_has_its_ids_and_one_outside_has_none() -> None:
+    """Also the lines of libraries: whoever speaks while a delivery is worked at speaks of it."""
+    stream = io.StringIO()
+    configure("info", "json", stream)
+    structlog.get_logger("imq").info("outside")
+    with trace.of_delivery("72d3162e-cc78-11e3-81ab-4c9367dc0958"):
+        structlog.get_logger("imq").info("inside")
+        logging.getLogger("aiohttp").info("inside as well")
+    outside, *inside = _lines(stream)
+    assert not {"trace_id", "span_id"} & outside.keys()
+    assert {line["trace_id"] for line in inside} == {"72d3162ecc7811e381ab4c9367dc0958"}
+    assert all(len(line["span_id"]) == 16 for line in inside)
+
+
+def test_debug_level_shows_no_statements_of_the_databases_driver() -> None:
+    """They hold every value that is stored, payloads among them."""
+    stream = io.StringIO()
+    configure("debug", "json", stream)
+    logging.getLogger("aiosqlite").debug("executing INSERT with everything")
+    logging.getLogger("sqlalchemy.engine.Engine").info("INSERT with everything")
+    logging.getLogger("aiosqlite").warning("broken")
+    assert [line["event"] for line in _lines(stream)] == ["broken"]
 
 
 def test_level_hides_what_is_below() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from uuid import uuid4
 
 import pytest
@@ -90,7 +90,7 @@ async def test_trace_of_a_shared_round_is_nobodys() -> None:
     """Calls that are done together belong to all who called, not to the first of them."""
     seen: list[str | None] = []
 
-    async def do(items: object) -> list[None]:
+    async def do(items: Sequence[str]) -> list[None]:
         seen.append(trace.current())
         return [None]
 

@@ -1,0 +1,84 @@
+"""Secrets never stand in the log: a real process at debug level, good days and bad ones, searched for every secret."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from sqlalchemy import make_url
+
+from tests.scenarios.processes import Theatre, a_theatre
+from tests.scenarios.world import LABEL
+
+pytestmark = pytest.mark.process
+
+API_TOKEN = "imq_4fJ0lZrT9xVb2QmWc7KsYp1NdHgEu3oAi5RtLk8BqXw"
+DATABASE_PASSWORD = "correct-horse-battery"
+WEBHOOK_SECRET = "9c1f6d4be0a2473f8f5e"
+STRANGERS_SECRET = "a-strangers-signature"
+
+
+def with_password(url: str) -> str:
+    """The same database by a URL that holds a password, where there can be one."""
+    made = make_url(url)
+    if made.get_backend_name() == "sqlite":
+        return url
+    return made.set(password=made.password or DATABASE_PASSWORD).render_as_string(hide_password=False)
+
+
+def credentials_sent_to(theatre: Theatre) -> set[str]:
+    """Gathers what the bot signs its requests with: JWTs of the App, and tokens of the installation."""
+    sent: set[str] = set()
+    caller = theatre.server.tokens.caller
+
+    def noting(authorization: str | None) -> Any:
+        sent.add((authorization or "").partition(" ")[2])
+        return caller(authorization)
+
+    theatre.server.tokens.caller = noting  # type: ignore[method-assign]
+    return sent
+
+
+async def knock_everywhere(port: int) -> None:
+    """Operators and strangers send what they have to every door, some of it wrong."""
+    headers = {"Authorization": f"Bearer {API_TOKEN}", "X-Hub-Signature-256": f"sha256={STRANGERS_SECRET}"}
+    paths = ("/webhook", "/api/v1/dead-letters", f"/api/v1/{API_TOKEN}", "/readyz", "/metrics", "/queue/status")
+    async with aiohttp.ClientSession(headers=headers) as session:
+        for path in paths:
+            for method in ("GET", "POST", "DELETE"):
+                async with session.request(
+                    method, f"http://127.0.0.1:{port}{path}", json={"token": API_TOKEN}
+                ) as answer:
+                    await answer.read()
+
+
+async def test_no_secret_is_in_the_log_of_a_process(tmp_path: Path, database_url: str) -> None:
+    """From its start to its end: a merge, refused tokens, faults of GitHub, strangers at the door, and a `kill -9`."""
+    async with a_theatre(with_password(database_url), tmp_path) as theatre:
+        app = next(app for app in theatre.github.state.apps.values() if app.slug == "imq")
+        app.webhook_secret = theatre.environment["IMQ_GITHUB_WEBHOOK_SECRET"] = WEBHOOK_SECRET
+        theatre.environment["IMQ_LOG_LEVEL"] = "debug"
+        sent = credentials_sent_to(theatre)
+        pull = theatre.repository.open_pull_request("Add", head="add", by="mona", files={"new.py": "new\n"})
+        await theatre.start()
+        await knock_everywhere(theatre.port)
+        theatre.server.faults.add(kind="fail", status=502, times=2)
+        theatre.server.faults.add(
+            kind="bad_json", method="POST", route="/app/installations/{installation_id}/access_tokens"
+        )
+        theatre.server.tokens.revoke_all()
+        pull.label(LABEL, by="mona")
+        await theatre.until(lambda: pull.merged, seconds=60)
+        theatre.kill("after the merge")
+        await theatre.until(lambda: LABEL not in pull.labels, seconds=60)
+        assert await theatre.stop() == 0
+        written = theatre.log.read_text()
+    key = [line for line in app.private_key.splitlines() if "-----" not in line]
+    tokens = {credential for credential in sent if credential.startswith("ghs_")}
+    jwts = {credential for credential in sent if credential.count(".") == 2}
+    assert len(tokens) >= 2
+    assert jwts
+    assert {json.loads(line)["level"] for line in written.splitlines()} >= {"debug", "info", "warning"}
+    secrets = {*key, *tokens, *jwts, API_TOKEN, DATABASE_PASSWORD, WEBHOOK_SECRET, STRANGERS_SECRET}
+    assert [secret for secret in secrets if secret in written] == []
