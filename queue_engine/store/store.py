@@ -68,7 +68,7 @@ class Store:
     async def transaction(self) -> AsyncGenerator[Transaction]:
         """A transaction that may write: whole at its end, or not at all on any exception. Never nest two."""
         async with self.database.transaction() as connection:
-            tx = Transaction(connection)
+            tx = Transaction(connection, self._meter)
             yield tx
             await self.voice.tell(connection, tx.due)
 
@@ -76,4 +76,4 @@ class Store:
     async def reading(self) -> AsyncGenerator[Transaction]:
         """A view of one instant, in which nothing can be written."""
         async with self.database.reading() as connection:
-            yield Transaction(connection, self._meter)
+            yield Transaction(connection)
