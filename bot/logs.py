@@ -10,6 +10,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from queue_engine.core import trace
+from queue_engine.core.outage import fault_of
 
 _MASK = "[secret]"
 
@@ -51,6 +52,7 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
     stream = stream or sys.stderr
     console = log_format == "console" or (log_format is None and stream.isatty())
     shared: list[Processor] = [
+        _tell_faults,
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -82,6 +84,17 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+
+
+def _tell_faults(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """What the database's surroundings do to it is told by a sentence, not by a traceback through its drivers."""
+    given = event.get("exc_info")
+    error = given[1] if isinstance(given, tuple) else given if isinstance(given, BaseException) else sys.exc_info()[1]
+    if given and (fault := fault_of(error)) is not None:
+        event["exc_info"] = None
+        event.setdefault("error", str(error).partition("\n")[0])
+        event.update(fault=fault.value, advice=fault.sentence)
+    return event
 
 
 def _add_component_and_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

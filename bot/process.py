@@ -3,7 +3,8 @@
 import asyncio
 import random
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,8 +13,12 @@ import structlog
 from bot.settings import Settings
 from bot.web import serve
 from bot.wiring import Bot
+from queue_engine.core.backoff import Backoff, wait
 from queue_engine.core.bell import Ear
 from queue_engine.core.clock import Clock, SystemClock
+from queue_engine.core.jumps import Jumps
+from queue_engine.core.listen import Listener
+from queue_engine.core.outage import Fault, fault_of
 from queue_engine.migrations import HEAD, current
 from queue_engine.store import Due
 
@@ -23,7 +28,20 @@ _DRAIN_SECONDS = 15.0
 """How long running work may finish after SIGTERM; with the web server's end it stays below 20 seconds."""
 
 _POLL = timedelta(seconds=1)
-"""How often work is looked for that another process may have stored; one process alone hears its own bell."""
+"""How often work is looked for that another process may have stored, while no note of it can arrive."""
+
+_SLOW_POLL = timedelta(seconds=10)
+"""The same while notes arrive. One process alone hears its own bell."""
+
+_AWAITED = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=10))
+"""Between two looks whether the database is there, at the start of a process."""
+
+_PASSES = {Fault.UNREACHABLE, Fault.LOCKED, Fault.FULL, Fault.CROWDED}
+"""Faults of the database that a start waits out; the others need a person first."""
+
+_CLOCK_LOOK = timedelta(seconds=5)
+_CLOCK_JUMP = timedelta(minutes=1)
+"""What the clock is set back by before it counts: less only makes waits a little longer."""
 
 
 class NotMigrated(Exception):
@@ -31,31 +49,85 @@ class NotMigrated(Exception):
 
 
 async def run(settings: Settings, *, web: bool, worker: bool) -> None:
-    """Run until SIGTERM or SIGINT, then drain. Raises NotMigrated on a PostgreSQL that `imq migrate` must see first."""
-    bot = Bot(settings, clock=SystemClock(), random=random.random)
+    """Run until SIGTERM or SIGINT, then drain. Raises NotMigrated on a PostgreSQL that `imq migrate` must see first.
+
+    When the clock is set back everything is put together anew: whatever was to happen at a time of the wrong clock is
+    kept in memory only by parts that forget it then, and in the database it is set right by the start.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    try:
-        await bot.start(worker=worker)
-        if await current(bot.database) != HEAD:
-            raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
-        await _live(bot, stop, web=web, worker=worker)
-    finally:
-        await bot.close()
+    clock = SystemClock()
+    jumps = Jumps(clock)
+    while not stop.is_set():
+        bot = Bot(settings, clock=clock, random=random.random)
+        try:
+            if not await _started(bot, stop, worker=worker):
+                return
+            if await current(bot.database) != HEAD:
+                raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
+            await _live(bot, stop, jumps, web=web, worker=worker)
+        finally:
+            await bot.close()
 
 
-async def _live(bot: Bot, stop: asyncio.Event, *, web: bool, worker: bool) -> None:
+async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
+    """Start, as soon as the database is there; False when the process is to end before that."""
+    failures = 0
+    while not stop.is_set():
+        try:
+            await bot.start(worker=worker)
+        except Exception as error:
+            if fault_of(error) not in _PASSES:
+                raise
+            _log.warning("database_awaited", attempt=failures + 1, exc_info=error)
+            await _over(stop, wait(_AWAITED, failures, random=random.random))
+            failures += 1
+        else:
+            return True
+    return False
+
+
+async def _live(bot: Bot, stop: asyncio.Event, jumps: Jumps, *, web: bool, worker: bool) -> None:
     runner = await serve(bot.application(), bot.settings.port) if web else None
     if runner is not None:
         _log.info("listening", port=runner.addresses[0][1])
-    loops = [asyncio.create_task(work) for work in _loops(bot, stop)] if worker else []
-    await stop.wait()
-    _log.info("draining")
-    bot.engine.bell.ring()
-    closing = [runner.cleanup()] if runner is not None else []
-    await asyncio.gather(*closing, _drain(bot, loops))
+    over = asyncio.Event()
+    listener = bot.listener() if worker else None
+    async with _listening(listener):
+        loops = [asyncio.create_task(work) for work in _loops(bot, listener, over)] if worker else []
+        await _stopped_or_set_back(stop, jumps)
+        _log.info("draining")
+        over.set()
+        bot.engine.bell.ring()
+        closing = [runner.cleanup()] if runner is not None else []
+        await asyncio.gather(*closing, _drain(bot, loops))
+
+
+async def _stopped_or_set_back(stop: asyncio.Event, jumps: Jumps) -> None:
+    """Return when the process is to end, or when its clock was set back."""
+    while not await _over(stop, _CLOCK_LOOK):
+        jump = jumps.since_last()
+        if abs(jump) < _CLOCK_JUMP:
+            continue
+        _log.warning("clock_was_set", seconds=jump.total_seconds())
+        if jump < timedelta(0):
+            return
+
+
+@asynccontextmanager
+async def _listening(listener: Listener | None) -> AsyncIterator[None]:
+    if listener is None:
+        yield
+        return
+    task = asyncio.create_task(listener.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 async def _drain(bot: Bot, loops: list[asyncio.Task[None]]) -> None:
@@ -70,36 +142,64 @@ async def _drain(bot: Bot, loops: list[asyncio.Task[None]]) -> None:
         await bot.processor.cancel()
 
 
-def _loops(bot: Bot, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
-    longest = bot.settings.interval if bot.database.dialect == "sqlite" else min(_POLL, bot.settings.interval)
+def _loops(bot: Bot, listener: Listener | None, over: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
+    def longest() -> timedelta:
+        if listener is None:
+            return bot.settings.interval
+        return min(_SLOW_POLL if listener.connected else _POLL, bot.settings.interval)
+
     parts = (
-        (bot.sweeper.run_due, bot.sweeper.next_due, ()),
-        (bot.worker.start_due, bot.worker.next_due, (Due.JOBS,)),
-        (bot.processor.start_due, bot.processor.next_due, (Due.QUEUES,)),
-        (bot.courier.run_due, bot.courier.next_due, (Due.LETTERS,)),
+        ("sweeper", bot.sweeper.run_due, bot.sweeper.next_due, ()),
+        ("worker", bot.worker.start_due, bot.worker.next_due, (Due.JOBS,)),
+        ("processor", bot.processor.start_due, bot.processor.next_due, (Due.QUEUES,)),
+        ("courier", bot.courier.run_due, bot.courier.next_due, (Due.LETTERS,)),
     )
     bell = bot.engine.bell
-    return [_keep_going(work, due, bell.ear(topics), bot.clock, longest, stop) for work, due, topics in parts]
+    return [
+        _keep_going(name, work, due, bell.ear(topics), bot.clock, longest, over) for name, work, due, topics in parts
+    ]
 
 
 async def _keep_going(
+    name: str,
     work: Callable[[], Awaitable[bool]],
     next_due: Callable[[], Awaitable[datetime | None]],
     ear: Ear,
     clock: Clock,
-    longest: timedelta,
-    stop: asyncio.Event,
+    longest: Callable[[], timedelta],
+    over: asyncio.Event,
 ) -> None:
     """Do what is due; then wait for the bell, for what is due next, or for `longest`, whichever comes first."""
-    while not stop.is_set():
+    failures = 0
+    while not over.is_set():
         try:
             if await work():
                 continue
             due = await next_due()
         except Exception:
             # The database may be away for a while; the loop must outlive that.
-            _log.exception("loop_failed")
-            due = clock.now() + _POLL
-        pause = longest if due is None else min(longest, due - clock.now())
+            failures += 1
+            if _worth_telling(failures):
+                _log.exception("loop_failed", loop=name, attempt=failures)
+            await _over(over, _POLL)
+            continue
+        if failures:
+            _log.info("loop_goes_on", loop=name, after=failures)
+            failures = 0
+        most = longest()
+        pause = most if due is None else min(most, due - clock.now())
         # What is due and could not be started has no room now; the bell rings when there is some.
         await ear.wait(max(pause, timedelta(milliseconds=50)))
+
+
+def _worth_telling(failures: int) -> bool:
+    """The first of a row of failures, the second, the fourth, the eighth, …: an outage does not fill the log."""
+    return failures & (failures - 1) == 0
+
+
+async def _over(event: asyncio.Event, at_most: timedelta) -> bool:
+    """Wait until the event is set or `at_most` has passed; whether it is set."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(at_most.total_seconds()):
+            await event.wait()
+    return event.is_set()

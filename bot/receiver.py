@@ -15,6 +15,7 @@ from aiohttp import web
 
 from bot.webhooks import MalformedPayload, distil
 from queue_engine.core import trace
+from queue_engine.core.outage import fault_of
 from queue_engine.hints import Hint
 
 MAX_BODY = 25 * 1024 * 1024
@@ -95,9 +96,11 @@ class Receiver:
             return _accepted("ignored")
         try:
             new = await self._store(hint)
-        except Exception:
+        except Exception as error:
             log.exception("delivery not stored", kind=hint.kind.value)
-            raise Refused(503, "the delivery could not be stored; redeliver it") from None
+            fault = fault_of(error)
+            why = "" if fault is None else f" {fault.sentence}"
+            raise Refused(503, f"the delivery could not be stored; redeliver it.{why}") from None
         log.info("delivery stored" if new else "delivery known", kind=hint.kind.value, action=hint.action)
         return _accepted("stored" if new else "known")
 

@@ -7,6 +7,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bot.receiver import MAX_BODY, Receiver
+from queue_engine.core.outage import fault_of
 
 SHUTDOWN_SECONDS = 20.0
 """How long running requests may finish after SIGTERM; hosting platforms kill after 30 seconds."""
@@ -47,20 +48,24 @@ async def _alive(_request: web.Request) -> web.Response:
 
 def _readiness(checks: Mapping[str, Check]) -> Handler:
     async def ready(_request: web.Request) -> web.Response:
-        failing = [name for name, check in checks.items() if not await _holds(name, check)]
+        asked = {name: await _failing(name, check) for name, check in checks.items()}
+        failing = [name for name, sentence in asked.items() if sentence is not None]
         if failing:
-            return web.json_response({"status": "not ready", "failing": failing}, status=503)
+            why = {name: sentence for name, sentence in asked.items() if sentence}
+            return web.json_response({"status": "not ready", "failing": failing, "why": why}, status=503)
         return web.json_response({"status": "ready"})
 
     return ready
 
 
-async def _holds(name: str, check: Check) -> bool:
+async def _failing(name: str, check: Check) -> str | None:
+    """None when the check holds; else why not, in a sentence that shows nothing of the inside, empty if unknown."""
     try:
-        return await check()
+        return None if await check() else ""
     except Exception as error:
-        log.warning("readiness check failed", check=name, error=repr(error))
-        return False
+        fault = fault_of(error)
+        log.warning("readiness check failed", check=name, error=repr(error), fault=fault)
+        return "" if fault is None else fault.sentence
 
 
 @web.middleware

@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ from queue_engine.core.idempotency import KEPT
 from queue_engine.core.listen import Listener
 from queue_engine.core.progress import Fanout, Logged
 from queue_engine.core.worker import Worker
-from queue_engine.engine import Engine
+from queue_engine.engine import Change, Engine
 from queue_engine.inbox import Inbox
 from queue_engine.journal import Happening
 from queue_engine.migrations import HEAD, current, migrate
@@ -35,6 +35,15 @@ from queue_engine.store import Due, Store
 from queue_engine.sweep import Sweeper
 
 _log = structlog.get_logger("imq.wiring")
+
+_LONGEST_WAIT = timedelta(hours=1)
+"""Nothing waits longer before it is looked at again; what was to, may have been stored under a clock that was wrong."""
+
+_CLOCKS_AGREE = timedelta(minutes=1)
+"""How far this machine's clock may lie from PostgreSQL's."""
+
+_LETTER_LEASES = 4
+"""A letter takes a few requests, one after the other: its lease is so many times that of a job."""
 
 
 class Bot:
@@ -80,7 +89,9 @@ class Bot:
             done=partial(self.engine.bell.ring, Due.JOBS),
         )
         self.processor = Processor(self.engine)
-        self.courier = Courier(store, self.gateway, clock, owner=owner, random=random, lease=settings.lease * 4)
+        self.courier = Courier(
+            store, self.gateway, clock, owner=owner, random=random, lease=settings.lease * _LETTER_LEASES
+        )
 
     async def start(self, *, worker: bool = True) -> None:
         """Bring an SQLite file up to date; a worker takes back what the one before it left half done.
@@ -88,15 +99,17 @@ class Bot:
         SQLite belongs to one installation with one worker, so that nobody alive can hold a lease at its start; on
         PostgreSQL others may be at work, and leases that nobody renews end by themselves.
         """
-        if self.database.dialect != "sqlite":
-            return
-        await migrate(self.database)
-        if not worker:
+        if self.database.dialect == "sqlite":
+            await migrate(self.database)
+        # Tables of another version are not touched: whoever called refuses to run on them.
+        if not worker or not await self._migrated():
             return
         async with self.engine.change() as change:
-            await change.tx.queues.release_all()
-            await change.tx.jobs.release_all(change.now)
-            await change.tx.outbox.release_all()
+            if self.database.dialect == "sqlite":
+                await change.tx.queues.release_all()
+                await change.tx.jobs.release_all(change.now)
+                await change.tx.outbox.release_all()
+            await self._set_right(change)
 
     def application(self) -> web.Application:
         """The web application of this process."""
@@ -106,6 +119,13 @@ class Bot:
             store=self.inbox.receive,
         )
         return create_app(receiver, {"database": self._database_answers, "migrations": self._migrated})
+
+    def listener(self) -> Listener | None:
+        """Hears what other processes make due, and rings this one's bell; there are none on SQLite."""
+        if self.database.dialect == "sqlite":
+            return None
+        store, bell = self.engine.store, self.engine.bell
+        return Listener(self.database, store.voice, bell.ring, clock=self.clock, random=self._random)
 
     async def run_due(self) -> bool:
         """Do everything that is due now, one part after another; whether anything was."""
@@ -126,6 +146,16 @@ class Bot:
         await self.inbox.drain()
         await self._session.close()
         await self.database.close()
+
+    async def _set_right(self, change: Change) -> None:
+        """Shorten what was stored under a clock that was ahead. Not by a clock that may itself be the wrong one."""
+        if (difference := await apart(change.tx.connection, change.now)) > _CLOCKS_AGREE:
+            _log.warning("clock_differs_from_the_databases", seconds=difference.total_seconds())
+            return
+        lease = self.settings.lease * _LETTER_LEASES
+        bounds = {Ahead.PAST: timedelta(0), Ahead.LEASE: lease, Ahead.WAIT: _LONGEST_WAIT, Ahead.KEPT: KEPT}
+        if drawn := await draw_in(change.tx.connection, change.now, bounds):
+            _log.warning("waits_shortened", instants=drawn)
 
     async def _database_answers(self) -> bool:
         await self.database.ping()

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from bot.receiver import Receiver
 from bot.web import Check, create_app, serve
+from queue_engine.core.outage import Busy, Fault
 from queue_engine.hints import Hint
 
 
@@ -23,6 +24,10 @@ async def _no() -> bool:
 
 async def _broken() -> bool:
     raise OSError("no route to host")
+
+
+async def _locked() -> bool:
+    raise Busy("somebody writes, and goes on writing")
 
 
 def _app(checks: dict[str, Check] | None = None) -> web.Application:
@@ -51,8 +56,14 @@ async def test_readyz_answers_when_every_check_holds(session: aiohttp.ClientSess
 async def test_readyz_names_what_is_not_there(session: aiohttp.ClientSession) -> None:
     """A check that raises is one that does not hold."""
     checks: dict[str, Check] = {"database": _broken, "migrations": _no, "other": _yes}
-    expected = {"status": "not ready", "failing": ["database", "migrations"]}
+    expected = {"status": "not ready", "failing": ["database", "migrations"], "why": {}}
     assert await _get(session, _app(checks), "/readyz") == (503, expected)
+
+
+async def test_readyz_says_what_is_wrong_with_the_database(session: aiohttp.ClientSession) -> None:
+    """Whoever looks reads what to do, without the log."""
+    expected = {"status": "not ready", "failing": ["database"], "why": {"database": Fault.LOCKED.sentence}}
+    assert await _get(session, _app({"database": _locked}), "/readyz") == (503, expected)
 
 
 @pytest.mark.parametrize(("path", "status", "error"), [("/nowhere", 404, "Not Found"), ("/webhook", 405, None)])
