@@ -8,13 +8,14 @@ killed in between leaves a state from which the next one asks GitHub what happen
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 
 from queue_engine import journal
 from queue_engine.actions import Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
-from queue_engine.core import backoff, trace
+from queue_engine.core import trace
+from queue_engine.core.urgency import working
 from queue_engine.decide import decide
 from queue_engine.engine import Engine
 from queue_engine.errors import (
@@ -35,6 +36,7 @@ from queue_engine.model import Entry, EntryStatus, Queue
 from queue_engine.notice import NoticeKind
 from queue_engine.reasons import REASONS, Outcome, Reason
 from queue_engine.tally import progress
+from queue_engine.trouble import endured, later, longest_wait
 
 _log = structlog.get_logger("imq.advance")
 
@@ -84,7 +86,8 @@ class _Pass:
                     story.enter_context(_story_of(entry))
                     told = entry.id
                 try:
-                    due = await self._step(entry)
+                    with working(again=longest_wait(entry)):
+                        due = await self._step(entry)
                 except StaleVersion:
                     self._seen = Seen()
                     continue
@@ -215,6 +218,11 @@ class _Pass:
         self._seen = Seen()
         try:
             await self._engine.github.update_branch(saved.repository, saved.number, saved.head)
+        except RateLimited as limited:
+            # Nothing was asked for: the time that GitHub may take for an update begins with the next try.
+            due = later(limited, self._engine.clock.now())
+            await self._save(saved, replace(saved, status_since=due, recheck=0, recheck_at=due))
+            return due
         except Invalid as refusal:
             self._seen = Seen(update_refused=refusal.message)
         except Forbidden as refusal:
@@ -227,6 +235,10 @@ class _Pass:
         self._seen = Seen()
         try:
             sha = await self._engine.github.merge(entry.repository, entry.number, entry.head, method)
+        except RateLimited as limited:
+            # Nothing was done, so nothing is in doubt.
+            await self._save(entry, replace(entry, merge_requested_at=None))
+            return later(limited, self._engine.clock.now())
         except (NotMergeable, HeadMoved) as refusal:
             self._seen = Seen(merge_refused=refusal.message)
             self._engine.github.forget_rules(entry.repository.id)
@@ -280,23 +292,19 @@ class _Pass:
 
     async def _trouble(self, entry: Entry, error: GitHubError, *, looked_at_pull: bool = False) -> datetime | None:
         """GitHub did not answer as it should: wait within bounds, or find out whose fault it is."""
-        now, policy = self._engine.clock.now(), self._engine.policy
         _log.warning("github_error", number=entry.number, error=type(error).__name__, message=error.message)
-        if isinstance(error, RateLimited):
-            return now + max(error.retry_after, timedelta(seconds=1))
         if isinstance(error, NotFound | Forbidden):
             if looked_at_pull or self._seen.pull is not None:
                 return await self._leave(entry, Reason.PERMISSION_MISSING, error.message)
             await self._save(entry, replace(entry, suspect=True))
             return None
-        since = entry.trouble_since or now
-        # A merge in doubt is not given up lightly: only GitHub can say whether it happened.
-        limit = policy.trouble_timeout * (6 if entry.merge_requested_at else 1)
-        if now - since >= limit:
-            return await self._leave(entry, Reason.GITHUB_TROUBLE, error.message)
-        wait = backoff.wait(backoff.TROUBLE, entry.trouble, random=self._engine.random)
-        await self._save(entry, replace(entry, trouble=entry.trouble + 1, trouble_since=since))
-        return now + wait
+        match endured(entry, error, self._engine.policy, self._engine.clock.now(), self._engine.random):
+            case Leave(reason, detail):
+                return await self._leave(entry, reason, detail)
+            case Wait(changed, until):
+                if changed != entry:
+                    await self._save(entry, changed)
+                return until
 
 
 @contextmanager
@@ -304,7 +312,12 @@ def _story_of(entry: Entry) -> Iterator[None]:
     """Whatever is done for an entry belongs to the delivery, or the call, that queued it."""
     delivery = {} if entry.delivery is None else {"delivery": entry.delivery}
     with trace.continued(entry.trace, "pass"), structlog.contextvars.bound_contextvars(**delivery):
-        yield
+        try:
+            yield
+        except Exception as error:
+            # Whoever logs it stands outside of the story.
+            error.add_note(f"#{entry.number}, delivery {entry.delivery}, trace {trace.ids()['trace_id']}")
+            raise
 
 
 _UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})

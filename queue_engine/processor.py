@@ -12,6 +12,7 @@ import structlog
 from queue_engine.advance import LeaseLost, advance
 from queue_engine.core.lease import kept
 from queue_engine.core.pool import Pool
+from queue_engine.core.urgency import Priority, working
 from queue_engine.engine import Engine
 from queue_engine.model import Queue
 from queue_engine.store import Due
@@ -27,6 +28,7 @@ class Processor:
 
     def __init__(self, engine: Engine, *, concurrency: int = 8) -> None:
         self._engine = engine
+        self._under_way: set[int] = set()
         self._pool = Pool(concurrency, done=partial(engine.bell.ring, Due.QUEUES))
 
     async def start_due(self) -> bool:
@@ -38,9 +40,12 @@ class Processor:
             queues = await tx.queues.claim_due(
                 owner=self._engine.owner, now=now, lease=self._engine.lease, limit=self._pool.free
             )
-        for queue in queues:
+        # Its lease may have ended under a pass that goes on: then the claim prolonged it, and one pass is enough.
+        started = [queue for queue in queues if queue.id not in self._under_way]
+        for queue in started:
+            self._under_way.add(queue.id)
             self._pool.start(self._advance(queue))
-        return bool(queues)
+        return bool(started)
 
     async def run_due(self) -> bool:
         """Advance what is due and wait until that is done; whether anything was."""
@@ -62,6 +67,13 @@ class Processor:
         await self._pool.cancel()
 
     async def _advance(self, queue: Queue) -> None:
+        try:
+            with working(Priority.NOW, holder=f"queue:{queue.id}"):
+                await self._pass(queue)
+        finally:
+            self._under_way.discard(queue.id)
+
+    async def _pass(self, queue: Queue) -> None:
         engine = self._engine
 
         async def renew(until: datetime) -> bool:

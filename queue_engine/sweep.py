@@ -12,6 +12,7 @@ import structlog
 
 from queue_engine.admission import Knock, admit
 from queue_engine.core.jobs import Job
+from queue_engine.core.urgency import Priority, working
 from queue_engine.engine import Engine
 from queue_engine.model import EntryStatus, Repository
 from queue_engine.port import PAGE
@@ -81,8 +82,9 @@ class Sweeper:
 
     async def sweep(self, job: Job) -> None:
         """List the repositories of all installations and ask for each to be swept."""
-        await self._have_lost_deliveries_sent_again()
-        repositories = await self._known_repositories(renew=bool(job.request.get("renew")))
+        with working(Priority.BACKGROUND):
+            await self._have_lost_deliveries_sent_again()
+            repositories = await self._known_repositories(renew=bool(job.request.get("renew")))
         async with self._engine.change() as change:
             for repository in repositories:
                 await change.tx.jobs.enqueue(
@@ -132,10 +134,11 @@ class Sweeper:
         finds the labels of the others.
         """
         engine, repository = self._engine, Repository(**job.request)
-        latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
-        labelled = {number for number, pull in latest.items() if engine.policy.triggered(pull.labels)}
-        if len(latest) >= PAGE:
-            labelled |= set(await engine.github.labelled_pull_requests(repository, engine.policy.trigger_label))
+        with working(Priority.BACKGROUND):
+            latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
+            labelled = {number for number, pull in latest.items() if engine.policy.triggered(pull.labels)}
+            if len(latest) >= PAGE:
+                labelled |= set(await engine.github.labelled_pull_requests(repository, engine.policy.trigger_label))
         queued, new = await self._compare(repository, labelled)
         for number in new:
             await admit(engine, Knock(repository, number, by=None, head_sha=None))

@@ -1,8 +1,9 @@
 """Requests on behalf of an installation: signed, counted, conditional, held back by limits, read into models."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -17,6 +18,9 @@ from bot.gateway.limits import Limits
 from bot.gateway.tokens import AppKey, Token, Tokens
 from queue_engine.core import trace
 from queue_engine.core.clock import Clock
+from queue_engine.core.meter import Meter, Silent
+from queue_engine.core.slots import QueueFull, Slots, SlotsStatus
+from queue_engine.core.urgency import work
 from queue_engine.errors import RateLimited, Unauthorized, Unavailable
 
 log = structlog.get_logger(__name__)
@@ -26,6 +30,14 @@ M = TypeVar("M", bound=BaseModel)
 _CACHE_BYTES = 4 * 1024 * 1024
 """Per installation; a pull request's answer has about 20 kB."""
 _MOST_PAGES = 100
+
+_AT_ONCE = 8
+"""Calls of one installation at the same time. GitHub allows a hundred, and would have them one after another."""
+_MOST_WAITING = 200
+_WHEN_FULL = timedelta(seconds=30)
+"""When whoever found the line full is to come back."""
+_TO_COME_BACK = timedelta(seconds=1)
+"""What a retry may take from its due time to its call, while a slot is kept for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +52,38 @@ class Connection:
     """The App's connection to GitHub. An installation id of None means the App itself, signed by its JWT."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, *, api_url: str, app_id: str, private_key: str, clock: Clock
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        api_url: str,
+        app_id: str,
+        private_key: str,
+        clock: Clock,
+        meter: Meter | None = None,
     ) -> None:
         self.requests: Counter[str] = Counter()
         self.requests_by_installation: Counter[int | None] = Counter()
-        self.limits = Limits(clock)
+        self._clock = clock
+        self._meter = meter or Silent()
+        self.limits = Limits(clock, self._meter)
+        self._slots: defaultdict[int | None, Slots] = defaultdict(self._new_slots)
         self._client = Client(session, api_url=api_url, clock=clock)
         self._key = AppKey(app_id, private_key, clock)
         self._tokens = Tokens(self._fetch_token, clock)
         # Raw replies, so that every reader gets an object of its own; never shared between installations.
         self._replies: dict[int, LRUCache[str, Reply]] = {}
+
+    def slots_status(self) -> SlotsStatus:
+        """How busy the lines of all installations are together; it accepts while any of them does."""
+        each = [slots.status() for slots in self._slots.values()] or [self._new_slots().status()]
+        return SlotsStatus(
+            rt_queue=sum(status.rt_queue for status in each),
+            be_queue=sum(status.be_queue for status in each),
+            total_slots=sum(status.total_slots for status in each),
+            available_slots=sum(status.available_slots for status in each),
+            accepting=any(status.accepting for status in each),
+            max_queue_depth=sum(status.max_queue_depth for status in each),
+        )
 
     async def call(self, installation_id: int | None, call: Call, *, fresh: bool = False) -> Page:
         """Make a call; once more with a new token if GitHub refuses the old one. `fresh` keeps caches out of it."""
@@ -108,26 +142,64 @@ class Connection:
     async def _attempt(
         self, installation_id: int | None, call: Call, credential: Credential, cache: "LRUCache[str, Reply] | None"
     ) -> Page:
-        self.limits.check(installation_id)
+        """Make a call once, in a slot of its installation; whoever comes back soon after a failure keeps the slot."""
+        doing, came = work(), self._clock.now()
+        try:
+            async with self._slots[installation_id].hold(doing.priority, doing.holder) as slot:
+                self._meter.observe("slot_wait", self._since(came), priority=doing.priority.value)
+                try:
+                    with self.limits.sending(installation_id, call, doing.priority):
+                        return await self._exchange(installation_id, call, credential, cache)
+                except Unavailable:
+                    if doing.again is not None:
+                        slot.keep(self._clock.now() + doing.again + _TO_COME_BACK)
+                    raise
+        except QueueFull:
+            raise self.limits.held_back("too many calls to GitHub are waiting", _WHEN_FULL) from None
+
+    async def _exchange(
+        self, installation_id: int | None, call: Call, credential: Credential, cache: "LRUCache[str, Reply] | None"
+    ) -> Page:
         key = call.link or f"{call.template} {sorted(call.variables.items())}"
         cached = cache.get(key) if cache is not None else None
-        self.requests[call.name] += 1
-        self.requests_by_installation[installation_id] += 1
-        with trace.span(call.name):
-            reply = await self._client.exchange(call, credential, etag=cached.headers["etag"] if cached else None)
-            log.debug("github", call=call.name, status=reply.status, installation=installation_id)
-        self.limits.note(installation_id, reply.headers)
+        reply = await self._send(installation_id, call, credential, cached)
         if cached is not None and reply.status == HTTPStatus.NOT_MODIFIED:
             reply = cached
         try:
             page = Page(self._client.understand(reply), reply.links)
         except RateLimited as limited:
-            self.limits.hold(installation_id, limited.retry_after)
-            raise
+            wait = self.limits.refused(installation_id, reply.headers)
+            raise RateLimited(limited.message, retry_after=wait, status=limited.status) from None
+        self.limits.answered(installation_id)
         if cache is not None and reply.status == HTTPStatus.OK and "etag" in reply.headers:
             # Only now: a body cut off on its way would come back with every 304.
             _remember(cache, key, reply)
         return page
+
+    async def _send(
+        self, installation_id: int | None, call: Call, credential: Credential, cached: Reply | None
+    ) -> Reply:
+        """Send a call, and note what its answer's headers say of limits."""
+        self.requests[call.name] += 1
+        self.requests_by_installation[installation_id] += 1
+        began, status = self._clock.now(), "none"
+        try:
+            with trace.span(call.name):
+                reply = await self._client.exchange(call, credential, etag=cached.headers["etag"] if cached else None)
+                log.debug("github", call=call.name, status=reply.status, installation=installation_id)
+            status = str(reply.status)
+        finally:
+            self._meter.count("github_requests", call=call.name, status=status)
+            self._meter.observe("github_duration", self._since(began), call=call.name)
+        self.limits.note(installation_id, reply.headers)
+        return reply
+
+    def _since(self, instant: datetime) -> float:
+        """Seconds since then; never less than none, whatever the clock does."""
+        return max(0.0, (self._clock.now() - instant).total_seconds())
+
+    def _new_slots(self) -> Slots:
+        return Slots(_AT_ONCE, max_depth=_MOST_WAITING, clock=self._clock)
 
     async def _fetch_token(self, installation_id: int) -> Token:
         template = "/app/installations/{installation_id}/access_tokens"

@@ -20,7 +20,7 @@ from queue_engine.errors import (
 
 _LONGEST_MESSAGE = 1000
 _UNNAMED_WAIT = timedelta(minutes=1)
-"""GitHub's documented wait for a secondary limit that names none."""
+"""GitHub's documented first wait for a secondary limit that names none."""
 
 _LIMIT_WORDS = ("rate limit", "abuse detection")
 
@@ -47,7 +47,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime)
     """
     message = _message(status, body)
     if _is_limit(status, headers, message):
-        return RateLimited(message, retry_after=retry_after(headers, now), status=status)
+        return RateLimited(message, retry_after=asked_wait(headers, now) or _UNNAMED_WAIT, status=status)
     if status >= 500 or status < 400:
         return Unavailable(message, status=status)
     needed = headers.get("x-accepted-github-permissions")
@@ -56,8 +56,8 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime)
     return _CLASSES.get(status, GitHubError)(message, status=status)
 
 
-def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta:
-    """How long GitHub asks to wait: `retry-after`, else until `x-ratelimit-reset` when none remain, else a minute."""
+def asked_wait(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+    """How long GitHub asks to wait: `retry-after`, else until `x-ratelimit-reset` when none remain. None: not named."""
     asked = headers.get("retry-after", "").strip()
     if asked.isdecimal():
         return timedelta(seconds=int(asked))
@@ -66,11 +66,11 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta:
     reset = headers.get("x-ratelimit-reset", "")
     if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
         return _until(datetime.fromtimestamp(int(reset), UTC), now)
-    return _UNNAMED_WAIT
+    return None
 
 
-def _until(instant: datetime | None, now: datetime) -> timedelta:
-    return _UNNAMED_WAIT if instant is None else max(instant - now, timedelta(seconds=1))
+def _until(instant: datetime | None, now: datetime) -> timedelta | None:
+    return None if instant is None else max(instant - now, timedelta(seconds=1))
 
 
 def _http_date(text: str) -> datetime | None:

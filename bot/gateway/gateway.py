@@ -29,6 +29,8 @@ from bot.gateway.letters import LetterBox, place
 from bot.gateway.limits import Budget
 from bot.gateway.rules import RuleBook
 from queue_engine.core.clock import Clock
+from queue_engine.core.meter import Meter
+from queue_engine.core.slots import SlotsStatus
 from queue_engine.errors import Forbidden, NotFound
 from queue_engine.facts import (
     BranchRules,
@@ -56,9 +58,18 @@ class Gateway(LetterBox):
     """
 
     def __init__(
-        self, session: aiohttp.ClientSession, *, api_url: str, app_id: str, private_key: str, clock: Clock
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        api_url: str,
+        app_id: str,
+        private_key: str,
+        clock: Clock,
+        meter: Meter | None = None,
     ) -> None:
-        connection = Connection(session, api_url=api_url, app_id=app_id, private_key=private_key, clock=clock)
+        connection = Connection(
+            session, api_url=api_url, app_id=app_id, private_key=private_key, clock=clock, meter=meter
+        )
         super().__init__(connection, app_id=int(app_id))
         self._rules = RuleBook(connection, clock)
 
@@ -76,6 +87,10 @@ class Gateway(LetterBox):
     def budget(self) -> Mapping[int | None, Budget]:
         """The primary limit of each installation as GitHub last told it; the App's own under None."""
         return self._connection.limits.budget
+
+    def slots_status(self) -> SlotsStatus:
+        """How busy the lines before GitHub are, those of all installations together."""
+        return self._connection.slots_status()
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}`."""

@@ -1,11 +1,28 @@
 """GitHub's limits, obeyed before they bite: what remains of them, and who must wait until when."""
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from bot.gateway import pacing
+from bot.gateway.client import Call
+from bot.gateway.faults import asked_wait
+from bot.gateway.pacing import Pacing
+from queue_engine.core.backoff import Backoff, wait
 from queue_engine.core.clock import Clock
+from queue_engine.core.meter import Meter
+from queue_engine.core.urgency import Priority
 from queue_engine.errors import RateLimited
+
+_RESERVE = 0.1
+"""The part of the hour's requests that background work leaves to what people wait for."""
+
+_UNNAMED = Backoff(base=timedelta(minutes=1), maximum=timedelta(hours=1), jitter=0)
+"""A secondary limit that names no time: "wait for at least one minute", and each time longer, says GitHub."""
+
+_MOMENT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,26 +34,43 @@ class Budget:
     resets_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Until when nothing is sent, and since when."""
+
+    since: datetime
+    until: datetime
+
+
 class Limits:
     """The limits of each installation; of the App itself under the key None.
 
     Whoever goes on asking while limited may be banned, says GitHub's "Best practices for using the REST API".
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, meter: Meter) -> None:
         self.budget: dict[int | None, Budget] = {}
-        self._held_until: dict[int | None, datetime] = {}
         self._clock = clock
+        self._meter = meter
+        self._held: dict[int | None, _Held] = {}
+        self._unnamed: Counter[int | None] = Counter()
+        """Refusals in a row that named no time."""
+        self._under_way: Counter[int | None] = Counter()
+        self._paces: defaultdict[int | None, Pacing] = defaultdict(lambda: Pacing(pacing.DOCUMENTED))
 
-    def check(self, installation_id: int | None) -> None:
-        """Raise RateLimited, without any request, while this installation has to wait."""
-        until = self._held_until.get(installation_id)
-        if until is None:
-            return
-        wait = until - self._clock.now()
-        if wait > timedelta(0):
-            raise RateLimited("waiting for GitHub's limit to pass", retry_after=wait)
-        del self._held_until[installation_id]
+    @contextmanager
+    def sending(self, installation_id: int | None, call: Call, priority: Priority) -> Iterator[None]:
+        """A call is sent within. Raises RateLimited instead, without any request, while it has to wait."""
+        now = self._clock.now()
+        self._check_held(installation_id, now)
+        self._check_budget(installation_id, priority, now)
+        if (too_soon := self._paces[installation_id].admit(call, priority, now)) is not None:
+            raise self.held_back("keeping a pace that GitHub's limits allow", too_soon)
+        self._under_way[installation_id] += 1
+        try:
+            yield
+        finally:
+            self._under_way[installation_id] -= 1
 
     def note(self, installation_id: int | None, headers: Mapping[str, str]) -> None:
         """Remember what an answer's headers say."""
@@ -52,10 +86,50 @@ class Limits:
         if budget.remaining <= 0:
             self._hold(installation_id, budget.resets_at)
 
-    def hold(self, installation_id: int | None, wait: timedelta) -> None:
-        """Make this installation wait: GitHub has refused a request for its limits."""
-        self._hold(installation_id, self._clock.now() + wait)
+    def answered(self, installation_id: int | None) -> None:
+        """GitHub answered without naming a limit."""
+        del self._unnamed[installation_id]
+
+    def refused(self, installation_id: int | None, headers: Mapping[str, str]) -> timedelta:
+        """GitHub refused a request for its limits; how long to wait: as long as it asks, else longer each time."""
+        primary = headers.get("x-ratelimit-remaining") == "0"
+        self._meter.count("github_limited", kind="primary" if primary else "secondary")
+        now = self._clock.now()
+        asked = asked_wait(headers, now)
+        if asked is None:
+            asked = wait(_UNNAMED, self._unnamed[installation_id], random=lambda: 0)
+            self._unnamed[installation_id] += 1
+        self._hold(installation_id, now + asked)
+        return asked
+
+    def held_back(self, message: str, wait: timedelta) -> RateLimited:
+        """The error of a call that is not sent, so that GitHub need not refuse it."""
+        self._meter.count("github_limited", kind="own")
+        return RateLimited(message, retry_after=wait)
 
     def _hold(self, installation_id: int | None, until: datetime) -> None:
-        held = self._held_until.get(installation_id)
-        self._held_until[installation_id] = until if held is None else max(held, until)
+        held = self._held.get(installation_id)
+        if held is None or until > held.until:
+            self._held[installation_id] = _Held(self._clock.now(), until)
+
+    def _check_held(self, installation_id: int | None, now: datetime) -> None:
+        held = self._held.get(installation_id)
+        if held is None:
+            return
+        if now < held.since:
+            # The clock was set back: the wait starts anew, instead of growing by as much.
+            held = self._held[installation_id] = _Held(now, now + (held.until - held.since))
+        if now < held.until:
+            raise self.held_back("waiting for GitHub's limit to pass", held.until - now)
+        del self._held[installation_id]
+
+    def _check_budget(self, installation_id: int | None, priority: Priority, now: datetime) -> None:
+        """What is under way is not in the last answer yet, and may cost a request each."""
+        budget = self.budget.get(installation_id)
+        if budget is None or now >= budget.resets_at:
+            return
+        remaining = budget.remaining - self._under_way[installation_id]
+        if priority is Priority.BACKGROUND and remaining <= budget.limit * _RESERVE:
+            raise self.held_back("the rest of this hour's requests is for what people wait for", budget.resets_at - now)
+        if remaining <= 0:
+            raise self.held_back("the last of this hour's requests are under way", _MOMENT)

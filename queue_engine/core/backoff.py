@@ -84,6 +84,11 @@ def exponential(
     return timedelta(seconds=min(seconds, maximum.total_seconds()))
 
 
+def longest(policy: Backoff | Series, attempt: int) -> timedelta:
+    """The longest that the wait after this failed attempt may be, whatever chance makes of it."""
+    return wait(policy, attempt, random=lambda: 1.0)
+
+
 def wait(
     policy: Backoff | Series, attempt: int, *, random: Callable[[], float], asked: timedelta | None = None
 ) -> timedelta:

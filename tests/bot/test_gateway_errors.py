@@ -7,7 +7,7 @@ import pytest
 
 from bot.gateway import Gateway
 from bot.gateway.client import Call, Client, Credential
-from bot.gateway.faults import retry_after
+from bot.gateway.faults import asked_wait
 from queue_engine.errors import (
     Forbidden,
     GitHubError,
@@ -179,14 +179,16 @@ async def test_last_request_used_successfully_holds_the_next_until_the_reset(
     [
         ({"retry-after": "Fri, 02 Jan 2026 03:05:05 GMT"}, 60),
         ({"retry-after": "Fri, 02 Jan 2026 03:00:00 GMT"}, 1),
-        ({"retry-after": "soon"}, 60),
-        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "soon"}, 60),
+        ({"retry-after": "soon"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "soon"}, None),
     ],
 )
-def test_retry_after_given_as_a_date_or_nonsense_still_bounds_the_wait(headers: dict[str, str], wait: int) -> None:
-    """HTTP allows dates; what cannot be read means GitHub's documented minute."""
+def test_retry_after_given_as_a_date_is_understood_and_nonsense_names_no_time(
+    headers: dict[str, str], wait: int | None
+) -> None:
+    """HTTP allows dates; what cannot be read means GitHub's documented minute, like no word at all."""
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    assert retry_after(headers, now) == timedelta(seconds=wait)
+    assert asked_wait(headers, now) == (None if wait is None else timedelta(seconds=wait))
 
 
 async def test_connection_cut_raises_unavailable(

@@ -1,0 +1,51 @@
+"""GitHub in trouble: how long an entry waits before its queue tries again, and when it has waited long enough.
+
+Every queue waits by itself, in the database: the trouble that one installation has slows down no other, and the wait
+goes on after a restart. Hints that come meanwhile are kept, and change nothing about it (`Queues.wake`).
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from queue_engine.actions import Leave, Wait
+from queue_engine.core import backoff
+from queue_engine.errors import GitHubError, RateLimited, Unauthorized, passes
+from queue_engine.model import Entry
+from queue_engine.policy import Policy
+from queue_engine.reasons import Reason
+
+_SHORTEST = timedelta(seconds=1)
+
+_IN_DOUBT = 6
+"""A merge in doubt is not given up lightly, so many times less than other work: only GitHub can say what happened."""
+
+
+def endured(
+    entry: Entry, error: GitHubError, policy: Policy, now: datetime, random: Callable[[], float]
+) -> Wait | Leave:
+    """What becomes of an entry whose pass ended with this error.
+
+    A limit is waited out as long as asked. Trouble is waited out in the series of `backoff.TROUBLE`, each time longer
+    until something succeeds, for a bounded time. Any other refusal would be the same again: the entry leaves.
+    """
+    if isinstance(error, RateLimited):
+        return Wait(entry, later(error, now))
+    # A key that is not accepted is the operator's trouble: it is mended while entries wait.
+    if not passes(error) and not isinstance(error, Unauthorized):
+        return Leave(Reason.GITHUB_TROUBLE, error.message)
+    since = entry.trouble_since or now
+    if now - since >= policy.trouble_timeout * (_IN_DOUBT if entry.merge_requested_at else 1):
+        return Leave(Reason.GITHUB_TROUBLE, error.message)
+    again = now + backoff.wait(backoff.TROUBLE, entry.trouble, random=random)
+    return Wait(replace(entry, trouble=entry.trouble + 1, trouble_since=since), again)
+
+
+def later(limited: RateLimited, now: datetime) -> datetime:
+    """When a call that met a limit is made again: as GitHub asks, and never at once."""
+    return now + max(limited.retry_after, _SHORTEST)
+
+
+def longest_wait(entry: Entry) -> timedelta:
+    """How long the wait is at most if the entry's next step meets trouble."""
+    return backoff.longest(backoff.TROUBLE, entry.trouble)

@@ -1,0 +1,94 @@
+"""GitHub's bad days, as an entry bears them."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from queue_engine.actions import Leave, Wait
+from queue_engine.errors import (
+    Forbidden,
+    GitHubError,
+    HeadMoved,
+    Invalid,
+    NotFound,
+    NotMergeable,
+    RateLimited,
+    Unauthorized,
+    Unavailable,
+    passes,
+)
+from queue_engine.reasons import Reason
+from queue_engine.trouble import endured, longest_wait
+from tests.queue_engine.examples import HOUR, NOW, POLICY, SECOND, entry
+
+DOWN = Unavailable("GitHub answered 503", status=503)
+
+
+def middle() -> float:
+    return 0.5
+
+
+def test_trouble_is_waited_out_in_the_series_of_overload() -> None:
+    """Three quick tries, then 30, 60, 120, 240 and 300 seconds: exactly these, for as long as it is borne."""
+    borne, now, waits = entry(), NOW, []
+    while isinstance(action := endured(borne, DOWN, POLICY, now, middle), Wait):
+        waits.append((action.until - now).total_seconds())
+        borne, now = action.entry, action.until
+    assert waits[:9] == [1, 2, 4, 30, 60, 120, 240, 300, 300]
+    assert set(waits[8:]) == {300}
+    assert (action, borne.trouble_since) == (Leave(Reason.GITHUB_TROUBLE, "GitHub answered 503"), NOW)
+    assert now - NOW >= POLICY.trouble_timeout
+
+
+def test_trouble_after_a_success_begins_anew() -> None:
+    """Whoever succeeded has forgotten the trouble before (`advance` sets it to zero); the next one starts small."""
+    action = endured(replace(entry(), trouble=0, trouble_since=None), DOWN, POLICY, NOW + HOUR, middle)
+    assert isinstance(action, Wait)
+    assert action.until == NOW + HOUR + SECOND
+
+
+def test_trouble_with_a_merge_in_doubt_is_borne_for_longer() -> None:
+    """Only GitHub can say whether it happened, so it gets six times as long."""
+    doubtful = entry(merge_requested_at=NOW, trouble=20, trouble_since=NOW)
+    assert isinstance(endured(doubtful, DOWN, POLICY, NOW + 6 * HOUR - SECOND, middle), Wait)
+    assert isinstance(endured(doubtful, DOWN, POLICY, NOW + 6 * HOUR, middle), Leave)
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(0, 1), (7, 7), (3000, 3000)])
+def test_trouble_that_is_a_limit_is_waited_out_as_asked_and_counts_for_nothing(asked: int, waited: int) -> None:
+    """GitHub's own word wins over any series, and a limit is no failure of GitHub."""
+    limited = RateLimited("slow down", retry_after=timedelta(seconds=asked))
+    queued = entry(trouble=2, trouble_since=NOW - HOUR)
+    assert endured(queued, limited, POLICY, NOW, middle) == Wait(queued, NOW + timedelta(seconds=waited))
+
+
+@pytest.mark.parametrize("error", [Invalid, NotMergeable, HeadMoved, GitHubError])
+def test_trouble_that_is_a_plain_refusal_is_not_tried_again(error: type[GitHubError]) -> None:
+    """What GitHub refused it would refuse again (any other 4xx)."""
+    assert endured(entry(), error("no"), POLICY, NOW, middle) == Leave(Reason.GITHUB_TROUBLE, "no")
+
+
+def test_trouble_with_the_apps_key_waits_for_the_operator() -> None:
+    """Nobody's pull request is to blame for a key that is not accepted."""
+    assert isinstance(endured(entry(), Unauthorized("Bad credentials"), POLICY, NOW, middle), Wait)
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (Unavailable("down"), True),
+        (RateLimited("slow", retry_after=SECOND), True),
+        *((kind("no"), False) for kind in (NotFound, Forbidden, NotMergeable, HeadMoved, Invalid, Unauthorized)),
+        (GitHubError("teapot", status=418), False),
+    ],
+)
+def test_error_passes_only_if_it_is_trouble_or_a_limit(error: GitHubError, again: bool) -> None:
+    """What is retried: network errors, 5xx, 408, 429 and secondary limits; never another 4xx."""
+    assert passes(error) is again
+
+
+@pytest.mark.parametrize(("trouble", "longest"), [(0, 1.1), (1, 2.2), (2, 4), (3, 30), (7, 300)])
+def test_longest_wait_is_what_chance_makes_of_it_at_most(trouble: int, longest: float) -> None:
+    """A slot that is kept until the next try is kept long enough, jitter included."""
+    assert longest_wait(entry(trouble=trouble)) == timedelta(seconds=longest)
