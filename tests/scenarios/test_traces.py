@@ -92,6 +92,22 @@ async def test_pull_request_that_waited_for_a_place_keeps_its_own_trace(tmp_path
     assert [line["answer"] for line in log.lines(event="knock")] == ["Admit", "Hold", "Admit"]
 
 
+async def test_pass_that_breaks_down_names_the_delivery(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line of an error of our own is the one that is looked for first."""
+
+    async def broken(*_: Any) -> None:
+        raise RuntimeError("out of order")
+
+    pull = await world.behind("add")
+    monkeypatch.setattr(world.bot.gateway, "update_branch", broken)
+    with captured() as log:
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    (line,) = log.lines(event="pass_failed")
+    assert delivery_of_the_label(world) in line["exception"]
+    assert f"#{pull.number}" in line["exception"]
+
+
 async def test_timeline_keeps_the_delivery_of_every_step(world: World) -> None:
     """What happened can be traced back to the delivery long after the log is gone."""
     pull = await world.behind("add")
