@@ -88,6 +88,8 @@ def _waiting(notice: Notice) -> Iterable[str]:
 def _reason(notice: Notice) -> Iterable[str]:
     if notice.reason is not None:
         yield _filled(texts.REASONS[notice.reason].sentence, notice)
+    if notice.kind is NoticeKind.HELD and notice.position is not None:
+        yield texts.HELD_BEHIND.get(notice.position, texts.HELD_BEHIND_MANY).format(count=notice.position)
     if notice.reason is Reason.LABEL_WITHOUT_RIGHT and notice.queued_by is not None:
         yield texts.SET_BY.format(person=code(notice.queued_by))
     if notice.detail:

@@ -159,6 +159,11 @@ TIME_AT_FRONT = "Time in the queue: {total}, of which {front} at the front."
 
 WAITS_IN_LINE = "It waits for the pull requests ahead of it."
 WAITS_AT_FRONT = "It is next."
+HELD_BEHIND = {
+    0: "When it began to wait, it was the first in line for a place.",
+    1: "When it began to wait, one other pull request was before it.",
+}
+HELD_BEHIND_MANY = "When it began to wait, {count} other pull requests were before it."
 WAITS_FOR_UPDATE = "It waits for the commit that brings it up to date with {base}."
 WAITS_FOR_CHECKS = "It waits for:"
 CHECKS_HAVE_REPORTED = "{done} of {total} checks have reported."

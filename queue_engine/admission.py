@@ -8,16 +8,20 @@ import structlog
 
 from queue_engine import journal
 from queue_engine.core import trace
-from queue_engine.door import Admit, Hold, Ignore, Refuse, knock
+from queue_engine.core.backoff import OVERLOAD
+from queue_engine.door import Admit, Answer, Hold, Refuse, knock
 from queue_engine.engine import Change, Engine
-from queue_engine.facts import PullRequest
-from queue_engine.model import Queue, Repository
+from queue_engine.facts import Permission, PullRequest
+from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import Notice, NoticeKind
 from queue_engine.reasons import REASONS, Move, Reason
 from queue_engine.store import DuplicateEntry
 from queue_engine.store.outbox import LetterKind
 
 _log = structlog.get_logger("imq.admission")
+
+HELD_JOB = "held"
+"""Kind of the job that has a held pull request knock again and again, in case nobody tells that a place is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,10 @@ class Knock:
     labelled_at: datetime | None = None
     by_machine: bool = False
     delivery: str | None = None
+
+
+Admission = Entry | Answer
+"""What became of a knock: the entry that stands in the queue now, or the door's answer."""
 
 
 async def _at_once() -> None:
@@ -66,7 +74,26 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
             return
         by = by or (last.by if last else None)
     permission = await engine.github.permission(request.repository, by or "")
+    await let_in(engine, request, pull, by=by or "", permission=permission, turn=turn)
+
+
+async def let_in(
+    engine: Engine,
+    request: Knock,
+    pull: PullRequest,
+    *,
+    by: str,
+    permission: Permission,
+    answered: bool = False,
+    turn: Callable[[], Awaitable[None]] = _at_once,
+) -> Admission:
+    """Judge a pull request by facts just read, and store what follows.
+
+    With `answered` the asker gets the answer from the caller: one that is not let in leaves no trace here.
+    Raises GitHubError when the branch's rules cannot be read.
+    """
     rules = await engine.github.branch_rules(request.repository, pull.base_branch)
+    standing: Entry | None = None
     await turn()
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
@@ -75,24 +102,46 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
             labelled_head=request.head_sha or pull.head_sha,
             permission=permission,
             rules=rules,
-            depth=await change.tx.entries.count(queue.id),
+            depth=await places_taken(change, queue, pull.number),
             policy=engine.policy,
         )
         match answer:
             case Admit():
-                await _admit(engine, change, queue, pull, by or "", request.delivery)
-            case Hold():
-                await _hold(engine, change, queue, pull, by or "", request.delivery)
-            case Refuse(reason):
-                await _refuse(engine, change, request, pull, reason)
-            case Ignore():
-                pass
+                standing = await _admit(engine, change, queue, pull, by, request.delivery)
+            case Hold() if not answered:
+                await _hold(engine, change, queue, pull, by, request.delivery)
+            case Refuse(reason) if not answered:
+                await refuse(engine, change, queue, pull, reason, by=by, delivery=request.delivery)
     _log.info("knock", repository=request.repository.full_name, number=request.number, answer=type(answer).__name__)
+    return answer if standing is None else standing
+
+
+async def places_taken(change: Change, queue: Queue, number: int) -> int:
+    """How many have or get a place in this queue before this pull request: who stands in it, and who waits longer."""
+    ahead = await change.tx.held.ahead(queue.id, queue.repository.id, number)
+    return await change.tx.entries.count(queue.id) + ahead
+
+
+async def keep_waiting(change: Change, queue: Queue, number: int, head: str, by: str, delivery: str | None) -> bool:
+    """Hold a pull request until there is a place for it; whether it did not wait already with this very consent."""
+    tx, repository = change.tx, queue.repository
+    before = await tx.held.find(repository.id, number)
+    await tx.held.add(queue.id, repository.id, number, head, by, change.now, trace=trace.current(), delivery=delivery)
+    if before is None:
+        await tx.jobs.enqueue(
+            kind=HELD_JOB,
+            request={"repository_id": repository.id, "number": number},
+            # Not the process of its hints, which must not wait behind this one.
+            process_id=f"{HELD_JOB}:{repository.id}:{number}",
+            now=change.now,
+            not_before=change.now + OVERLOAD.base,
+        )
+    return before is None or (before.queue_id, before.head_sha, before.queued_by) != (queue.id, head, by)
 
 
 async def _admit(
     engine: Engine, change: Change, queue: Queue, pull: PullRequest, by: str, delivery: str | None
-) -> None:
+) -> Entry:
     tx, now = change.tx, change.now
     try:
         entry = await tx.entries.add(
@@ -107,7 +156,9 @@ async def _admit(
             delivery=delivery,
         )
     except DuplicateEntry:
-        return
+        standing = await tx.entries.find(queue.repository.id, pull.number)
+        assert standing is not None
+        return standing
     await tx.held.remove(queue.repository.id, pull.number)
     # A removal still on its way belongs to an earlier stay; the label on the pull request now is new consent.
     await tx.outbox.withdraw(LetterKind.LABEL_OFF, queue.repository.id, pull.number)
@@ -127,28 +178,23 @@ async def _admit(
         )
     )
     await tx.queues.wake(queue.id, now)
+    return entry
 
 
 async def _hold(engine: Engine, change: Change, queue: Queue, pull: PullRequest, by: str, delivery: str | None) -> None:
-    tx, now = change.tx, change.now
-    await tx.held.add(
-        queue.id,
-        queue.repository.id,
-        pull.number,
-        pull.head_sha,
-        by,
-        now,
-        trace=trace.current(),
-        delivery=delivery,
-    )
-    notice = _notice(engine, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, by)
-    await tx.outbox.want(LetterKind.COMMENT, queue.repository, pull.number, due=now, notice=notice)
+    tx, now, repository = change.tx, change.now, queue.repository
+    if not await keep_waiting(change, queue, pull.number, pull.head_sha, by, delivery):
+        return
+    engine.meter.count("queue_full", where="label")
+    ahead = await tx.held.ahead(queue.id, repository.id, pull.number)
+    notice = _notice(engine, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, by, position=ahead)
+    await tx.outbox.want(LetterKind.COMMENT, repository, pull.number, due=now, notice=notice)
     change.happenings.append(
         await journal.note(
             tx,
             now,
             "held",
-            queue.repository,
+            repository,
             queue.base_branch,
             pull.number,
             reason=Reason.QUEUE_FULL,
@@ -157,30 +203,50 @@ async def _hold(engine: Engine, change: Change, queue: Queue, pull: PullRequest,
     )
 
 
-async def _refuse(engine: Engine, change: Change, request: Knock, pull: PullRequest, reason: Reason) -> None:
-    tx, now, repository = change.tx, change.now, request.repository
-    await tx.held.remove(repository.id, pull.number)
-    await tx.refusals.put(repository.id, pull.number, pull.head_sha, reason, now)
-    notice = _notice(engine, pull, NoticeKind.REFUSED, reason, now, request.by)
+async def refuse(
+    engine: Engine,
+    change: Change,
+    queue: Queue,
+    pull: PullRequest,
+    reason: Reason,
+    *,
+    by: str | None,
+    delivery: str | None,
+) -> None:
+    """Turn a pull request away, and tell so; one that waited for a place waits no more."""
+    tx, now, repository = change.tx, change.now, queue.repository
+    if await tx.held.find(repository.id, pull.number) is not None:
+        await tx.held.remove(repository.id, pull.number)
+        await journal.call_waiting(tx, queue.id, now)
+    notice = _notice(engine, pull, NoticeKind.REFUSED, reason, now, by)
     await tx.outbox.want(LetterKind.COMMENT, repository, pull.number, due=now, notice=notice)
-    await journal.take_label_off(tx, repository, pull.number, engine.policy, now)
+    if REASONS[reason].label_off:
+        await tx.refusals.put(repository.id, pull.number, pull.head_sha, reason, now)
+        await journal.take_label_off(tx, repository, pull.number, engine.policy, now)
     change.happenings.append(
         await journal.note(
             tx,
             now,
             "refused",
             repository,
-            pull.base_branch,
+            queue.base_branch,
             pull.number,
             reason=reason,
-            delivery=request.delivery,
-            data={"head": pull.head_sha, "by": request.by},
+            delivery=delivery,
+            data={"head": pull.head_sha, "by": by},
         )
     )
 
 
 def _notice(
-    engine: Engine, pull: PullRequest, kind: NoticeKind, reason: Reason, now: datetime, by: str | None
+    engine: Engine,
+    pull: PullRequest,
+    kind: NoticeKind,
+    reason: Reason,
+    now: datetime,
+    by: str | None,
+    *,
+    position: int | None = None,
 ) -> Notice:
     people = (pull.author, *pull.assignees) if REASONS[reason].move is Move.AUTHOR else ()
     return Notice(
@@ -190,6 +256,7 @@ def _notice(
         head_sha=pull.head_sha,
         at=now,
         people=tuple(dict.fromkeys(people)),
+        position=position,
         reason=reason,
         queued_by=by,
         trigger_label=engine.policy.trigger_label,

@@ -11,11 +11,17 @@ def withdrawn(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | None:
 
     A head that differs while an update of ours is under way is no withdrawal yet: it is to be proved.
     """
+    head = pull.head_sha if entry.status is EntryStatus.UPDATING else entry.head
+    return lapsed(pull, base_branch=entry.base_branch, head=head, policy=policy)
+
+
+def lapsed(pull: PullRequest, *, base_branch: str, head: str, policy: Policy) -> Reason | None:
+    """The reason for which consent to land `head` on `base_branch` no longer stands, or None."""
     if pull.merged:
         return Reason.MERGED_ELSEWHERE
     if not pull.open:
         return Reason.CLOSED
-    if pull.base_branch != entry.base_branch:
+    if pull.base_branch != base_branch:
         return Reason.BASE_CHANGED
     if not policy.triggered(pull.labels):
         return Reason.LABEL_REMOVED
@@ -23,7 +29,7 @@ def withdrawn(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | None:
         return Reason.DRAFT
     if pull.head_repository is None:
         return Reason.FORK_DELETED
-    if pull.head_sha != entry.head and entry.status is not EntryStatus.UPDATING:
+    if pull.head_sha != head:
         return Reason.HEAD_CHANGED
     return None
 

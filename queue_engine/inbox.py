@@ -5,23 +5,28 @@ Hints cost requests to GitHub only where something queued may have changed; ever
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 
-from queue_engine.admission import Knock, admit
+from queue_engine.admission import HELD_JOB, Knock, admit
 from queue_engine.core.gather import Gather
 from queue_engine.core.jobs import Job
 from queue_engine.core.line import Line
-from queue_engine.core.worker import Handler, Hold
-from queue_engine.engine import Engine
-from queue_engine.errors import RateLimited, StaleVersion
+from queue_engine.core.outcomes import Dead, Hold, Outcome
+from queue_engine.core.trace import current
+from queue_engine.core.worker import Handler
+from queue_engine.engine import Change, Engine
+from queue_engine.errors import Forbidden, RateLimited, StaleVersion, Unauthorized
 from queue_engine.hints import Hint, HintKind
-from queue_engine.journal import DOOR_JOB
+from queue_engine.journal import PLACE_JOB
 from queue_engine.model import PROCESSING, Entry, EntryStatus, Repository
 from queue_engine.review import review
 from queue_engine.store import Transaction
-from queue_engine.sweep import DELIVERIES, REPOSITORY_JOB, SWEEP_JOB, Sweeper
+from queue_engine.store.outbox import LETTER_JOB
+from queue_engine.sweep import DELIVERIES, PURGE_JOB, REPOSITORY_JOB, SWEEP_JOB, Sweeper
+from queue_engine.tally import progress
+from queue_engine.waiting_line import WaitingLine
 
 _log = structlog.get_logger("imq.inbox")
 
@@ -41,30 +46,31 @@ class Inbox:
         self._gathered = Gather(self._store)
         self._awaited = Gather(self._are_awaited)
         self._knocking = Line()
+        self._waiting = WaitingLine(engine)
 
     async def receive(self, hint: Hint) -> bool:
         """Store a delivery and the job that follows it, in one transaction; False if it is known already.
 
         Deliveries that arrive while others are being stored share the next transaction: a burst costs few of them.
         """
-        return await self._gathered(hint)
+        return await self._gathered((hint, current()))
 
-    async def _store(self, hints: Sequence[Hint]) -> list[bool]:
+    async def _store(self, received: Sequence[tuple[Hint, str | None]]) -> list[bool]:
         # Of two that arrive together with one id the first counts.
-        first = {hint.delivery: number for number, hint in reversed(list(enumerate(hints)))}
+        first = {hint.delivery: number for number, (hint, _) in reversed(list(enumerate(received)))}
         async with self._engine.change() as change:
-            received = [(delivery, hints[number].kind.value) for delivery, number in first.items()]
-            stored = await change.tx.keys.record(DELIVERIES, received, change.now, status=202)
-            new = [hint.delivery in stored and first[hint.delivery] == number for number, hint in enumerate(hints)]
+            keys = [(delivery, received[number][0].kind.value) for delivery, number in first.items()]
+            stored = await change.tx.keys.record(DELIVERIES, keys, change.now, status=202)
+            new = [hint.delivery in stored and first[hint.delivery] == n for n, (hint, _) in enumerate(received)]
+            followed = [one for one, is_new in zip(received, new, strict=True) if is_new]
             await change.tx.jobs.enqueue_all(
                 kind=HINT_JOB,
-                requests=[
-                    (_process_of(hint), hint.model_dump(mode="json", exclude_none=True))
-                    for hint, is_new in zip(hints, new, strict=True)
-                    if is_new
-                ],
+                requests=[(_process_of(hint), hint.model_dump(mode="json", exclude_none=True)) for hint, _ in followed],
                 now=change.now,
+                traces=[trace for _, trace in followed],
             )
+        self._engine.meter.count("requests_keyed", len(stored), scope=DELIVERIES)
+        self._engine.meter.count("duplicates", len(received) - len(stored), scope=DELIVERIES)
         return new
 
     async def drain(self) -> None:
@@ -76,15 +82,18 @@ class Inbox:
         """The handlers of all the engine's jobs, by kind."""
         return {
             HINT_JOB: _obeying_limits(self._follow),
-            DOOR_JOB: _obeying_limits(self._knock_again),
+            LETTER_JOB: self._send_again,
+            HELD_JOB: _obeying_limits(self._waiting.knock_again),
+            PLACE_JOB: _obeying_limits(self._waiting.fill_places),
             SWEEP_JOB: _obeying_limits(self._sweeper.sweep),
             REPOSITORY_JOB: _obeying_limits(self._sweeper.sweep_repository),
+            PURGE_JOB: self._sweeper.purge,
         }
 
-    async def _knock_again(self, job: Job) -> None:
-        request = job.request
-        repository = Repository(**request["repository"])
-        await admit(self._engine, Knock(repository, request["number"], request["by"], request["head_sha"]))
+    async def _send_again(self, job: Job) -> None:
+        """A dead letter is wanted after all, unless something newer went out meanwhile."""
+        async with self._engine.change() as change:
+            await change.tx.outbox.revive(job.request, change.now)
 
     async def _follow(self, job: Job) -> None:
         hint = Hint.model_validate(job.request)
@@ -142,16 +151,11 @@ class Inbox:
             return
         async with self._engine.store.reading() as tx:
             queued = await tx.entries.stands(repository.id, hint.number)
-            if not queued and await tx.held.find(repository.id, hint.number) is None:
-                return
+        if not queued:
+            await self._waiting.review(repository, hint.number)
+            return
         if hint.action == "synchronize" and await self._own_update(repository, hint):
             return
-        async with self._engine.change() as change:
-            entry = await change.tx.entries.find(repository.id, hint.number)
-            if entry is None:
-                if hint.action in {"unlabeled", "closed", "converted_to_draft"}:
-                    await change.tx.held.remove(repository.id, hint.number)
-                return
         await review(self._engine, repository, hint.number, delivery=hint.delivery)
 
     async def _own_update(self, repository: Repository, hint: Hint) -> bool:
@@ -175,7 +179,7 @@ class Inbox:
             entries = await change.tx.entries.by_head(repository.id, hint.head_sha)
             bound = [e for e in entries if e.status is EntryStatus.CHECKING and e.head == hint.head_sha]
             for entry in bound:
-                await _count_report(change.tx, entry, hint, change.now)
+                await _count_report(change, entry, hint)
             if not bound:
                 for entry in await change.tx.entries.of_repository(repository.id):
                     if entry.status is EntryStatus.UPDATING and entry.head != hint.head_sha:
@@ -219,7 +223,7 @@ def _process_of(hint: Hint) -> str:
     return f"{hint.repository_id or hint.installation_id}:{hint.number or hint.branch or hint.head_sha or hint.kind}"
 
 
-async def _count_report(tx: Transaction, entry: Entry, hint: Hint, now: datetime) -> None:
+async def _count_report(change: Change, entry: Entry, hint: Hint) -> None:
     """Note a report on a bound head; look now if it may decide: a failure that counts, or the last one awaited.
 
     While nothing is known to be awaited, every report may decide; the look that follows tells what is awaited.
@@ -227,12 +231,16 @@ async def _count_report(tx: Transaction, entry: Entry, hint: Hint, now: datetime
     awaited, name = set(entry.awaited_checks), hint.check_name
     if awaited and name not in awaited:
         return
+    counted = entry
     if name is not None:
-        entry = replace(entry, reported_checks=tuple(dict.fromkeys((*entry.reported_checks, name)))[:_REPORTS_KEPT])
-    if hint.passed is False or awaited <= set(entry.reported_checks):
-        entry = replace(entry, recheck_at=now)
-        await tx.queues.wake(entry.queue_id, now)
-    await tx.entries.save(entry)
+        reported = tuple(dict.fromkeys((*entry.reported_checks, name)))
+        counted = replace(entry, reported_checks=reported[-_REPORTS_KEPT:])
+    if hint.passed is False or awaited <= set(counted.reported_checks):
+        counted = replace(counted, recheck_at=change.now)
+        await change.tx.queues.wake(entry.queue_id, change.now)
+    await change.tx.entries.save(counted)
+    if (event := progress(entry, counted)) is not None:
+        change.progress.append(event)
 
 
 async def _keep_report(tx: Transaction, entry: Entry, hint: Hint) -> None:
@@ -242,14 +250,19 @@ async def _keep_report(tx: Transaction, entry: Entry, hint: Hint) -> None:
 
 
 def _obeying_limits(handler: Handler) -> Handler:
-    """GitHub's limits and lost races are no failures of a job: it is held as long as GitHub asks."""
+    """GitHub's limits and lost races are no failures of a job: it is held as long as GitHub asks.
 
-    async def handle(job: Job) -> Hold | None:
+    What the operator can mend, a key or a permission, is worth doing again when it is mended.
+    """
+
+    async def handle(job: Job) -> Outcome | None:
         try:
             return await handler(job)
         except RateLimited as limited:
             return Hold(limited.retry_after)
         except StaleVersion:
             return Hold(timedelta(0))
+        except (Unauthorized, Forbidden) as refused:
+            return Dead(f"{type(refused).__name__}: {refused.message}", retryable=True)
 
     return handle

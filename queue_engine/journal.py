@@ -17,8 +17,8 @@ from queue_engine.reasons import REASONS, Move, Outcome, Reason
 from queue_engine.store import Transaction
 from queue_engine.store.outbox import LetterKind
 
-DOOR_JOB = "door"
-"""Kind of the job that lets a held pull request knock again."""
+PLACE_JOB = "place"
+"""Kind of the job that lets those who are held in as far as there are places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ async def dismiss(
     await tell_end(tx, entry, policy, now, reason=reason, detail=detail, checks=checks, people=people)
     if REASONS[reason].outcome is Outcome.FAILED:
         await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
-    await free_place(tx, entry.queue_id, entry.repository, entry.base_branch, now)
+    await free_place(tx, entry.queue_id, now)
     return await note(
         tx,
         now,
@@ -183,29 +183,18 @@ async def dismiss(
     )
 
 
-async def free_place(tx: Transaction, queue_id: int, repository: Repository, base_branch: str, now: datetime) -> None:
-    """An entry left: wake the queue for the next one, and let the first held pull request knock again."""
+async def free_place(tx: Transaction, queue_id: int, now: datetime) -> None:
+    """An entry left: wake the queue for the next one, and call those who wait for a place."""
     await tx.queues.wake(queue_id, now)
-    held = await tx.held.next(queue_id)
-    if held is None:
-        return
-    await tx.held.remove(repository.id, held.number)
-    await tx.jobs.enqueue(
-        kind=DOOR_JOB,
-        request={
-            "repository": {
-                "id": repository.id,
-                "owner": repository.owner,
-                "name": repository.name,
-                "installation_id": repository.installation_id,
-            },
-            "number": held.number,
-            "head_sha": held.head_sha,
-            "by": held.queued_by,
-        },
-        process_id=f"{repository.id}:{held.number}",
-        now=now,
-    )
+    await call_waiting(tx, queue_id, now)
+
+
+async def call_waiting(tx: Transaction, queue_id: int, now: datetime) -> None:
+    """There may be a place: let those who wait for one knock, in their order."""
+    if await tx.held.next(queue_id) is not None:
+        await tx.jobs.enqueue(
+            kind=PLACE_JOB, request={"queue_id": queue_id}, process_id=f"{PLACE_JOB}:{queue_id}", now=now
+        )
 
 
 async def pause(

@@ -44,7 +44,7 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit) -> bo
         for other in others:
             await tx.entries.save(replace(other, known_behind=True, base_tip=landed.sha))
         if agree:
-            await journal.free_place(tx, queue.id, entry.repository, entry.base_branch, now)
+            await journal.free_place(tx, queue.id, now)
         else:
             detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.tested_tree}"
             change.happenings.append(

@@ -1,10 +1,10 @@
 """Held pull requests: wanted in a queue that is full, waiting for a place in the order of their arrival."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, select
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import insert_into
@@ -75,9 +75,24 @@ class Held:
         """It got its place, or wants it no more."""
         await self._connection.execute(delete(held).where(_of(repository_id, number)))
 
+    async def step_back(self, repository_id: int, number: int) -> None:
+        """Send it to the end of its line: nothing can be learnt of it now, and others must not wait for that."""
+        waiting = await self.find(repository_id, number)
+        if waiting is not None:
+            await self.remove(repository_id, number)
+            await self._connection.execute(held.insert(), [asdict(waiting)])
+
+    async def ahead(self, queue_id: int, repository_id: int, number: int) -> int:
+        """How many get a place in this queue before this pull request: all who wait if it does not wait yet."""
+        own = select(held.c.seq).where(_of(repository_id, number)).scalar_subquery()
+        return await self._count(held.c.queue_id == queue_id, or_(own.is_(None), held.c.seq < own))
+
     async def count(self, queue_id: int) -> int:
         """How many wait for a place in this queue."""
-        counted = select(func.count()).select_from(held).where(held.c.queue_id == queue_id)
+        return await self._count(held.c.queue_id == queue_id)
+
+    async def _count(self, *conditions: ColumnElement[bool]) -> int:
+        counted = select(func.count()).select_from(held).where(*conditions)
         return (await self._connection.execute(counted)).scalar_one()
 
     async def _first(self, condition: Any) -> HeldPullRequest | None:

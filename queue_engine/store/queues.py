@@ -61,8 +61,12 @@ class Queues:
         return await self._many()
 
     async def refresh_repository(self, repository: Repository) -> None:
-        """The repository was renamed, transferred or installed anew: its queues, entries and letters follow."""
+        """The repository was seen, under a new name perhaps: its queues, entries and letters follow."""
         await repositories.refresh(self._connection, repository)
+
+    async def repository(self, owner: str, name: str) -> Repository | None:
+        """The repository of this name, if it has ever been seen; names are told apart as GitHub does."""
+        return await repositories.named(self._connection, owner, name)
 
     async def wake(self, queue_id: int, at: datetime) -> None:
         """Call for attention at `at`, or earlier if the queue is due earlier; a leased queue is looked at again."""

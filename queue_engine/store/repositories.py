@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from sqlalchemy import Row, update
+from sqlalchemy import ColumnElement, Row, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import insert_into
 from queue_engine.model import Repository
 from queue_engine.store.tables import repositories
 
-REPOSITORY_FIELDS = (
+REPOSITORY_FIELDS: tuple[ColumnElement[Any], ...] = (
     repositories.c.id.label("repository_id"),
     repositories.c.owner.label("repository_owner"),
     repositories.c.name.label("repository_name"),
@@ -33,12 +33,21 @@ async def remember(connection: AsyncConnection, repository: Repository) -> None:
 
 
 async def refresh(connection: AsyncConnection, repository: Repository) -> None:
-    """A repository was renamed, transferred, or installed anew: everything that refers to it follows."""
+    """This is how it is called now: one renamed, transferred or installed anew is followed by all that refers to it."""
+    names = {"owner": repository.owner, "name": repository.name, "installation_id": repository.installation_id}
     await connection.execute(
-        update(repositories)
-        .where(repositories.c.id == repository.id)
-        .values(owner=repository.owner, name=repository.name, installation_id=repository.installation_id)
+        insert_into(connection, repositories)
+        .values(id=repository.id, **names)
+        .on_conflict_do_update(index_elements=["id"], set_=names)
     )
+
+
+async def named(connection: AsyncConnection, owner: str, name: str) -> Repository | None:
+    """The repository of this name, in whatever letters; of two that have had it the younger."""
+    its_name = (func.lower(repositories.c.owner) == owner.lower(), func.lower(repositories.c.name) == name.lower())
+    found = select(*REPOSITORY_FIELDS).where(*its_name).order_by(repositories.c.id.desc()).limit(1)
+    row = (await connection.execute(found)).one_or_none()
+    return None if row is None else repository_of(row)
 
 
 def repository_of(row: Row[Any]) -> Repository:

@@ -1,0 +1,129 @@
+"""The line outside of a full queue: who is held joins in the order of arrival, by itself.
+
+It is served when a place frees. In case nobody tells so, everybody in it knocks again in the overload series as well,
+which asks GitHub nothing while the queue is full. Whoever cannot be judged now steps back behind the others (P5).
+"""
+
+import structlog
+
+from queue_engine.admission import Knock, let_in, refuse
+from queue_engine.consent import lapsed
+from queue_engine.core import trace
+from queue_engine.core.backoff import OVERLOAD, wait
+from queue_engine.core.jobs import Job
+from queue_engine.core.line import Line
+from queue_engine.core.outcomes import Hold
+from queue_engine.engine import Engine
+from queue_engine.errors import GitHubError, NotFound, RateLimited
+from queue_engine.facts import PullRequest
+from queue_engine.journal import call_waiting
+from queue_engine.model import Queue, Repository
+from queue_engine.store.held import HeldPullRequest
+from queue_engine.store.outbox import LetterKind
+
+_log = structlog.get_logger("imq.waiting_line")
+
+
+class WaitingLine:
+    """Lets those in who wait for a place, and lets those go who want none any more."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._serving = Line()
+
+    async def knock_again(self, job: Job) -> Hold | None:
+        """One that is held knocks if it is the first; then again after 30, 60, 120, 240, 300 seconds until it is gone.
+
+        Raises RateLimited.
+        """
+        repository_id, number = job.request["repository_id"], job.request["number"]
+        waiting = await self._find(repository_id, number)
+        if waiting is None:
+            return None
+        async with self._engine.store.reading() as tx:
+            ahead = await tx.held.ahead(waiting.queue_id, repository_id, number)
+        if ahead == 0:
+            await self._serve(waiting.queue_id)
+            if await self._find(repository_id, number) is None:
+                return None
+        return Hold(wait(OVERLOAD, job.claims, random=self._engine.random))
+
+    async def fill_places(self, job: Job) -> None:
+        """A place is free: as many are let in as there are places. Raises RateLimited."""
+        await self._serve(job.request["queue_id"])
+
+    async def review(self, repository: Repository, number: int) -> None:
+        """Something about a pull request changed: if it is held, find out whether it is still wanted as it was.
+
+        Raises GitHubError.
+        """
+        waiting = await self._find(repository.id, number)
+        if waiting is not None:
+            queue = await self._queue(waiting)
+            await self._still_wanted(queue, waiting, await self._engine.github.pull_request(repository, number))
+
+    async def _serve(self, queue_id: int) -> None:
+        with self._serving.stand(queue_id) as turn:
+            await turn()
+            async with self._engine.store.reading() as tx:
+                waiting = await tx.held.count(queue_id)
+            for _ in range(waiting):
+                first = await self._first(queue_id)
+                if first is None:
+                    return
+                story = {} if first.delivery is None else {"delivery": first.delivery}
+                with trace.continued(first.trace, "place"), structlog.contextvars.bound_contextvars(**story):
+                    await self._let_in(first)
+
+    async def _let_in(self, waiting: HeldPullRequest) -> None:
+        queue, github = await self._queue(waiting), self._engine.github
+        try:
+            pull = await github.pull_request(queue.repository, waiting.number)
+            if not await self._still_wanted(queue, waiting, pull):
+                return
+            by = waiting.queued_by
+            permission = await github.permission(queue.repository, by)
+            request = Knock(queue.repository, waiting.number, by, waiting.head_sha, delivery=waiting.delivery)
+            await let_in(self._engine, request, pull, by=by, permission=permission)
+        except RateLimited:
+            raise
+        except GitHubError as error:
+            _log.warning("held_unreadable", number=waiting.number, error=f"{type(error).__name__}: {error.message}")
+            async with self._engine.change() as change:
+                if isinstance(error, NotFound):
+                    await change.tx.held.remove(waiting.repository_id, waiting.number)
+                else:
+                    await change.tx.held.step_back(waiting.repository_id, waiting.number)
+
+    async def _still_wanted(self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest) -> bool:
+        """Whether consent to what was held still stands; if not it leaves the line, and people read why."""
+        reason = lapsed(pull, base_branch=queue.base_branch, head=waiting.head_sha, policy=self._engine.policy)
+        if reason is None:
+            return True
+        by, delivery = waiting.queued_by, waiting.delivery
+        async with self._engine.change() as change:
+            if await change.tx.outbox.stands(LetterKind.COMMENT, waiting.repository_id, waiting.number):
+                await refuse(self._engine, change, queue, pull, reason, by=by, delivery=delivery)
+            else:
+                # It never waited in public: whoever asked for it by the API did not get as far as its label.
+                await change.tx.held.remove(waiting.repository_id, waiting.number)
+                await call_waiting(change.tx, queue.id, change.now)
+        return False
+
+    async def _first(self, queue_id: int) -> HeldPullRequest | None:
+        """Who is first in line, if there is a place."""
+        most = self._engine.policy.max_depth
+        async with self._engine.store.reading() as tx:
+            if most and await tx.entries.count(queue_id) >= most:
+                return None
+            return await tx.held.next(queue_id)
+
+    async def _find(self, repository_id: int, number: int) -> HeldPullRequest | None:
+        async with self._engine.store.reading() as tx:
+            return await tx.held.find(repository_id, number)
+
+    async def _queue(self, waiting: HeldPullRequest) -> Queue:
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.get(waiting.queue_id)
+        assert queue is not None
+        return queue
