@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from aiohttp import web
-from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field
 
 from bot.api.auth import operator
 from bot.api.errors import ApiError
@@ -17,7 +17,6 @@ from queue_engine.core.dead_letters import DeadLetter
 from queue_engine.engine import Engine
 
 _ONE = "/dead-letters/{id:[A-Za-z0-9_-]{1,32}}"
-_INSTANT = TypeAdapter(AwareDatetime)
 
 
 class Listing(Payload):
@@ -146,9 +145,10 @@ def _cursor(letter: DeadLetter) -> str:
 
 def _place(cursor: str) -> tuple[datetime, str]:
     try:
-        failed_at, letter_id = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ")
-        if not letter_id.isprintable():
-            raise ValueError(letter_id)
-        return _INSTANT.validate_python(failed_at), letter_id
-    except (ValueError, ValidationError):
+        text, letter_id = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ")
+        failed_at = datetime.fromisoformat(text)
+        if failed_at.tzinfo is None or not letter_id.isprintable():
+            raise ValueError(cursor)
+    except ValueError:
         raise ApiError(400, "the query is not understood: cursor: not the `next` of a page") from None
+    return failed_at, letter_id

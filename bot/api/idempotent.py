@@ -133,6 +133,8 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except ApiError as error:
+        # A transaction that it was raised in has been rolled back, with any other answer.
+        request[_CALL].settled = False
         return error.answer()
 
 

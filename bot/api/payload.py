@@ -56,7 +56,7 @@ def payload(request: web.Request, model: type[P]) -> P:
 
 def query(request: web.Request, model: type[P]) -> P:
     """The query of a call. Raises ApiError 400."""
-    twice = [name for name, times in Counter(request.query.keys()).items() if times > 1]
+    twice = [name for name, times in Counter(name for name, _ in request.query.items()).items() if times > 1]
     if twice:
         raise ApiError(400, f"the query is not understood: {twice[0]}: given more than once")
     return _valid(model, dict(request.query), "query")
