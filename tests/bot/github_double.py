@@ -62,6 +62,10 @@ class GitHubDouble:
         self._end.set()
         await self._runner.cleanup()
 
+    def let_go(self) -> None:
+        """Answer those who hang, and let nobody hang from now on."""
+        self._end.set()
+
     def on(self, method: str, path: str, *answers: Says) -> None:
         """From now on, say this when asked."""
         self._answers[method, path] = list(answers)
