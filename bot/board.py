@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from aiohttp import web
 from prometheus_client import Metric
 
 from bot.gateway.limits import Budget
 from bot.metrics import Metrics, gauges
-from bot.metrics.exposition import merged, parsed, text, told_by
+from bot.metrics.exposition import CONTENT_TYPE, merged, parsed, text, told_by
 from queue_engine.core.clock import Clock
 from queue_engine.core.slots import SlotsStatus
 from queue_engine.store import Store
@@ -118,6 +119,12 @@ class Board:
         page = text(merged(self._own(), await self._shared()))
         self._page = (now, page)
         return page
+
+    async def handle(self, _request: web.Request) -> web.Response:
+        """Answer `GET /metrics`. Nothing on it is secret, and no name of a person, a repository or a branch."""
+        answer = web.Response(body=(await self.page()).encode(), headers={"Content-Type": CONTENT_TYPE})
+        answer.enable_compression()
+        return answer
 
     def _own(self) -> list[Metric]:
         return told_by(self.process, self.metrics.read())

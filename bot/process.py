@@ -58,10 +58,10 @@ async def run(settings: Settings, *, web: bool, worker: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    clock = SystemClock()
+    clock, role = SystemClock(), "run" if web and worker else "web" if web else "worker"
     jumps = Jumps(clock)
     while not stop.is_set():
-        bot = Bot(settings, clock=clock, random=random.random)
+        bot = Bot(settings, clock=clock, random=random.random, role=role)
         try:
             if not await _started(bot, stop, worker=worker):
                 return
@@ -96,7 +96,7 @@ async def _live(bot: Bot, stop: asyncio.Event, jumps: Jumps, *, web: bool, worke
     over = asyncio.Event()
     listener = bot.listener() if worker else None
     async with _listening(listener):
-        loops = [asyncio.create_task(work) for work in _loops(bot, listener, over)] if worker else []
+        loops = [asyncio.create_task(work) for work in _loops(bot, listener, over, worker=worker)]
         await _stopped_or_set_back(stop, jumps)
         _log.info("draining")
         over.set()
@@ -142,18 +142,22 @@ async def _drain(bot: Bot, loops: list[asyncio.Task[None]]) -> None:
         await bot.processor.cancel()
 
 
-def _loops(bot: Bot, listener: Listener | None, over: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
+def _loops(
+    bot: Bot, listener: Listener | None, over: asyncio.Event, *, worker: bool
+) -> list[Coroutine[Any, Any, None]]:
     def longest() -> timedelta:
         if listener is None:
             return bot.settings.interval
         return min(_SLOW_POLL if listener.connected else _POLL, bot.settings.interval)
 
-    parts = (
+    telling = [("board", bot.board.run_due, bot.board.next_due, ())] if bot.board.tells else []
+    working = [
         ("sweeper", bot.sweeper.run_due, bot.sweeper.next_due, ()),
         ("worker", bot.worker.start_due, bot.worker.next_due, (Due.JOBS,)),
         ("processor", bot.processor.start_due, bot.processor.next_due, (Due.QUEUES,)),
         ("courier", bot.courier.run_due, bot.courier.next_due, (Due.LETTERS,)),
-    )
+    ]
+    parts = [*telling, *(working if worker else [])]
     bell = bot.engine.bell
     return [
         _keep_going(name, work, due, bell.ear(topics), bot.clock, longest, over) for name, work, due, topics in parts

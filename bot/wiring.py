@@ -11,7 +11,10 @@ import aiohttp
 import structlog
 from aiohttp import web
 
+from bot.api.app import PREFIX, create_api
+from bot.board import Board
 from bot.gateway.gateway import Gateway
+from bot.metrics import Metrics
 from bot.receiver import Receiver
 from bot.settings import Settings
 from bot.web import create_app
@@ -26,6 +29,7 @@ from queue_engine.core.listen import Listener
 from queue_engine.core.progress import Fanout, Logged
 from queue_engine.core.worker import Worker
 from queue_engine.engine import Change, Engine
+from queue_engine.errors import passes
 from queue_engine.inbox import Inbox
 from queue_engine.journal import Happening
 from queue_engine.migrations import HEAD, current, migrate
@@ -49,9 +53,11 @@ _LETTER_LEASES = 4
 class Bot:
     """The parts of one process: `start`, then driven by `bot.process` (or step by step, by tests), then `close`."""
 
-    def __init__(self, settings: Settings, *, clock: Clock, random: Callable[[], float]) -> None:
+    def __init__(self, settings: Settings, *, clock: Clock, random: Callable[[], float], role: str = "run") -> None:
+        """`role` is the command that started the process: `run`, `web` or `worker`."""
         self.settings = settings
         self.clock = clock
+        self.metrics = Metrics()
         self.database = Database(settings.database_url.get_secret_value())
         self.bus = EventBus()
         self._random = random
@@ -62,8 +68,9 @@ class Bot:
             app_id=settings.github_app_id,
             private_key=settings.github_private_key.get_secret_value(),
             clock=clock,
+            meter=self.metrics,
         )
-        store = Store(self.database)
+        store = Store(self.database, meter=self.metrics)
         policy = policy_of(settings)
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         self.engine = Engine(
@@ -76,6 +83,7 @@ class Bot:
             publish=self._publish,
             progress=Fanout((Logged(), BusProgress(self.bus), CheckRunProgress(store, policy, clock))),
             lease=settings.lease,
+            meter=self.metrics,
         )
         self.sweeper = Sweeper(self.engine, interval=settings.sweep)
         self.inbox = Inbox(self.engine, self.sweeper)
@@ -87,10 +95,28 @@ class Bot:
             random=random,
             lease=settings.lease,
             done=partial(self.engine.bell.ring, Due.JOBS),
+            passing=passes,
+            meter=self.metrics,
         )
         self.processor = Processor(self.engine)
         self.courier = Courier(
-            store, self.gateway, clock, owner=owner, random=random, lease=settings.lease * _LETTER_LEASES
+            store,
+            self.gateway,
+            clock,
+            owner=owner,
+            random=random,
+            lease=settings.lease * _LETTER_LEASES,
+            meter=self.metrics,
+        )
+        self.metrics.expect_jobs(tuple(self.inbox.handlers()))
+        self.board = Board(
+            store,
+            self.metrics,
+            clock,
+            owner=owner,
+            role=role,
+            slots=self.gateway.slots_status,
+            budget=lambda: self.gateway.budget,
         )
 
     async def start(self, *, worker: bool = True) -> None:
@@ -118,7 +144,10 @@ class Bot:
             own_app_id=int(self.settings.github_app_id),
             store=self.inbox.receive,
         )
-        return create_app(receiver, {"database": self._database_answers, "migrations": self._migrated})
+        app = create_app(receiver, {"database": self._database_answers, "migrations": self._migrated})
+        app.add_subapp(PREFIX, create_api(self.engine))
+        app.router.add_get("/metrics", self.board.handle)
+        return app
 
     def listener(self) -> Listener | None:
         """Hears what other processes make due, and rings this one's bell; there are none on SQLite."""
@@ -144,6 +173,7 @@ class Bot:
         await self.processor.cancel()
         await self.worker.cancel()
         await self.inbox.drain()
+        await self.board.close()
         await self._session.close()
         await self.database.close()
 

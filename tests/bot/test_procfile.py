@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -10,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
+import psycopg
 import pytest
 
 from bot.demo.bot_process import free_port
@@ -155,12 +157,17 @@ async def test_procfile_label_leads_to_a_merge_with_web_and_worker_apart(
             pull.label("merge-queue")
             async with asyncio.timeout(30):
                 await landed.wait()
+            figures = await page(port)
         finally:
             worker_code, worker_log = await finish(worker, signal.SIGTERM)
         web_code, web_log = await finish(web, signal.SIGTERM)
     assert pull.merged
     assert not [exchange for exchange in server.requests if exchange.status in (401, 403)]
     assert (web_code, worker_code) == (0, 0), web_log + worker_log
+    assert 'imq_processes{role="worker"} 1.0' in figures, "the web process answers for the worker, which has no port"
+    assert len(re.findall(r'^imq_build_info{process="w(?:eb|orker)-[0-9a-f]{8}"', figures, re.MULTILINE)) == 2
+    with psycopg.connect(empty_postgres_url) as connection:
+        assert connection.execute("SELECT owner FROM processes").fetchall() == [], "who ends in order is not missed"
 
 
 @pytest.mark.parametrize("name", ["release", "web", "worker"])
@@ -184,6 +191,12 @@ def landing(github: GitHub) -> asyncio.Event:
 
     github.webhooks.observers.append(observe)
     return landed
+
+
+async def page(port: int) -> str:
+    """The figures as Prometheus gets them."""
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+        return await answer.text()
 
 
 async def status(port: int, path: str) -> int:
