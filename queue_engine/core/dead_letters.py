@@ -9,8 +9,9 @@ from sqlalchemy import ColumnElement, Row, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import insert_into
+from queue_engine.core.job import Job, new_job
 from queue_engine.core.job_table import failed_jobs, jobs
-from queue_engine.core.jobs import Job, Jobs, new_job
+from queue_engine.core.jobs import Jobs
 from queue_engine.core.logged import logged
 from queue_engine.core.meter import Meter, Silent
 

@@ -154,7 +154,7 @@ def _lock() -> Select[Any]:
 
 def _finish() -> Delete:
     return delete(jobs).where(
-        jobs.c.id == bindparam("its_id"),
+        jobs.c.seq == bindparam("its_seq"),
         jobs.c.status == JobStatus.IN_PROGRESS,
         jobs.c.owner == bindparam("its_owner"),
         jobs.c.claims == bindparam("its_claims"),

@@ -8,14 +8,13 @@ the dead letters.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, select, update
+from sqlalchemy import Row, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.job import FIELDS, Job, LeaseLost, claimed, job_of, lost, new_job
 from queue_engine.core.job_table import (
     FINISH,
     FIRST_DUE,
@@ -30,42 +29,7 @@ from queue_engine.core.job_table import (
 from queue_engine.core.logged import logged
 from queue_engine.core.trace import current
 
-__all__ = ["Job", "JobStatus", "Jobs", "LeaseLost", "jobs", "new_job"]
-
-
-class LeaseLost(Exception):
-    """The lease on this job ended and it is no longer ours: roll back, somebody else does it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job as it was when read.
-
-    `attempt` counts the tries that failed or ended with their worker, `claims` every time that a worker took it.
-    """
-
-    id: str
-    process_id: str
-    kind: str
-    request: Mapping[str, Any]
-    status: JobStatus
-    batch_job_id: str | None
-    response: Mapping[str, Any] | None
-    error_message: str | None
-    attempt: int
-    priority: int
-    not_before: datetime
-    created_at: datetime
-    updated_at: datetime
-    owner: str | None
-    claims: int
-    trace: str | None
-    """The W3C traceparent of what it belongs to, so that a delivery can be followed through all that it caused."""
-
-
-_RENAMED = {"request": "request_json", "response": "response_json"}
-_COLUMNS = {name: _RENAMED.get(name, name) for name in Job.__dataclass_fields__}
-_FIELDS = tuple(jobs.c[name] for name in _COLUMNS.values())
+__all__ = ["Job", "JobStatus", "Jobs", "LeaseLost", "jobs"]
 
 
 @logged("jobs")
@@ -135,10 +99,9 @@ class Jobs:
         """Take as `claim` does, up to `limit` jobs in the order in which it would; each of another process."""
         return await self._claim(FIRST_DUE, limit, owner, now, lease)
 
-    async def renew(self, job_id: str, owner: str, until: datetime) -> bool:
-        """Prolong a lease. False when it is no longer this owner's."""
-        held = and_(jobs.c.id == job_id, jobs.c.owner == owner, jobs.c.status == JobStatus.IN_PROGRESS)
-        return await self._changes(update(jobs).where(held).values(leased_until=until))
+    async def renew(self, job: Job, until: datetime) -> bool:
+        """Prolong the lease of a claim. False when it no longer stands."""
+        return await self._changes(update(jobs).where(claimed(job)).values(leased_until=until))
 
     async def complete(self, job: Job, response: Mapping[str, Any] | None, now: datetime) -> None:
         """The job is done; its result waits for `take_results`. Raises LeaseLost."""
@@ -156,7 +119,7 @@ class Jobs:
         One whose lease was lost is left to whoever has it now.
         """
         if done:
-            claims = [{"its_id": job.id, "its_owner": job.owner, "its_claims": job.claims} for job in done]
+            claims = [{"its_seq": job.seq, "its_owner": job.owner, "its_claims": job.claims} for job in done]
             await self._connection.execute(FINISH, claims)
 
     async def retry(self, job: Job, *, at: datetime, error: str, now: datetime) -> None:
@@ -176,20 +139,41 @@ class Jobs:
 
     async def fail(self, job: Job, error: str, now: datetime) -> None:
         """The job failed for good, which whoever waits for its process learns by `take_results`. Raises LeaseLost."""
-        await self._settle(job, status=JobStatus.FAILED, attempt=job.attempt + 1, error_message=error, updated_at=now)
+        await self._settle(
+            job,
+            status=JobStatus.FAILED,
+            attempt=job.attempt + 1,
+            response_json=None,
+            error_message=error,
+            updated_at=now,
+        )
 
     async def remove(self, job: Job) -> None:
         """Take a claimed job out of the store, for whoever keeps it elsewhere. Raises LeaseLost."""
-        if not await self._changes(delete(jobs).where(_claimed(job))):
-            raise _lost(job)
+        if not await self._changes(delete(jobs).where(claimed(job))):
+            raise lost(job)
 
     async def get_results(self, process_id: str) -> tuple[Job, ...]:
         """The finished jobs of a process, completed and failed, in the order in which they were enqueued."""
         finished = jobs.c.status.in_([JobStatus.COMPLETED, JobStatus.FAILED])
         rows = await self._connection.execute(
-            select(*_FIELDS).where(jobs.c.process_id == process_id, finished).order_by(jobs.c.seq)
+            select(*FIELDS).where(jobs.c.process_id == process_id, finished).order_by(jobs.c.seq)
         )
-        return tuple(map(_job, rows))
+        return tuple(map(job_of, rows))
+
+    async def unfinished(self, process_id: str) -> tuple[Job, ...]:
+        """The jobs of a process that are pending or in progress, in the order in which they were enqueued."""
+        finished = jobs.c.status.in_([JobStatus.COMPLETED, JobStatus.FAILED])
+        rows = await self._connection.execute(
+            select(*FIELDS).where(jobs.c.process_id == process_id, ~finished).order_by(jobs.c.seq)
+        )
+        return tuple(map(job_of, rows))
+
+    async def hold_fast(self, job: Job) -> None:
+        """Make sure that the claim still stands, and will until this transaction ends. Raises LeaseLost."""
+        found = await self._connection.execute(select(jobs.c.seq).where(claimed(job)).with_for_update())
+        if found.first() is None:
+            raise lost(job)
 
     async def take_results(self, process_id: str) -> tuple[Job, ...]:
         """As `get_results`, and delete them for good: in the transaction in which the consumer stores them."""
@@ -226,8 +210,8 @@ class Jobs:
         return (await self._connection.execute(select(func.count()).select_from(jobs).where(unfinished))).scalar_one()
 
     async def _settle(self, job: Job, **values: object) -> None:
-        if not await self._changes(update(jobs).where(_claimed(job)).values(owner=None, leased_until=None, **values)):
-            raise _lost(job)
+        if not await self._changes(update(jobs).where(claimed(job)).values(owner=None, leased_until=None, **values)):
+            raise lost(job)
 
     async def _claim(
         self, due: tuple[Select[Any], ...], limit: int, owner: str, now: datetime, lease: timedelta
@@ -243,7 +227,7 @@ class Jobs:
                 first.setdefault(row.process_id, row)
         by = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease}
         taken = await self._take(first.values(), by)
-        return tuple(_job(taken[row.seq]) for row in first.values() if row.seq in taken)
+        return tuple(job_of(taken[row.seq]) for row in first.values() if row.seq in taken)
 
     async def _take(self, chosen: Iterable[Row[Any]], by: Mapping[str, Any]) -> dict[int, Row[Any]]:
         """Claim these, by their numbers; on PostgreSQL not those of a process that another worker has just taken from.
@@ -272,40 +256,3 @@ class Jobs:
 
     async def _changes(self, statement: Any) -> bool:
         return (await self._connection.execute(statement)).rowcount == 1
-
-
-def new_job(kind: str, process_id: str, request: Mapping[str, Any], now: datetime, trace: str | None) -> dict[str, Any]:
-    """The row of a job that was never tried, due now."""
-    return {
-        "id": uuid4().hex,
-        "process_id": process_id,
-        "kind": kind,
-        "request_json": dict(request),
-        "status": JobStatus.PENDING,
-        "attempt": 0,
-        "priority": 0,
-        "not_before": now,
-        "created_at": now,
-        "updated_at": now,
-        "claims": 0,
-        "trace": trace,
-    }
-
-
-def _lost(job: Job) -> LeaseLost:
-    return LeaseLost(f"job {job.id} ({job.kind}) is no longer held by {job.owner}")
-
-
-def _claimed(job: Job) -> ColumnElement[bool]:
-    """The row is still under the claim that `job` was read from; `claims` tells two claims of one owner apart."""
-    return and_(
-        jobs.c.id == job.id,
-        jobs.c.status == JobStatus.IN_PROGRESS,
-        jobs.c.owner == job.owner,
-        jobs.c.claims == job.claims,
-    )
-
-
-def _job(row: Row[Any]) -> Job:
-    values = {name: row._mapping[column] for name, column in _COLUMNS.items()}
-    return Job(**(values | {"status": JobStatus(row.status)}))

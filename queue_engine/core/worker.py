@@ -18,6 +18,7 @@ from queue_engine.core.logged import logged
 from queue_engine.core.meter import Meter, Silent
 from queue_engine.core.outcomes import Dead, Done, Hold, Outcome, Retry
 from queue_engine.core.pool import Pool
+from queue_engine.core.urgency import Priority, working
 
 _log = structlog.get_logger("imq.worker")
 
@@ -34,11 +35,19 @@ Handler = Callable[[Job], Awaitable[Outcome | None]]
 """Does one job. None means done; raising means that it failed, for good or not as the worker's `passing` says."""
 
 
+async def _nobody(job: Job) -> None:
+    """Nobody wants to know."""
+
+
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A handler whose jobs somebody waits for: done or dead they stay, until `Jobs.take_results` takes them."""
+    """A handler whose jobs somebody waits for: done or dead they stay, until `Jobs.take_results` takes them.
+
+    `settled` is told of each when it does.
+    """
 
     handler: Handler
+    settled: Callable[[Job], Awaitable[None]] = _nobody
 
 
 @logged("jobs")
@@ -115,9 +124,14 @@ class Worker:
     async def _hold_and_do(self, job: Job) -> None:
         async def renew(until: datetime) -> bool:
             async with self._database.transaction() as connection:
-                return await Jobs(connection).renew(job.id, self._owner, until)
+                return await Jobs(connection).renew(job, until)
 
-        with self._under_suspicion(job), trace.continued(job.trace, f"job {job.kind}"):
+        again = backoff.longest(backoff.JOB, job.attempt)
+        with (
+            self._under_suspicion(job),
+            trace.continued(job.trace, f"job {job.kind}"),
+            working(Priority.NOW, holder=f"job:{job.id}", again=again),
+        ):
             async with kept(self._clock, self._lease, renew):
                 with suppress(LeaseLost):
                     await self._do(job)
@@ -170,9 +184,10 @@ class Worker:
             return Retry(words) if self._passing(error) else Dead(words, retryable=False)
 
     async def _done(self, job: Job, outcome: Done) -> None:
-        if self._collects(job):
+        if (collected := self._collected(job)) is not None:
             async with self._database.transaction() as connection:
                 await Jobs(connection).complete(job, outcome.response, self._clock.now())
+            await collected.settled(job)
         else:
             await self._finish(job)
         self._meter.count("jobs_done", kind=job.kind)
@@ -198,16 +213,20 @@ class Worker:
 
     async def _bury(self, job: Job, outcome: Dead, *, attempts: int) -> None:
         now = self._clock.now()
+        collected = self._collected(job)
         async with self._database.transaction() as connection:
-            if self._collects(job):
+            if collected is not None:
                 await Jobs(connection).fail(job, outcome.error, now)
             else:
                 letters = DeadLetters(connection, meter=self._meter)
                 await letters.bury(job, outcome.error, now, attempts=attempts, retryable=outcome.retryable)
         _log.error("job_dead", kind=job.kind, job=job.id, attempts=attempts, error=outcome.error)
+        if collected is not None:
+            await collected.settled(job)
 
-    def _collects(self, job: Job) -> bool:
-        return isinstance(self._handlers.get(job.kind), Collected)
+    def _collected(self, job: Job) -> Collected | None:
+        handler = self._handlers.get(job.kind)
+        return handler if isinstance(handler, Collected) else None
 
 
 def _suspect(job: Job) -> bool:

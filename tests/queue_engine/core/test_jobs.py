@@ -150,15 +150,16 @@ async def test_settling_after_the_lease_was_lost_is_refused(jobs: Jobs, owner: s
     await jobs.complete(holder, None, NOW)
 
 
-async def test_renew_prolongs_only_the_owners_lease(jobs: Jobs) -> None:
-    """A long job keeps its lease; a stranger cannot take it by renewing."""
+async def test_renew_prolongs_only_the_claim_that_stands(jobs: Jobs) -> None:
+    """A long job keeps its lease; an older claim cannot prolong it, not even one of the same worker."""
     await put(jobs)
-    job = await take(jobs, owner="w")
-    assert await jobs.renew(job.id, "w", NOW + 2 * LEASE)
-    assert not await jobs.renew(job.id, "stranger", NOW + 9 * LEASE)
-    assert await jobs.next_due() == NOW + 2 * LEASE
+    late = await take(jobs)
+    job = await take(jobs, now=NOW + LEASE)
+    assert await jobs.renew(job, NOW + 3 * LEASE)
+    assert not await jobs.renew(late, NOW + 9 * LEASE)
+    assert await jobs.next_due() == NOW + 3 * LEASE
     await jobs.complete(job, None, NOW)
-    assert not await jobs.renew(job.id, "w", NOW + 3 * LEASE)
+    assert not await jobs.renew(job, NOW + 9 * LEASE)
 
 
 async def test_complete_keeps_the_result_until_it_is_deleted(jobs: Jobs) -> None:

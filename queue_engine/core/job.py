@@ -1,0 +1,90 @@
+"""A job as it was read, and the claim under which somebody does it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import ColumnElement, Row, and_
+
+from queue_engine.core.job_table import JobStatus, jobs
+
+
+class LeaseLost(Exception):
+    """The lease on this job ended and it is no longer ours: roll back, somebody else does it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it was when read. `seq` is its place in the order of arrival, never given twice.
+
+    `attempt` counts the tries that failed or ended with their worker, `claims` every time that a worker took it.
+    """
+
+    seq: int
+    id: str
+    process_id: str
+    kind: str
+    request: Mapping[str, Any]
+    status: JobStatus
+    batch_job_id: str | None
+    response: Mapping[str, Any] | None
+    error_message: str | None
+    attempt: int
+    priority: int
+    not_before: datetime
+    created_at: datetime
+    updated_at: datetime
+    owner: str | None
+    claims: int
+    trace: str | None
+    """The W3C traceparent of what it belongs to, so that a delivery can be followed through all that it caused."""
+
+
+_RENAMED = {"request": "request_json", "response": "response_json"}
+_COLUMNS = {name: _RENAMED.get(name, name) for name in Job.__dataclass_fields__}
+FIELDS = tuple(jobs.c[name] for name in _COLUMNS.values())
+"""The columns that a `Job` is read from."""
+
+
+def new_job(kind: str, process_id: str, request: Mapping[str, Any], now: datetime, trace: str | None) -> dict[str, Any]:
+    """The row of a job that was never tried, due now."""
+    return {
+        "id": uuid4().hex,
+        "process_id": process_id,
+        "kind": kind,
+        "request_json": dict(request),
+        "status": JobStatus.PENDING,
+        "attempt": 0,
+        "priority": 0,
+        "not_before": now,
+        "created_at": now,
+        "updated_at": now,
+        "claims": 0,
+        "trace": trace,
+    }
+
+
+def job_of(row: Row[Any]) -> Job:
+    """The job that a row tells of."""
+    values = {name: row._mapping[column] for name, column in _COLUMNS.items()}
+    return Job(**(values | {"status": JobStatus(row.status)}))
+
+
+def claimed(job: Job) -> ColumnElement[bool]:
+    """The row is still under the claim that `job` was read from.
+
+    `claims` tells two claims of one owner apart, and `seq` what a job was from what it is when it was done again.
+    """
+    return and_(
+        jobs.c.seq == job.seq,
+        jobs.c.status == JobStatus.IN_PROGRESS,
+        jobs.c.owner == job.owner,
+        jobs.c.claims == job.claims,
+    )
+
+
+def lost(job: Job) -> LeaseLost:
+    """What to raise when the claim does not stand any more."""
+    return LeaseLost(f"job {job.id} ({job.kind}) is no longer held by {job.owner}")
