@@ -18,7 +18,7 @@ from queue_engine.model import Pause, Queue, Repository
 from queue_engine.reasons import Reason
 from queue_engine.store import repositories
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
-from queue_engine.store.tables import queues
+from queue_engine.store.tables import entries, queues
 from queue_engine.store.tables import repositories as repositories_table
 
 _QUEUES = select(queues, *REPOSITORY_FIELDS[1:]).join(repositories_table).order_by(queues.c.id)
@@ -69,12 +69,19 @@ class Queues:
         return await repositories.named(self._connection, owner, name)
 
     async def wake(self, queue_id: int, at: datetime) -> None:
-        """Call for attention at `at`, or earlier if the queue is due earlier; a leased queue is looked at again."""
+        """Call for attention at `at`, or earlier if the queue is due earlier; a leased queue is looked at again.
+
+        A queue whose front waits for GitHub's trouble to pass is looked at when it is due: hints shorten no backoff.
+        """
         await self._connection.execute(
             update(queues)
             .where(queues.c.id == queue_id)
             .values(
-                due_at=case((or_(queues.c.due_at.is_(None), queues.c.due_at > at), at), else_=queues.c.due_at),
+                due_at=case(
+                    (queues.c.due_at.is_(None), at),
+                    (and_(queues.c.due_at > at, ~_IN_TROUBLE), at),
+                    else_=queues.c.due_at,
+                ),
                 wakes=queues.c.wakes + 1,
             )
         )
@@ -103,7 +110,7 @@ class Queues:
     async def release(
         self, queue_id: int, owner: str, *, due_at: datetime | None, seen_wakes: int, now: datetime
     ) -> bool:
-        """Give a queue back, due at `due_at`, or now if it was woken since its `wakes` were `seen_wakes`.
+        """Give a queue back, due at `due_at`, or now if it was woken since its `wakes` were `seen_wakes`; see `wake`.
 
         False, and nothing is changed, when the lease is no longer this owner's.
         """
@@ -113,7 +120,9 @@ class Queues:
             .values(
                 lease_owner=None,
                 leased_until=None,
-                due_at=case((queues.c.wakes > seen_wakes, now), else_=type_coerce(due_at, UtcDateTime)),
+                due_at=case(
+                    (and_(queues.c.wakes > seen_wakes, ~_IN_TROUBLE), now), else_=type_coerce(due_at, UtcDateTime)
+                ),
             )
         )
 
@@ -154,6 +163,17 @@ class Queues:
 
     async def _changes(self, statement: Any) -> bool:
         return (await self._connection.execute(statement)).rowcount == 1
+
+
+_FRONT_TROUBLE = (
+    select(entries.c.trouble)
+    .where(entries.c.queue_id == queues.c.id)
+    .order_by(entries.c.priority.desc(), entries.c.seq)
+    .limit(1)
+    .correlate(queues)
+    .scalar_subquery()
+)
+_IN_TROUBLE = func.coalesce(_FRONT_TROUBLE, 0) > 0
 
 
 def _of_branch(repository_id: int, base_branch: str) -> ColumnElement[bool]:

@@ -67,6 +67,51 @@ async def test_refresh_repository_renames_it_for_queues_and_entries(t: Transacti
     assert await t.queues.get(other.id) == other
 
 
+async def in_trouble(t: Transaction, main: Queue, number: int, *, priority: int = 0) -> None:
+    added = await stand(t, main, number, priority=priority)
+    await t.entries.save(replace(added, trouble=3, trouble_since=NOW))
+
+
+async def test_wake_of_a_queue_whose_front_waits_for_trouble_to_pass_counts_and_shortens_nothing(
+    t: Transaction,
+) -> None:
+    """A backoff is a backoff, however many hints come meanwhile, and whoever starts anew in between."""
+    main, other = await queue(t), await queue(t, "main", OTHER)
+    await in_trouble(t, main, 1)
+    for each in (main, other):
+        await t.queues.wake(each.id, NOW + SOON)
+        await t.queues.wake(each.id, NOW)
+    woken = {each.id: (each.due_at, each.wakes) for each in await t.queues.all()}
+    assert woken == {main.id: (NOW + SOON, 2), other.id: (NOW, 2)}
+
+
+async def test_wake_of_a_queue_whose_trouble_stands_behind_the_front_is_heard(t: Transaction) -> None:
+    """An entry that was overtaken holds up nobody with the trouble that it once had."""
+    main = await queue(t)
+    await in_trouble(t, main, 1)
+    await stand(t, main, 2, priority=1)
+    await t.queues.wake(main.id, NOW + SOON)
+    await t.queues.wake(main.id, NOW)
+    woken = await t.queues.get(main.id)
+    assert woken is not None
+    assert woken.due_at == NOW
+
+
+async def test_release_of_a_queue_woken_meanwhile_whose_front_met_trouble_is_due_when_the_pass_says(
+    t: Transaction,
+) -> None:
+    """The hint that came during the failing pass does not make the next try come at once."""
+    main = await queue(t)
+    await t.queues.wake(main.id, NOW)
+    (claimed,) = await claim(t)
+    await in_trouble(t, main, 1)
+    await t.queues.wake(main.id, NOW)
+    assert await t.queues.release(main.id, "w", due_at=NOW + SOON, seen_wakes=claimed.wakes, now=NOW)
+    released = await t.queues.get(main.id)
+    assert released is not None
+    assert released.due_at == NOW + SOON
+
+
 async def test_wake_keeps_the_earlier_instant_and_counts(t: Transaction) -> None:
     """A call for later attention never puts off one for earlier."""
     main = await queue(t)
