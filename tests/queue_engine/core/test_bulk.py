@@ -1,0 +1,429 @@
+"""The jobs of one process are done one after the other or as one batch, once, whoever dies meanwhile."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from queue_engine.core.backoff import MONITOR, Backoff
+from queue_engine.core.batch import BatchState, BatchStatus, BatchUnsupported, Failed, Result, Strategy, Succeeded
+from queue_engine.core.bulk import Bulk
+from queue_engine.core.database import Database
+from queue_engine.core.jobs import Job, Jobs
+from queue_engine.core.outcomes import Done
+from queue_engine.core.progress import ProgressEvent
+from queue_engine.core.worker import Worker
+
+START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LEASE = timedelta(seconds=30)
+PROCESS = "process-1"
+RUNNING = BatchStatus(BatchState.RUNNING, 1, 3)
+ENDED = BatchStatus(BatchState.ENDED, 3, 3)
+
+
+@pytest.fixture(autouse=True)
+def lines() -> Iterator[list[Any]]:
+    """The lines of the log, without the pictures of every frame that errors come with."""
+    with capture_logs() as lines:
+        yield lines
+
+
+class Died(BaseException):
+    """The process ends here."""
+
+
+class Clock:
+    """Time that the test moves."""
+
+    def __init__(self) -> None:
+        self.time = START
+
+    def now(self) -> datetime:
+        return self.time
+
+    async def sleep(self, duration: timedelta) -> None:
+        await asyncio.Event().wait()
+
+
+class Provider:
+    """Runs batches as scripted: each answer to a question for the status is the next of `says`, the last for ever."""
+
+    def __init__(self, *says: BatchStatus | BaseException) -> None:
+        self.says = list(says) or [ENDED]
+        self.batches: dict[str, list[str]] = {}
+        self.at_submit: list[BaseException] = []
+        """Raised at the next submissions, after the batch has begun if it is a death."""
+        self.at_results: list[BaseException] = []
+        self.lost: set[str] = set()
+        self.looks: list[float] = []
+        self.cancelled: list[str] = []
+        self.clock: Clock | None = None
+        self.meanwhile: Callable[[], Any] | None = None
+
+    async def submit(self, process_id: str, jobs: Sequence[Job]) -> str:
+        if self.at_submit and not isinstance(self.at_submit[0], Died):
+            raise self.at_submit.pop(0)
+        self.batches.setdefault(process_id, [job.request["name"] for job in jobs])
+        self.names = {job.id: job.request["name"] for job in jobs}
+        if self.at_submit:
+            raise self.at_submit.pop(0)
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        return f"batch-of-{process_id}"
+
+    async def status(self, batch_job_id: str) -> BatchStatus:
+        assert self.clock is not None
+        self.looks.append(round((self.clock.time - START).total_seconds(), 3))
+        answer = self.says.pop(0) if len(self.says) > 1 else self.says[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    async def results(self, batch_job_id: str) -> Mapping[str, Result]:
+        if self.at_results:
+            raise self.at_results.pop(0)
+        answers = {job_id: _result(name) for job_id, name in self.names.items()}
+        return {job_id: answer for job_id, answer in answers.items() if self.names[job_id] not in self.lost}
+
+    async def cancel(self, batch_job_id: str) -> None:
+        self.cancelled.append(batch_job_id)
+
+
+def _result(name: str) -> Result:
+    return Failed("red") if name.startswith("bad") else Succeeded({"did": name})
+
+
+class Told:
+    """Remembers progress."""
+
+    def __init__(self) -> None:
+        self.events: list[ProgressEvent] = []
+
+    async def on_progress(self, event: ProgressEvent) -> None:
+        assert event.correlation_id == PROCESS
+        self.events.append(event)
+
+    @property
+    def counts(self) -> list[tuple[int, int]]:
+        return [(event.done, event.total) for event in self.events]
+
+
+class Office:
+    """A worker with one bulk handler, which may die and come back."""
+
+    def __init__(self, database: Database, provider: Provider | None, **options: Any) -> None:
+        self.database = database
+        self.clock = Clock()
+        self.provider = provider
+        if provider is not None:
+            provider.clock = self.clock
+        self.told = Told()
+        self.alone: list[str] = []
+        self.options = options
+        self.come_back()
+
+    def come_back(self) -> None:
+        """A new process: nothing is remembered but what is stored."""
+        self.bulk = Bulk(
+            self.database,
+            self.clock,
+            self._alone,
+            random=lambda: 0.5,
+            provider=self.provider,
+            progress=self.told,
+            **self.options,
+        )
+        self.worker = Worker(
+            self.database,
+            self.clock,
+            {"bulk": self.bulk.collected()},
+            owner=f"worker-{id(self.bulk)}",
+            random=lambda: 0.5,
+            lease=LEASE,
+        )
+
+    async def _alone(self, job: Job) -> Done:
+        name = job.request["name"]
+        self.alone.append(name)
+        if name.startswith("bad"):
+            raise ValueError("red")
+        return Done({"did": name})
+
+    async def enqueue(self, *names: str) -> None:
+        """The jobs of one process."""
+        async with self.database.transaction() as connection:
+            requests = [(PROCESS, {"name": name}) for name in names]
+            await Jobs(connection).enqueue_all(kind="bulk", requests=requests, now=self.clock.now())
+
+    async def due(self) -> datetime | None:
+        async with self.database.reading() as connection:
+            return await Jobs(connection).next_due()
+
+    async def run(self, *, rounds: int = 300) -> None:
+        """Let time pass until nothing is left to do."""
+        for _ in range(rounds):
+            due = await self.due()
+            if due is None:
+                return
+            self.clock.time = max(due, self.clock.time)
+            await self.worker.run_due()
+        raise AssertionError("no end")
+
+    async def step(self, times: int = 1) -> None:
+        """Let time pass to what is due next, and do that."""
+        for _ in range(times):
+            self.clock.time = max(await self.due() or START, self.clock.time)
+            await self.worker.run_due()
+
+    async def results(self) -> list[tuple[str, Mapping[str, Any] | None, str | None]]:
+        """What a consumer takes, which deletes it."""
+        async with self.database.transaction() as connection:
+            found = await Jobs(connection).take_results(PROCESS)
+            assert await Jobs(connection).unfinished(PROCESS) == ()
+        return [(job.request["name"], job.response, job.error_message) for job in found]
+
+
+ALL_DONE = [("a", {"did": "a"}, None), ("b", {"did": "b"}, None), ("c", {"did": "c"}, None)]
+
+
+async def test_bulk_sync_does_one_after_the_other_and_tells_after_each(database: Database) -> None:
+    """And nobody asks the provider."""
+    provider = Provider()
+    office = Office(database, provider, strategy=lambda job: Strategy.SYNC)
+    await office.enqueue("a", "b", "c")
+    await office.run()
+    assert office.alone == ["a", "b", "c"]
+    assert office.told.counts == [(1, 3), (2, 3), (3, 3)]
+    assert [event.status.value for event in office.told.events] == ["in_progress", "in_progress", "completed"]
+    assert await office.results() == ALL_DONE
+    assert provider.batches == {}
+
+
+async def test_bulk_sync_failing_job_is_told_and_kept_with_its_error(database: Database) -> None:
+    """The others are done all the same; its tries end."""
+    office = Office(database, None)
+    await office.enqueue("a", "bad", "c")
+    await office.run()
+    assert office.told.counts[-1] == (3, 3)
+    assert office.told.events[-1].status.value == "failed"
+    assert await office.results() == [ALL_DONE[0], ("bad", None, "ValueError: red"), ALL_DONE[2]]
+
+
+async def test_bulk_batch_submits_all_at_once_and_every_look_is_progress(database: Database) -> None:
+    """One batch, looked at in the monitor's waits, none of them slept."""
+    provider = Provider(*[BatchStatus(BatchState.RUNNING, done, 3) for done in (0, 1, 1, 2)], ENDED)
+    office = Office(database, provider)
+    await office.enqueue("a", "b", "c")
+    await office.run()
+    assert provider.batches == {PROCESS: ["a", "b", "c"]}
+    assert provider.looks == [1, 2.2, 3.64, 5.368, 7.442]
+    assert office.told.counts == [(0, 3), (1, 3), (1, 3), (2, 3), (3, 3)]
+    assert office.alone == []
+    assert await office.results() == ALL_DONE
+
+
+async def test_bulk_batch_id_is_stored_with_every_job_before_any_look(database: Database) -> None:
+    """Whoever takes over knows what to ask for."""
+    office = Office(database, Provider(RUNNING))
+    await office.enqueue("a", "b", "c")
+    await office.step()
+    async with database.reading() as connection:
+        found = await Jobs(connection).unfinished(PROCESS)
+    assert [job.batch_job_id for job in found] == [f"batch-of-{PROCESS}"] * 3
+    assert office.provider is not None
+    assert office.provider.looks == []
+
+
+async def test_bulk_batch_results_and_errors_go_to_their_jobs(database: Database) -> None:
+    """The driving job's own error as well; a job without a result has failed, and its error says so."""
+    provider = Provider()
+    provider.lost = {"c"}
+    office = Office(database, provider)
+    await office.enqueue("bad-1", "b", "c", "bad-2")
+    await office.run()
+    assert await office.results() == [
+        ("bad-1", None, "red"),
+        ALL_DONE[1],
+        ("c", None, "the batch ended without a result for this job"),
+        ("bad-2", None, "red"),
+    ]
+    assert office.told.events[-1].message == "4 of 4 jobs are done, 3 of them failed"
+
+
+async def test_bulk_batch_that_failed_as_a_whole_fails_each_job_with_its_words(database: Database) -> None:
+    """Once it is known to be over nothing waits."""
+    provider = Provider(RUNNING, BatchStatus(BatchState.FAILED, 0, 3, "out of credit"))
+    office = Office(database, provider)
+    await office.enqueue("a", "b", "c")
+    await office.run()
+    assert [error for _, _, error in await office.results()] == ["out of credit"] * 3
+
+
+async def test_bulk_falls_back_to_sync_where_no_batch_is_to_be_had_and_says_so_once(
+    database: Database, lines: list[Any]
+) -> None:
+    """One line of the log for three jobs, with the reason."""
+    provider = Provider()
+    provider.at_submit = [BatchUnsupported("too small a model")] * 3
+    office = Office(database, provider)
+    await office.enqueue("a", "b", "c")
+    await office.run()
+    assert [line["reason"] for line in lines if line["event"] == "batch_unsupported"] == ["too small a model"]
+    assert len(provider.at_submit) == 2
+    assert office.told.counts == [(1, 3), (2, 3), (3, 3)]
+    assert await office.results() == ALL_DONE
+
+
+async def test_bulk_killed_between_submission_and_noting_it_submits_nothing_twice(database: Database) -> None:
+    """The batch is found again by its process."""
+    provider = Provider()
+    provider.at_submit = [Died()]
+    office = Office(database, provider)
+    await office.enqueue("a", "b", "c")
+    await office.step()
+    assert provider.batches == {PROCESS: ["a", "b", "c"]}
+    office.come_back()
+    await office.run()
+    assert len(provider.batches) == 1
+    assert await office.results() == ALL_DONE
+
+
+async def test_bulk_killed_while_the_batch_runs_goes_on_with_its_waits(database: Database) -> None:
+    """Waits and their growth are in the database, not in the process that ended."""
+    provider = Provider(RUNNING)
+    office = Office(database, provider)
+    await office.enqueue("a", "b", "c")
+    await office.step(4)
+    office.come_back()
+    await office.step(2)
+    assert provider.looks == [1, 2.2, 3.64, 5.368, 7.442]
+    assert len(provider.batches) == 1
+
+
+async def test_bulk_killed_between_the_results_of_others_and_its_own_loses_none(database: Database) -> None:
+    """The first job stands until all others are settled."""
+    provider = Provider()
+    office = Office(database, provider)
+    await office.enqueue("a", "b", "c")
+    await office.step()
+    async with database.transaction() as connection:
+        driver = await Jobs(connection).claim(owner="dying", now=START + LEASE, lease=LEASE)
+    assert driver is not None
+    await office.bulk.do(driver)
+    async with database.reading() as connection:
+        assert len(await Jobs(connection).get_results(PROCESS)) == 2
+    office.come_back()
+    await office.run()
+    assert await office.results() == ALL_DONE
+
+
+async def test_bulk_that_lost_its_claim_settles_nothing(database: Database) -> None:
+    """Somebody else drives the batch by now, and may know better."""
+    provider = Provider(OSError("away"))
+    office = Office(database, provider, passing=lambda error: False)
+    await office.enqueue("a", "b", "c")
+    await office.step()
+    async with database.transaction() as connection:
+        late = await Jobs(connection).claim(owner="late", now=START + LEASE, lease=LEASE)
+        newer = await Jobs(connection).claim(owner="newer", now=START + LEASE * 3, lease=LEASE)
+    assert late is not None
+    assert newer is not None
+    with pytest.raises(Exception, match="no longer held"):
+        await office.bulk.do(late)
+    async with database.reading() as connection:
+        assert len(await Jobs(connection).unfinished(PROCESS)) == 3
+
+
+@pytest.mark.parametrize("errors", [4, 5, 8, 9])
+async def test_bulk_bears_errors_in_a_row_for_an_hour(database: Database, errors: int) -> None:
+    """First in the monitor's waits, after five in those of a redelivery; an answer forgets them."""
+    provider = Provider(*[OSError("away")] * errors, RUNNING, *[OSError("away")] * errors, ENDED)
+    office = Office(database, provider)
+    await office.enqueue("a", "b", "c")
+    await office.run()
+    assert await office.results() == ALL_DONE
+    assert provider.looks[:5] == [1, 2.2, 3.64, 5.368, 7.442][: len(provider.looks)]
+    if errors > 5:
+        assert provider.looks[5] - provider.looks[4] == 120
+
+
+async def test_bulk_gives_a_batch_up_after_an_hour_of_errors(database: Database) -> None:
+    """It is cancelled, and every job says why."""
+    provider = Provider(OSError("away"))
+    office = Office(database, provider)
+    await office.enqueue("a", "b", "c")
+    await office.run()
+    assert provider.cancelled == [f"batch-of-{PROCESS}"]
+    assert timedelta(minutes=50) < office.clock.time - START < timedelta(minutes=90)
+    assert [error for _, _, error in await office.results()] == ["OSError: away"] * 3
+
+
+async def test_bulk_does_not_ask_again_what_will_never_be_answered(database: Database) -> None:
+    """What is no passing error ends it at once, at the submission as well."""
+    provider = Provider()
+    provider.at_submit = [ValueError("no such model")]
+    office = Office(database, provider, passing=lambda error: not isinstance(error, ValueError))
+    await office.enqueue("a", "b", "c")
+    await office.step()
+    assert [error for _, _, error in await office.results()] == ["ValueError: no such model"] * 3
+
+
+async def test_bulk_waits_as_long_as_the_provider_asks(database: Database) -> None:
+    """A wait that the server directs is no error, and wins over the monitor's own."""
+    provider = Provider(*[OSError("slow down")] * 30, ENDED)
+    office = Office(database, provider, asked=lambda error: timedelta(seconds=90))
+    await office.enqueue("a", "b", "c")
+    await office.run()
+    assert {b - a for a, b in zip(provider.looks, provider.looks[1:], strict=False)} == {90}
+    assert await office.results() == ALL_DONE
+
+
+async def test_bulk_cancelled_leaves_neither_jobs_nor_a_batch(database: Database) -> None:
+    """Also when the batch is only just being submitted, and nobody knows its id."""
+    provider = Provider(RUNNING)
+    office = Office(database, provider)
+    await office.enqueue("a", "b", "c")
+    await office.step(2)
+    await office.bulk.cancel(PROCESS)
+    assert (provider.cancelled, await office.results()) == ([f"batch-of-{PROCESS}"], [])
+
+    await office.enqueue("d")
+    provider.meanwhile = lambda: office.bulk.cancel(PROCESS)
+    provider.cancelled.clear()
+    await office.step()
+    assert (provider.cancelled, await office.results()) == ([f"batch-of-{PROCESS}"], [])
+
+
+def test_bulk_refuses_to_look_for_ever() -> None:
+    """Every retry has a bound (P5)."""
+    endless = Backoff(base=MONITOR.base, maximum=MONITOR.maximum)
+    with pytest.raises(ValueError, match="for ever"):
+        Bulk(None, Clock(), None, random=lambda: 0.5, polling=endless)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_bulk_amid_deaths_and_errors_does_everything_once(database: Database, seed: int) -> None:
+    """Whatever happens in whatever order: one batch, every result with its job, and progress that never goes back."""
+    random = Random(seed)
+    names = [f"{random.choice(['job', 'bad'])}-{number}" for number in range(random.randint(1, 6))]
+    says: list[BatchStatus | BaseException] = []
+    for done in range(len(names)):
+        says += random.choices([OSError("away"), Died(), BatchStatus(BatchState.RUNNING, done, len(names))], k=2)
+    provider = Provider(*says, BatchStatus(BatchState.ENDED, len(names), len(names)))
+    provider.at_submit = random.choices([OSError("away"), Died()], k=random.randint(0, 2))
+    provider.at_results = random.choices([OSError("away"), Died()], k=random.randint(0, 2))
+    office = Office(database, provider)
+    await office.enqueue(*names)
+    while await office.due() is not None:
+        await office.step()
+        office.come_back()
+    assert provider.batches == {PROCESS: names}
+    expected = [(n, None, "red") if n.startswith("bad") else (n, {"did": n}, None) for n in names]
+    assert await office.results() == expected
+    assert office.told.counts == sorted(office.told.counts)
+    assert office.told.counts[-1] == (len(names), len(names))
+    assert provider.cancelled == []
