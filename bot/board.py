@@ -1,8 +1,8 @@
 """The board of this process: tells the others what it does, and answers for all of them.
 
 A worker serves no HTTP, and of several web processes a scrape meets any one. So each of them writes its figures to
-the database every half minute, and whoever is asked adds to its own what the others told last. A process that is
-alone on its SQLite file writes nothing.
+the database every half minute, and whoever is asked answers with what all of them told last. A process that is alone
+on its SQLite file writes nothing.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class Board:
         self._slots = slots
         self._budget = budget
         self._due = clock.now()
-        self._told = False
+        self._told: list[Metric] | None = None
         self._reading: asyncio.Task[list[Metric]] | None = None
         self._page: tuple[datetime, str] | None = None
         alone = store.database.dialect == "sqlite"
@@ -74,9 +74,10 @@ class Board:
         now = self._clock.now()
         if not self.tells or self._due - INTERVAL <= now < self._due:
             return False
+        told = self._live()
         async with self._store.transaction() as tx:
-            await tx.processes.tell(self._owner, now, self.status(), text(self._own()))
-        self._due, self._told = now + INTERVAL, True
+            await tx.processes.tell(self._owner, now, self.status(), text(told))
+        self._due, self._told = now + INTERVAL, told
         return True
 
     async def next_due(self) -> datetime | None:
@@ -87,7 +88,7 @@ class Board:
         """This process ends, and the others need not miss it; without a database they will for two minutes."""
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
-        if not self._told:
+        if self._told is None:
             return
         try:
             async with self._store.transaction() as tx:
@@ -111,12 +112,13 @@ class Board:
     async def page(self) -> str:
         """All figures in Prometheus's format: those of this process, of the others, and of the database.
 
-        Without a database it is those of this process.
+        Who tells the others says here the same as there. Behind one address several processes answer in turn, and a
+        counter that went back from what one of them knows to what it told would count as one that began anew.
         """
         now = self._clock.now()
         if self._page is not None and timedelta(0) <= now - self._page[0] < _FRESH:
             return self._page[1]
-        page = text(merged(self._own(), await self._shared()))
+        page = text(merged(self._told or self._live(), await self._shared()))
         self._page = (now, page)
         return page
 
@@ -126,7 +128,7 @@ class Board:
         answer.enable_compression()
         return answer
 
-    def _own(self) -> list[Metric]:
+    def _live(self) -> list[Metric]:
         return told_by(self.process, self.metrics.read())
 
     async def _shared(self) -> list[Metric]:

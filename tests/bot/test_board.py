@@ -89,11 +89,12 @@ async def test_budget_whose_hour_is_over_is_whole_again(store: Store, clock: Man
 
 
 async def test_page_of_the_web_answers_for_the_worker(store: Store, clock: ManualClock) -> None:
-    """A worker has no port: what it told last stands on the page of whoever is asked, beside the own live figures."""
+    """A worker has no port: what it told last stands on the page of whoever is asked, and the web's own."""
     web, worker = board(store, clock, "web", "1a"), board(store, clock, "worker", "2b")
     web.metrics.count("jobs_reprocessed", kind="hint")
     worker.metrics.count("jobs_done", 7, kind="hint")
     assert await worker.run_due()
+    await web.run_due()
     page = await web.page()
     assert values(page, "imq_jobs_done_total") == {("hint", worker.process): 7}
     assert values(page, "imq_jobs_reprocessed_total") == {("hint", web.process): 1}
@@ -119,6 +120,25 @@ async def test_figures_of_the_database_stand_once_however_many_processes_there_a
         assert values(page, "imq_jobs") == {("hint", "pending"): 1}
         assert values(page, "imq_processes")["worker",] == 3
         assert len(values(page, "imq_slots")) == 3
+
+
+@pytest.mark.postgres
+async def test_counter_never_goes_back_whichever_process_answers(
+    postgres_database: Database, clock: ManualClock
+) -> None:
+    """Behind one address scrapes meet now one web process, now another: a lower figure would look like a restart."""
+    store = Store(postgres_database)
+    one, two = board(store, clock, "web", "1a"), board(store, clock, "web", "2b")
+    told = []
+    for _ in range(4):
+        await one.run_due()
+        await two.run_due()
+        for asked in (one, two):
+            one.metrics.count("jobs_reprocessed", kind="hint")
+            told.append(values(await asked.page(), "imq_jobs_reprocessed_total").get(("hint", one.process), 0))
+            clock.instant += INTERVAL / 3
+    assert told == sorted(told)
+    assert told[-1] > 3
 
 
 async def test_report_is_made_every_half_minute_and_after_a_clock_was_set_back(
