@@ -117,7 +117,7 @@ class Keys:
             created_at=now,
             expires_at=now + KEPT,
         )
-        taken = await self._connection.execute(_over(insert, _free_for(insert.excluded, now, lease), _keys.owner))
+        taken = await self._connection.execute(_over(insert, _free_for(insert.excluded), _keys.owner))
         if (owner := taken.scalar_one_or_none()) is not None:
             return New(scope, key, owner)
         # It stays until this transaction ends: the statement above has locked it.
@@ -158,8 +158,7 @@ class Keys:
             for key, endpoint in sorted(received)
         ]
         insert = insert_into(self._connection, idempotency_keys)
-        expired = _keys.expires_at <= insert.excluded.created_at
-        recorded = await self._connection.execute(_over(insert, expired, _keys.key), values)
+        recorded = await self._connection.execute(_over(insert, _expired(insert.excluded), _keys.key), values)
         return frozenset(recorded.scalars())
 
     async def known(self, scope: str, key: str, now: datetime) -> bool:
@@ -168,14 +167,9 @@ class Keys:
         return (await self._connection.execute(found)).one_or_none() is not None
 
     async def purge(self, now: datetime) -> int:
-        """Forget the keys that have expired. Returns how many.
-
-        None outlives `KEPT` from now on, also where a clock that was wrong gave it a later end.
-        """
-        expires = _keys.expires_at
-        too_late = update(idempotency_keys).where(expires > now + KEPT).values(expires_at=now + KEPT)
-        await self._connection.execute(too_late)
-        return (await self._connection.execute(delete(idempotency_keys).where(expires <= now))).rowcount
+        """Forget the keys that have expired. Returns how many."""
+        expired = delete(idempotency_keys).where(_keys.expires_at <= now)
+        return (await self._connection.execute(expired)).rowcount
 
 
 def _over(
@@ -186,21 +180,22 @@ def _over(
     return insert.on_conflict_do_update(index_elements=["scope", "key"], set_=values, where=free).returning(returned)
 
 
-def _free_for(request: Any, now: datetime, lease: timedelta) -> ColumnElement[bool]:
-    """The key has expired; or its lease has ended, and this is the same request once more.
-
-    A lease that ends later than any could that was taken now is one from a clock that was wrong. (Twice the time,
-    because requests at the same instant do not reach the database in the order in which they looked at the clock.)
-    """
+def _free_for(request: Any) -> ColumnElement[bool]:
+    """The key has expired; or its lease has ended, and this is the same request once more."""
     return or_(
-        _keys.expires_at <= now,
+        _expired(request),
         and_(
             _keys.response_status.is_(None),
+            _keys.running_until <= request.created_at,
             _keys.endpoint == request.endpoint,
             _keys.request_hash == request.request_hash,
-            or_(_keys.running_until <= now, _keys.running_until > now + 2 * lease),
         ),
     )
+
+
+def _expired(request: Any) -> ColumnElement[bool]:
+    expired: ColumnElement[bool] = _keys.expires_at <= request.created_at
+    return expired
 
 
 def _of(scope: str, key: str) -> ColumnElement[bool]:
