@@ -27,6 +27,11 @@ def with_password(url: str) -> str:
     return made.set(password=made.password or DATABASE_PASSWORD).render_as_string(hide_password=False)
 
 
+def pieces(secret: str) -> set[str]:
+    """Runs of a secret such that every part of it that is worth hiding holds one whole."""
+    return {secret[start : start + 16] for start in range(0, max(len(secret) - 15, 1), 8)}
+
+
 def credentials_sent_to(theatre: Theatre) -> set[str]:
     """Gathers what the bot signs its requests with: JWTs of the App, and tokens of the installation."""
     sent: set[str] = set()
@@ -81,4 +86,4 @@ async def test_no_secret_is_in_the_log_of_a_process(tmp_path: Path, database_url
     assert jwts
     assert {json.loads(line)["level"] for line in written.splitlines()} >= {"debug", "info", "warning"}
     secrets = {*key, *tokens, *jwts, API_TOKEN, DATABASE_PASSWORD, WEBHOOK_SECRET, STRANGERS_SECRET}
-    assert [secret for secret in secrets if secret in written] == []
+    assert [piece for secret in secrets for piece in pieces(secret) if piece in written] == []
