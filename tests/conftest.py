@@ -11,7 +11,7 @@ settings.register_profile("ci", derandomize=True, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
-pytest_plugins = ["tests.databases"]
+pytest_plugins = ["tests.databases", "tests.private_postgres"]
 
 
 @pytest.hookimpl(wrapper=True)

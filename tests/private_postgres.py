@@ -17,8 +17,8 @@ class PrivatePostgres:
         self._running = running
         self.url: str = running.get_uri()
         with psycopg.connect(self.url, autocommit=True) as connection:
-            # Nobody needs these data after a power cut.
-            for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            # Nobody needs these data after a power cut; but what was committed has to survive the server.
+            for setting in ("fsync", "full_page_writes"):
                 connection.execute(f"ALTER SYSTEM SET {setting} = off")
             connection.execute("SELECT pg_reload_conf()")
 
