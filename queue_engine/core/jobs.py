@@ -216,6 +216,12 @@ class Jobs:
     async def _claim(
         self, due: tuple[Select[Any], ...], limit: int, owner: str, now: datetime, lease: timedelta
     ) -> tuple[Job, ...]:
+        chosen = await self._first_due(due, limit, now)
+        by = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease}
+        taken = await self._take(chosen, by)
+        return tuple(job_of(taken[row.seq]) for row in chosen if row.seq in taken)
+
+    async def _first_due(self, due: tuple[Select[Any], ...], limit: int, now: datetime) -> Sequence[Row[Any]]:
         found: list[Row[Any]] = []
         for each in due:
             found += await self._connection.execute(each, {"claimed_at": now, "at_most": limit})
@@ -225,9 +231,7 @@ class Jobs:
         for row in found:
             if len(first) < limit:
                 first.setdefault(row.process_id, row)
-        by = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease}
-        taken = await self._take(first.values(), by)
-        return tuple(job_of(taken[row.seq]) for row in first.values() if row.seq in taken)
+        return tuple(first.values())
 
     async def _take(self, chosen: Iterable[Row[Any]], by: Mapping[str, Any]) -> dict[int, Row[Any]]:
         """Claim these, by their numbers; on PostgreSQL not those of a process that another worker has just taken from.

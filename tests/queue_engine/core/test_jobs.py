@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from queue_engine.core.database import Database
+from queue_engine.core.job_table import FIRST_DUE
 from queue_engine.core.jobs import Job, Jobs, JobStatus, LeaseLost
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -52,6 +53,30 @@ async def test_claim_takes_jobs_of_one_process_in_their_order_and_one_at_a_time(
     second = await take(jobs, owner="b")
     assert (first.kind, second.kind) == ("first", "second")
     await jobs.hold(second, at=NOW + HOUR, now=NOW)
+    assert await jobs.claim(owner="b", now=NOW, lease=LEASE) is None
+
+
+async def test_claim_of_what_failed_waits_for_what_overtook_it(jobs: Jobs) -> None:
+    """One at a time holds for both directions: whoever overtook is not joined by whoever was overtaken."""
+    for kind in ("first", "second"):
+        await put(jobs, kind, process_id="one")
+    await jobs.retry(await take(jobs), at=NOW + SOON, error="not now", now=NOW)
+    second = await take(jobs)
+    assert await jobs.claim(owner="b", now=NOW + SOON, lease=LEASE) is None
+    assert await jobs.next_due() == NOW + LEASE
+    await jobs.finish([second])
+    assert (await take(jobs, now=NOW + SOON)).kind == "first"
+
+
+async def test_claim_after_a_death_keeps_the_order_of_a_process(jobs: Jobs) -> None:
+    """A worker that died has failed, not the job that it held: what comes behind does not overtake it."""
+    for kind in ("first", "second"):
+        await put(jobs, kind, process_id="one")
+    await take(jobs)
+    await jobs.release_all(NOW)
+    again = await take(jobs)
+    assert (again.kind, again.attempt) == ("first", 1)
+    await jobs.hold(again, at=NOW + SOON, now=NOW)
     assert await jobs.claim(owner="b", now=NOW, lease=LEASE) is None
 
 
@@ -130,7 +155,7 @@ async def test_claim_after_a_worker_died_takes_its_job_when_the_lease_ends(jobs:
     assert await jobs.next_due() == NOW + LEASE
     assert await jobs.claim(owner="w", now=NOW + LEASE - timedelta(microseconds=1), lease=LEASE) is None
     again = await take(jobs, now=NOW + LEASE)
-    assert (again.id, again.owner, again.claims) == (died.id, "w", 2)
+    assert (again.id, again.owner, again.claims, again.attempt) == (died.id, "w", 2, 1)
 
 
 @pytest.mark.parametrize("owner", ["died", "other"])
@@ -172,8 +197,29 @@ async def test_complete_keeps_the_result_until_it_is_deleted(jobs: Jobs) -> None
     assert await jobs.get_results("another") == ()
     assert await jobs.depth() == 0
     assert await jobs.next_due() is None
-    assert await jobs.delete([result.id]) == 1
+    assert await jobs.take_results("another") == ()
+    assert await jobs.take_results("p") == (result,)
     assert await jobs.get_results("p") == ()
+
+
+async def test_take_results_gives_them_back_when_their_consumer_cannot_store_them(database: Database) -> None:
+    """They are deleted in the consumer's own transaction: stored there or still here, whatever happens."""
+    async with database.transaction() as connection:
+        await put(Jobs(connection), process_id="p")
+        await Jobs(connection).complete(await take(Jobs(connection)), {"answer": 42}, NOW)
+    async with database.transaction() as connection:
+        assert len(await Jobs(connection).take_results("p")) == 1
+        await connection.rollback()
+    async with database.reading() as connection:
+        assert len(await Jobs(connection).get_results("p")) == 1
+
+
+async def test_delete_of_nothing_deletes_nothing(jobs: Jobs) -> None:
+    """Jobs go by their ids, whatever became of them."""
+    job_id = await put(jobs)
+    assert await jobs.delete([]) == 0
+    assert await jobs.delete([job_id, "another"]) == 1
+    assert await jobs.depth() == 0
 
 
 async def test_retry_counts_an_attempt_and_hold_does_not(jobs: Jobs) -> None:
@@ -235,3 +281,39 @@ async def test_claim_on_postgresql_skips_what_another_worker_is_claiming(postgre
         assert [(await take(Jobs(one))).id, (await take(Jobs(other))).id] == ids
         async with postgres_database.transaction() as third:
             assert await Jobs(third).claim(owner="w", now=NOW, lease=LEASE) is None
+
+
+@pytest.mark.postgres
+async def test_claim_on_postgresql_never_gives_two_of_one_process_to_two_workers(postgres_database: Database) -> None:
+    """Neither sees what the other is about to commit: one that failed is due, and so is one that overtakes it."""
+    async with postgres_database.transaction() as connection:
+        jobs = Jobs(connection)
+        for kind in ("failed", "overtaking"):
+            await put(jobs, kind, process_id="one")
+        await jobs.retry(await take(jobs), at=NOW, error="not now", now=NOW)
+    async with postgres_database.transaction() as one, postgres_database.transaction() as other:
+        assert (await take(Jobs(one))).kind == "failed"
+        assert await Jobs(other).claim(owner="b", now=NOW, lease=LEASE) is None
+    async with postgres_database.transaction() as other:
+        assert await Jobs(other).claim(owner="b", now=NOW, lease=LEASE) is None
+
+
+@pytest.mark.postgres
+async def test_claim_on_postgresql_looks_again_at_a_process_that_changed_meanwhile(
+    postgres_database: Database,
+) -> None:
+    """A worker that chose before another committed, and got the lock after it, sees what the other took."""
+    async with postgres_database.transaction() as connection:
+        jobs = Jobs(connection)
+        for kind in ("failed", "overtaking"):
+            await put(jobs, kind, process_id="one")
+        await jobs.retry(await take(jobs), at=NOW, error="not now", now=NOW)
+    async with postgres_database.transaction() as one, postgres_database.transaction() as other:
+        taken = await take(Jobs(one))
+        late = Jobs(other)
+        chosen = await late._first_due(FIRST_DUE, 1, NOW)
+        assert [row.contested for row in chosen] == [True]
+        await one.commit()
+        by = {"claimed_at": NOW, "claimed_by": "b", "claimed_until": NOW + LEASE}
+        assert await late._take(chosen, by) == {}
+    assert taken.kind == "failed"
