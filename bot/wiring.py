@@ -17,6 +17,7 @@ from bot.gateway.gateway import Gateway
 from bot.metrics import Metrics
 from bot.receiver import Receiver
 from bot.settings import Settings
+from bot.status import QueueStatus
 from bot.web import create_app
 from notifications.bus import EventBus, QueueEvent
 from notifications.courier import Courier
@@ -147,6 +148,7 @@ class Bot:
         app = create_app(receiver, {"database": self._database_answers, "migrations": self._migrated})
         app.add_subapp(PREFIX, create_api(self.engine))
         app.router.add_get("/metrics", self.board.handle)
+        app.router.add_get("/queue/status", QueueStatus(self.engine, self.gateway.slots_status).handle)
         return app
 
     def listener(self) -> Listener | None:

@@ -76,6 +76,10 @@ class GitHub(Protocol):
         """`PUT /repos/{o}/{r}/pulls/{n}/merge` with `sha` as precondition. Returns the SHA that landed."""
         ...
 
+    async def add_label(self, repository: Repository, number: int, label: str) -> None:
+        """`POST /repos/{o}/{r}/issues/{n}/labels`; one that is there already is no error."""
+        ...
+
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
         """Take a label off; one that is not there is no error."""
         ...

@@ -57,10 +57,14 @@ class WaitingLine:
 
         Raises GitHubError.
         """
-        waiting = await self._find(repository.id, number)
+        if await self._find(repository.id, number) is not None:
+            await self.judge(repository, await self._engine.github.pull_request(repository, number))
+
+    async def judge(self, repository: Repository, pull: PullRequest) -> None:
+        """Let a held pull request go if these facts, just read, say that it is not wanted any more."""
+        waiting = await self._find(repository.id, pull.number)
         if waiting is not None:
-            queue = await self._queue(waiting)
-            await self._still_wanted(queue, waiting, await self._engine.github.pull_request(repository, number))
+            await self._still_wanted(await self._queue(waiting), waiting, pull)
 
     async def _serve(self, queue_id: int) -> None:
         with self._serving.stand(queue_id) as turn:

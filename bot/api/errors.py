@@ -11,11 +11,13 @@ from aiohttp.typedefs import Handler
 
 from queue_engine.core.idempotency import KeyLost
 from queue_engine.core.outage import fault_of
+from queue_engine.core.slots import QueueFull
+from queue_engine.errors import Forbidden, GitHubError, NotFound, RateLimited, Unauthorized, Unavailable
 
 _log = structlog.get_logger("imq.api")
 
 _OUTAGE = timedelta(seconds=30)
-"""When a caller may ask again while the database is away."""
+"""When a caller may ask again while the database is away, GitHub is in trouble, or a queue is full."""
 
 
 class ApiError(Exception):
@@ -58,8 +60,30 @@ async def telling_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except KeyLost:
         # The work was rolled back with it: somebody else has the key, because we took too long.
         return ApiError(409, "the same request has been taken over by another call", retry_after=timedelta(0)).answer()
+    except QueueFull:
+        return ApiError(429, "queue full", retry_after=_OUTAGE).answer()
+    except GitHubError as error:
+        return _of_github(error).answer()
     except Exception as error:
         if fault_of(error) is None:
             raise
         _log.exception("call_failed", method=request.method, path=request.path)
         return ApiError(503, "the database is not available; try again later", retry_after=_OUTAGE).answer()
+
+
+def _of_github(error: GitHubError) -> ApiError:
+    """What a caller is told when GitHub does not do what the call needs; GitHub's own words stay in the log."""
+    _log.warning("github_refused_call", error=f"{type(error).__name__}: {error.message}", status=error.status)
+    match error:
+        case RateLimited():
+            return ApiError(503, "GitHub's rate limit is reached; try again later", retry_after=error.retry_after)
+        case Unavailable():
+            return ApiError(503, "GitHub does not answer as it should; try again later", retry_after=_OUTAGE)
+        case NotFound():
+            return ApiError(404, "GitHub knows no such pull request, or does not show it to IMQ")
+        case Forbidden() | Unauthorized():
+            return ApiError(
+                502, "GitHub does not let IMQ do this: its App lacks a permission, or its key is not accepted"
+            )
+        case _:
+            return ApiError(502, "GitHub refused what this call needs; IMQ's log says why")

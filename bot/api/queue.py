@@ -27,7 +27,7 @@ _STATUS: Mapping[Reason, int] = {
 """Of refusals; 422 for the others, which are the change's own."""
 
 _SENTENCES: Mapping[Reason, str] = {
-    Reason.LABEL_WITHOUT_RIGHT: "Queueing needs the right to merge, and the person of this token does not have it here.",
+    Reason.LABEL_WITHOUT_RIGHT: "This needs the right to merge, and the person of this token does not have it here.",
     Reason.HEAD_CHANGED: "The head of the pull request is another one now.",
 }
 """Where what is said in comments does not fit a call."""

@@ -179,6 +179,11 @@ class Gateway(LetterBox):
         page = await self._connection.call(repository.installation_id, call)
         return understood(ShaAnswer, page.data).sha
 
+    async def add_label(self, repository: Repository, number: int, label: str) -> None:
+        """`POST /repos/{owner}/{repo}/issues/{issue_number}/labels`."""
+        template = "/repos/{owner}/{repo}/issues/{issue_number}/labels"
+        await self._write(repository, "POST", template, {"labels": [label]}, issue_number=str(number))
+
     async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """`GET /repos/{owner}/{repo}/issues` with this label, open, oldest first; issues that are none are left out."""
         issues = await self._connection.items(

@@ -13,6 +13,7 @@ from queue_engine.core.idempotency import Keys
 from queue_engine.core.jobs import Jobs
 from queue_engine.core.listen import Voice
 from queue_engine.core.meter import Meter, Silent
+from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
 from queue_engine.store.figures import Figures
 from queue_engine.store.held import Held
@@ -49,6 +50,7 @@ class Transaction:
         self.processes = Processes(connection)
         self.tokens = Tokens(connection)
         self.figures = Figures(connection)
+        self.depths = Depths(connection)
         self.keys = Keys(connection)
         self.jobs = Jobs(connection, partial(self.due.add, Due.JOBS))
         self.dead_letters = DeadLetters(connection, partial(self.due.add, Due.JOBS), meter=meter)

@@ -1,0 +1,87 @@
+"""`GET /queue/status`: how busy IMQ is, for whoever is about to send it work.
+
+Anybody may ask, so that names of repositories and branches are told only to callers with a token of the API.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from aiohttp import web
+
+from bot.api.auth import identify
+from bot.api.errors import telling_errors
+from queue_engine.core.slots import SlotsStatus
+from queue_engine.engine import Engine
+from queue_engine.store.depths import QueueDepth
+from queue_engine.store.processes import ProcessReport
+
+_FRESH = timedelta(seconds=1)
+"""How long one look at the database answers everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One look at the database."""
+
+    at: datetime
+    depths: tuple[QueueDepth, ...]
+    others: tuple[ProcessReport, ...]
+
+
+class QueueStatus:
+    """The answer, for all processes on one database. `slots` tells those of this process."""
+
+    def __init__(self, engine: Engine, slots: Callable[[], SlotsStatus]) -> None:
+        self._engine = engine
+        self._slots = slots
+        self._turn = asyncio.Lock()
+        self._seen: _Seen | None = None
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """200; 401 for a token that is none; 503 while the database is away."""
+        return await telling_errors(request, self._answer)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        named = "Authorization" in request.headers
+        if named:
+            await identify(request, self._engine.store, self._engine.clock)
+        return web.json_response(self._status(await self._look(), named=named))
+
+    async def _look(self) -> _Seen:
+        async with self._turn:
+            now, owner = self._engine.clock.now(), self._engine.owner
+            if self._seen is None or not timedelta(0) <= now - self._seen.at < _FRESH:
+                async with self._engine.store.reading() as tx:
+                    others = tuple(report for report in await tx.processes.all(now) if report.owner != owner)
+                    self._seen = _Seen(now, await tx.depths.all(), others)
+            return self._seen
+
+    def _status(self, seen: _Seen, *, named: bool) -> dict[str, Any]:
+        most = self._engine.policy.max_depth
+        slots: list[Mapping[str, Any]] = [asdict(self._slots()), *(report.status for report in seen.others)]
+        calls = any(each.get("accepting", True) for each in slots)
+        places = not seen.depths or any(each.accepts(most) for each in seen.depths)
+        summed = ("rt_queue", "be_queue", "total_slots", "available_slots")
+        return {
+            **{name: sum(each.get(name, 0) for each in slots) for name in summed},
+            "accepting": calls and places,
+            "max_queue_depth": most,
+            "queues": [
+                _queue(each, most, named=named) for each in seen.depths if each.depth or each.held or each.paused
+            ],
+        }
+
+
+def _queue(queue: QueueDepth, most: int, *, named: bool) -> dict[str, Any]:
+    names = {"repository": queue.repository, "branch": queue.base_branch} if named else {}
+    return {
+        "id": str(queue.queue_id),
+        **names,
+        "depth": queue.depth,
+        "held": queue.held,
+        "accepting": queue.accepts(most),
+        "paused": None if queue.paused is None else queue.paused.value,
+    }

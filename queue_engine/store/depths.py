@@ -1,0 +1,58 @@
+"""How deep each queue is: who stands in it, and who waits for a place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import FromClause, Select, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.reasons import Reason
+from queue_engine.store.tables import entries, held, queues, repositories
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """One queue: its entries, those held outside of it, and why it stands still, if it does."""
+
+    queue_id: int
+    repository: str
+    base_branch: str
+    depth: int
+    held: int
+    paused: Reason | None
+
+    def accepts(self, most: int) -> bool:
+        """Whether one more would get a place now; `most` is the limit of entries, 0 for none."""
+        return most == 0 or self.depth + self.held < most
+
+
+class Depths:
+    """The depths, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def all(self) -> tuple[QueueDepth, ...]:
+        """Every queue that there has ever been, oldest first."""
+        standing, waiting = await self._counted(entries), await self._counted(held)
+        named: Select[Any] = (
+            select(queues.c.id, queues.c.base_branch, queues.c.paused_reason, repositories.c.owner, repositories.c.name)
+            .join(repositories)
+            .order_by(queues.c.id)
+        )
+        return tuple(
+            QueueDepth(
+                queue_id=row.id,
+                repository=f"{row.owner}/{row.name}",
+                base_branch=row.base_branch,
+                depth=standing.get(row.id, 0),
+                held=waiting.get(row.id, 0),
+                paused=None if row.paused_reason is None else Reason(row.paused_reason),
+            )
+            for row in await self._connection.execute(named)
+        )
+
+    async def _counted(self, table: FromClause) -> Mapping[int, int]:
+        counted = select(table.c.queue_id, func.count()).group_by(table.c.queue_id)
+        return dict(list(await self._connection.execute(counted)))
