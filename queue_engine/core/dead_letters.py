@@ -44,7 +44,7 @@ class DeadLetter:
 _FIELDS = tuple(failed_jobs.c[name] for name in DeadLetter.__dataclass_fields__)
 
 
-@logged("jobs")
+@logged("dead_letters")
 class DeadLetters:
     """The dead letters, on one connection; what is done here is part of that connection's transaction."""
 

@@ -2,7 +2,8 @@
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import date, timedelta
 from enum import Enum
 from functools import wraps
@@ -25,8 +26,9 @@ _SECRET = ("authorization", "password", "private", "secret", "token")
 def logged(component: str) -> Callable[[T], T]:
     """Log `ENTER name` with the arguments and `EXIT name` with result and elapsed time, at debug level.
 
-    For a method, or for a class: then for its public methods. Payloads are never shown: of a collection its length,
-    of an object its type and id, of a long text its length.
+    For a method, or for a class: then for its public methods. One that is an asynchronous context manager is left when
+    its body is. Payloads are never shown: of a collection its length, of an object its type and id, of a long text its
+    length.
     """
     quiet = logging.getLogger(f"imq.{component}")
     log = structlog.get_logger(f"imq.{component}")
@@ -59,15 +61,15 @@ def shown(value: object) -> object:
 
 
 def _plain(function: FunctionType) -> bool:
-    """Whether a call is over when it returns or is awaited: not so for generators and what is made of them."""
-    inner = inspect.unwrap(function)
-    return not (inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner))
+    """Whether it is known when a call is over: not so for generators, which may be left behind half-way."""
+    made_by_generator = inspect.isgeneratorfunction(inspect.unwrap(function))
+    return not (made_by_generator or inspect.isasyncgenfunction(function))
 
 
 def _told(method: FunctionType, quiet: logging.Logger, log: Any) -> Any:
     name = method.__name__
     signature = inspect.signature(method)
-    waits = inspect.iscoroutinefunction(method)
+    waits, surrounds = inspect.iscoroutinefunction(method), inspect.isasyncgenfunction(inspect.unwrap(method))
 
     def enter(args: tuple[Any, ...], named: Mapping[str, Any]) -> float:
         log.debug(f"ENTER {name}", args=_arguments(signature, args, named))
@@ -88,6 +90,16 @@ def _told(method: FunctionType, quiet: logging.Logger, log: Any) -> Any:
         leave(started, result)
         return result
 
+    @asynccontextmanager
+    async def surrounding(started: float, manager: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
+        try:
+            async with manager as given:
+                yield given
+        except BaseException as error:
+            failed(started, error)
+            raise
+        leave(started, None)
+
     @wraps(method)
     def call(*args: Any, **named: Any) -> Any:
         # No coroutine of its own while nobody listens: these run thousands of times a second.
@@ -96,6 +108,8 @@ def _told(method: FunctionType, quiet: logging.Logger, log: Any) -> Any:
         started = enter(args, named)
         if waits:
             return awaited(started, method(*args, **named))
+        if surrounds:
+            return surrounding(started, method(*args, **named))
         try:
             result = method(*args, **named)
         except BaseException as error:

@@ -13,6 +13,7 @@ import structlog
 
 from queue_engine.core.backoff import MONITOR, Backoff, wait
 from queue_engine.core.clock import Clock
+from queue_engine.core.logged import logged
 from queue_engine.core.pool import Pool
 
 _log = structlog.get_logger("imq.monitor")
@@ -52,6 +53,7 @@ class MonitorEntry:
         return MonitorEntry(now + wait(policy, self.looks, random=random), self.looks + 1, self.errors + 1)
 
 
+@logged("monitor")
 class Monitor(Generic[Key]):
     """Looks at each pending thing when it is due, at most `concurrency` at once.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from queue_engine.core.clock import Clock
+from queue_engine.core.logged import logged
 from queue_engine.core.urgency import Priority
 
 _LONGEST_KEPT = timedelta(seconds=6)
@@ -49,6 +50,7 @@ class Slot:
         self.kept_until = until
 
 
+@logged("slots")
 class Slots:
     """`total` slots. At most half of them are kept for retries at any time, so that the others always move on.
 

@@ -50,7 +50,7 @@ class Collected:
     settled: Callable[[Job], Awaitable[None]] = _nobody
 
 
-@logged("jobs")
+@logged("worker")
 class Worker:
     """Does due jobs, at most `concurrency` at once; those of one process one after another, as the store gives them."""
 

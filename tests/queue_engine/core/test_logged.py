@@ -57,6 +57,9 @@ class Shelf:
     def each(self) -> Iterator[int]:
         yield 1
 
+    async def all(self) -> AsyncIterator[int]:
+        yield 1
+
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[int]:
         yield 2
@@ -105,13 +108,25 @@ def test_method_that_does_not_wait_is_told_of_and_private_ones_are_not() -> None
     assert [line["event"] for line in log.lines()] == ["ENTER count", "EXIT count"]
 
 
-async def test_what_is_over_only_later_stays_as_it_is() -> None:
-    """Generators, context managers, properties and static methods are left alone."""
+async def test_context_manager_is_left_when_its_body_is() -> None:
+    """How long something was held is what its line tells; how it ended as well."""
+    with captured() as log:
+        async with Shelf().opened() as opened:
+            assert opened == 2
+            assert [line["event"] for line in log.lines()] == ["ENTER opened"]
+        with pytest.raises(ValueError, match="broken"):
+            async with Shelf().opened():
+                raise ValueError("broken")
+    assert [line["event"] for line in log.lines()] == ["ENTER opened", "EXIT opened"] * 2
+    assert log.lines(error="ValueError") == log.lines()[-1:]
+
+
+async def test_what_may_never_be_over_stays_as_it_is() -> None:
+    """Generators are left alone, like properties and static methods."""
     with captured() as log:
         shelf = Shelf()
         assert list(shelf.each()) == [1]
-        async with shelf.opened() as opened:
-            assert opened == 2
+        assert [number async for number in shelf.all()] == [1]
         assert (shelf.size, shelf.shape()) == (3, "flat")
     assert log.text == ""
 
