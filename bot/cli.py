@@ -1,14 +1,14 @@
 """The command line: `imq`. Commands read the settings and start what `bot.process` puts together."""
 
 import asyncio
-import os
 import sys
 
 import click
 
 from bot import __version__
-from bot.logs import configure
-from bot.settings import Settings, SettingsProblem, load_settings
+from bot.commands.jobs import jobs
+from bot.commands.surroundings import settings as _settings
+from bot.commands.tokens import token
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -81,11 +81,5 @@ def _run(*, web: bool, worker: bool) -> None:
         raise click.ClickException(str(problem)) from None
 
 
-def _settings() -> Settings:
-    try:
-        settings = load_settings(os.environ)
-    except SettingsProblem as problem:
-        click.echo(str(problem), err=True)
-        sys.exit(2)
-    configure(settings.log_level, settings.log_format)
-    return settings
+main.add_command(token)
+main.add_command(jobs)

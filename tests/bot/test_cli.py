@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from bot import cli, maintenance, process
+from bot.commands import surroundings
 from bot.settings import Settings
 
 
@@ -25,7 +26,7 @@ def environ(pem: str) -> dict[str, str | None]:
 
 @pytest.fixture(autouse=True)
 def _logging_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "configure", lambda *_: None)
+    monkeypatch.setattr(surroundings, "configure", lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_module_run_without_settings_prints_no_traceback() -> None:
 def test_help_names_every_command_of_the_contract() -> None:
     """The commands that are built, each with a sentence."""
     assert isinstance(cli.main, click.Group)
-    assert set(cli.main.commands) == {"run", "web", "worker", "migrate", "resume", "demo"}
+    assert set(cli.main.commands) == {"run", "web", "worker", "migrate", "resume", "demo", "token", "jobs"}
     assert all(command.get_short_help_str() for command in cli.main.commands.values())
 
 

@@ -1,0 +1,119 @@
+"""`imq jobs`: dead letters, the work that failed for good, are looked at, done again, or discarded."""
+
+import json
+from datetime import UTC, datetime
+
+import click
+
+from bot.commands.surroundings import columns, instant, on_store
+from bot.logs import mask
+from queue_engine.core.dead_letters import DeadLetter
+from queue_engine.store import Store
+
+_SHORT = 60
+
+
+@click.group()
+def jobs() -> None:
+    """Dead letters: see, retry or discard what failed for good."""
+
+
+@jobs.command("list")
+@click.option("--type", "job_type", help="Only jobs of this type.")
+@click.option("--retryable/--not-retryable", default=None, help="Only those that doing again may help, or the others.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Of the latest, how many.")
+def list_jobs(job_type: str | None, retryable: bool | None, limit: int) -> None:
+    """Show dead letters, the latest first."""
+
+    async def work(store: Store) -> tuple[tuple[DeadLetter, ...], int]:
+        async with store.reading() as tx:
+            letters = await tx.dead_letters.list(limit, job_type=job_type, retryable=retryable)
+            return letters, await tx.dead_letters.count(job_type=job_type, retryable=retryable)
+
+    letters, count = on_store(work)
+    if not letters:
+        click.echo("There are no such dead letters.")
+        return
+    rows = (
+        (
+            each.id,
+            each.job_type,
+            instant(each.failed_at),
+            "yes" if each.retryable else "no",
+            _short(mask(each.error_message)),
+        )
+        for each in letters
+    )
+    click.echo(columns(("ID", "TYPE", "FAILED", "RETRYABLE", "ERROR"), rows))
+    if count > len(letters):
+        click.echo(f"{count - len(letters)} more: see --limit.", err=True)
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+def show(job_id: str) -> None:
+    """Show one dead letter whole."""
+
+    async def work(store: Store) -> DeadLetter | None:
+        async with store.reading() as tx:
+            return await tx.dead_letters.get(job_id)
+
+    letter = on_store(work)
+    if letter is None:
+        raise _unknown(job_id)
+    for name, value in (
+        ("id", letter.id),
+        ("type", letter.job_type),
+        ("process", letter.process_id),
+        ("enqueued", instant(letter.created_at)),
+        ("failed", instant(letter.failed_at)),
+        ("attempts", str(letter.attempts)),
+        ("retryable", "yes" if letter.retryable else "no"),
+        ("trace", letter.trace or "-"),
+        ("error", mask(letter.error_message)),
+        ("payload", mask(json.dumps(letter.payload, indent=2, ensure_ascii=False))),
+    ):
+        click.echo(f"{name + ':':<11}{value}")
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID", required=False)
+@click.option("--all", "every", is_flag=True, help="All that are retryable.")
+def retry(job_id: str | None, every: bool) -> None:
+    """Do one again, or all that are retryable; the running processes take them."""
+    if (job_id is None) != every:
+        raise click.UsageError("Name one ID, or say --all.")
+
+    async def work(store: Store) -> int:
+        async with store.transaction() as tx:
+            if job_id is None:
+                return await tx.dead_letters.reprocess_all(datetime.now(UTC))
+            return int(await tx.dead_letters.reprocess(job_id, datetime.now(UTC)))
+
+    again = on_store(work)
+    if job_id is not None and not again:
+        raise _unknown(job_id)
+    click.echo(f"Enqueued again: {again}")
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+def discard(job_id: str) -> None:
+    """Delete one for good."""
+
+    async def work(store: Store) -> bool:
+        async with store.transaction() as tx:
+            return await tx.dead_letters.discard(job_id)
+
+    if not on_store(work):
+        raise _unknown(job_id)
+    click.echo(f"Discarded {job_id}.")
+
+
+def _unknown(job_id: str) -> click.ClickException:
+    return click.ClickException(f"There is no dead letter {job_id}; `imq jobs list` shows those that there are.")
+
+
+def _short(error: str) -> str:
+    line = error.partition("\n")[0]
+    return line if len(line) <= _SHORT else f"{line[: _SHORT - 3]}..."

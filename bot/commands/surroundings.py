@@ -1,0 +1,72 @@
+"""What commands share: settings or one readable message, the database or a sentence why not, and columns."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from bot.logs import configure
+from bot.settings import Settings, SettingsProblem, load_settings
+from queue_engine.core.database import Database
+from queue_engine.core.outage import fault_of
+from queue_engine.store import Store
+
+T = TypeVar("T")
+
+
+def settings() -> Settings:
+    """The settings, with logging configured as they say; exits with code 2 and every problem named."""
+    try:
+        found = load_settings(os.environ)
+    except SettingsProblem as problem:
+        click.echo(str(problem), err=True)
+        sys.exit(2)
+    configure(found.log_level, found.log_format)
+    return found
+
+
+def on_store(work: Callable[[Store], Awaitable[T]]) -> T:
+    """Do `work` on the database of the settings. Raises ClickException when there is no usable one."""
+    database = Database(settings().database_url.get_secret_value())
+    file = database.url.database or ""
+    if database.dialect == "sqlite" and not Path(file).exists():
+        # Connecting would make an empty one, wherever the operator happens to stand.
+        raise click.ClickException(f"There is no database {file}: stand where IMQ runs, or set DATABASE_URL.")
+    try:
+        return asyncio.run(_on_store(database, work))
+    except click.ClickException:
+        raise
+    except Exception as error:
+        if (fault := fault_of(error)) is None:
+            raise
+        raise click.ClickException(fault.sentence) from None
+
+
+async def _on_store(database: Database, work: Callable[[Store], Awaitable[T]]) -> T:
+    # Imported when needed, so that `imq --help` and settings' problems answer at once.
+    from queue_engine.migrations import HEAD, current
+
+    try:
+        if await current(database) != HEAD:
+            raise click.ClickException("The database is not of this version: run `imq migrate` first.")
+        return await work(Store(database))
+    finally:
+        await database.close()
+
+
+def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in plain text, each column as wide as its longest cell."""
+    table = [tuple(titles), *map(tuple, rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def instant(at: datetime | None) -> str:
+    """To the second, in UTC; a dash for never."""
+    return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"

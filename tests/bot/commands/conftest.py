@@ -1,0 +1,19 @@
+"""`imq` on a migrated database, once per kind of database."""
+
+import pytest
+
+from bot.commands import surroundings
+from tests.bot.commands.imq import Imq
+
+
+@pytest.fixture
+def imq(database_url: str, pem: str, monkeypatch: pytest.MonkeyPatch) -> Imq:
+    monkeypatch.setattr(surroundings, "configure", lambda *_: None)
+    return Imq(
+        {
+            "IMQ_GITHUB_APP_ID": "77",
+            "IMQ_GITHUB_PRIVATE_KEY": pem,
+            "IMQ_GITHUB_WEBHOOK_SECRET": "s",
+            "DATABASE_URL": database_url,
+        }
+    )

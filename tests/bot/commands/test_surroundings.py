@@ -1,0 +1,49 @@
+"""Commands without a usable database say so in one sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.bot.commands.imq import Imq
+
+
+def on(imq: Imq, url: str) -> Imq:
+    return Imq(imq.environ | {"DATABASE_URL": url})
+
+
+COMMANDS = pytest.mark.parametrize("command", [["token", "list"], ["jobs", "list"], ["jobs", "retry", "--all"]])
+
+
+@COMMANDS
+def test_file_that_is_not_there_is_told_and_not_made(imq: Imq, tmp_path: Path, command: list[str]) -> None:
+    """Whoever stands in the wrong directory gets no empty database there."""
+    result = on(imq, f"sqlite:///{tmp_path / 'elsewhere.db'}")(*command)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: There is no database ")
+    assert not (tmp_path / "elsewhere.db").exists()
+
+
+@COMMANDS
+def test_database_without_tables_is_told(imq: Imq, empty_database_url: str, tmp_path: Path, command: list[str]) -> None:
+    """The sentence names the command that is missing."""
+    (tmp_path / "empty.db").touch()
+    result = on(imq, empty_database_url)(*command)
+    expected = "Error: The database is not of this version: run `imq migrate` first.\n"
+    assert (result.exit_code, result.stderr) == (1, expected)
+
+
+@COMMANDS
+def test_database_that_does_not_answer_is_told_without_its_address(imq: Imq, command: list[str]) -> None:
+    """No traceback, no password."""
+    result = on(imq, "postgresql://imq:hunter2@127.0.0.1:9/imq")(*command)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: The database does not answer: ")
+    assert "hunter2" not in result.stderr
+
+
+def test_settings_that_are_missing_are_all_named(imq: Imq) -> None:
+    """Exit code 2, as for every command."""
+    result = Imq(imq.environ | {"IMQ_GITHUB_APP_ID": None, "PORT": "http"})("token", "list")
+    assert result.exit_code == 2
+    assert "IMQ_GITHUB_APP_ID" in result.stderr
+    assert "PORT" in result.stderr
