@@ -12,6 +12,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bot.demo.manifest import read_manifest
+from bot.metrics import FAMILIES
+from bot.metrics.families import Source
 from notifications import texts
 from notifications.comment import MARKER, render_comment
 from queue_engine.facts import CheckReport, CheckState
@@ -185,6 +187,16 @@ def _permissions() -> str:
     return f"- Repository permissions: {permissions}\n- Events: {events}\n"
 
 
+def _metrics() -> str:
+    """Every figure on the page for Prometheus."""
+    rows = ["| metric | type | labels | meaning |", "| --- | --- | --- | --- |"]
+    for family in FAMILIES:
+        own = ("process",) if family.source is Source.PROCESS else ()
+        labels = ", ".join(f"`{label}`" for label in (*family.labels, *own))
+        rows.append(f"| `{family.name}` | {family.kind} | {labels} | {family.help} |")
+    return "\n".join(rows) + "\n"
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "comments": _comments,
     "life": _life,
@@ -193,6 +205,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "transitions": _transitions,
     "registration": _registration,
     "permissions": _permissions,
+    "metrics": _metrics,
 }
 """The generated parts by name."""
 

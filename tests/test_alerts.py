@@ -1,0 +1,153 @@
+"""The alert rules, by Prometheus's own tool: they can be loaded, and fire where they should and nowhere else."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from bot.metrics import FAMILIES, Kind
+from docs.generate import ROOT
+from queue_engine.store import Store
+from tests.bot.conftest import ManualClock
+from tests.bot.test_board import board
+from tests.test_docs import anchors, read
+
+FOLDER = ROOT / "deploy" / "prometheus"
+RULES = YAML(typ="safe").load(FOLDER / "alerts.yml")
+ALERTS = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"]}
+CASES = YAML(typ="safe").load(FOLDER / "alerts_test.yml")
+PAGE = read("docs/operating.md")
+QUERIES = re.findall(r"^```promql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+SEED = {
+    "ImqDeadLetters": "> 10",
+    "ImqRetriesFail": "> 0.05",
+    "ImqDuplicates": "> 0.5",
+    "ImqSlow": "> 300",
+}
+"""More than 10 dead letters an hour, failing retries over 5 %, duplicates over 50 %, a mean delay over 5 minutes."""
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """The tool, from the PATH or from where `.ci/promtool` puts it."""
+    found = shutil.which("promtool") or shutil.which("promtool", path=ROOT / ".tools")
+    return found or pytest.skip("no promtool: run .ci/promtool, or install Prometheus")
+
+
+def run(*command: str, text: str | None = None) -> tuple[int, str]:
+    """Exit code, and all that was said."""
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_rules_and_their_cases_hold(promtool: str) -> None:
+    """Prometheus takes the file as it is, and each alert fires and is silent as its cases say."""
+    assert run(promtool, "check", "rules", str(FOLDER / "alerts.yml"))[0] == 0
+    code, said = run(promtool, "test", "rules", str(FOLDER / "alerts_test.yml"))
+    assert code == 0, said
+
+
+def thresholds() -> Iterator[tuple[str, str, str]]:
+    """Every comparison with a number above 0: the alert, the comparison, and one that is a little off."""
+    for name, rule in ALERTS.items():
+        for found in re.finditer(r"([<>]=?) ([\d.]+)", rule["expr"]):
+            value = float(found[2])
+            step = 1 if value >= 1 else 0.001
+            for moved in (value - step, value + step) if value else ():
+                yield name, found[0], f"{found[1]} {moved:g}"
+
+
+@pytest.mark.parametrize(("alert", "said", "moved"), sorted(set(thresholds())))
+def test_threshold_that_is_moved_a_little_is_noticed(
+    promtool: str, tmp_path: Path, alert: str, said: str, moved: str
+) -> None:
+    """The cases stand at the edges: no threshold can drift without a case that fails."""
+    rule = ALERTS[alert] | {"expr": ALERTS[alert]["expr"].replace(said, moved)}
+    assert rule != ALERTS[alert]
+    own = [case for case in CASES["tests"] if _is_about(case, alert)]
+    _write(tmp_path / "alerts.yml", {"groups": [{"name": "imq", "rules": [rule]}]})
+    _write(tmp_path / "cases.yml", CASES | {"tests": own})
+    code, answer = run(promtool, "test", "rules", str(tmp_path / "cases.yml"))
+    assert code != 0
+    assert "FAILED" in answer
+
+
+def _is_about(case: dict[str, Any], alert: str) -> bool:
+    return any(f'"{alert}"' in test["expr"] for test in case["promql_expr_test"])
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    with path.open("w") as file:
+        YAML(typ="safe").dump(content, file)
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_alert_has_cases_of_firing_and_of_silence(alert: str) -> None:
+    """A rule that has never been seen to fire, or never to be silent, says nothing."""
+    healthy, *others = CASES["tests"]
+    assert {(test["expr"], "exp_samples" in test) for test in healthy["promql_expr_test"]} == {("ALERTS", False)}
+    tests = [test for case in others for test in case["promql_expr_test"] if f'"{alert}"' in test["expr"]]
+    assert [test for test in tests if "exp_samples" in test]
+    assert [test for test in tests if "exp_samples" not in test]
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_alert_says_how_bad_it_is_and_what_to_do(alert: str) -> None:
+    """Whoever is woken by it finds what happened, what to do, and where more is written."""
+    rule = ALERTS[alert]
+    assert rule["labels"]["severity"] in {"critical", "warning"}
+    assert {"summary", "description", "runbook"} == set(rule["annotations"])
+    document, _, anchor = rule["annotations"]["runbook"].partition("#")
+    assert anchor in anchors(read(document))
+    assert f"`{alert}`" in PAGE
+
+
+@pytest.mark.parametrize("alert", SEED)
+def test_alert_has_the_threshold_that_was_asked_for(alert: str) -> None:
+    """The figures of the design are those of the file."""
+    assert re.search(rf"{re.escape(SEED[alert])}(?![\d.])", ALERTS[alert]["expr"])
+
+
+def samples() -> dict[str, set[str]]:
+    """The names under which samples are told, each with its labels."""
+    told: dict[str, set[str]] = {}
+    for family in FAMILIES:
+        endings = ("_sum", "_count", "_bucket") if family.kind is Kind.HISTOGRAM else ("",)
+        told |= {family.name + ending: {*family.labels, "process"} for ending in endings}
+    return told
+
+
+@pytest.mark.parametrize("expression", [*(rule["expr"] for rule in ALERTS.values()), *QUERIES])
+def test_expression_speaks_of_figures_and_labels_that_exist(expression: str) -> None:
+    """A rule about a figure that was renamed would be silent for ever."""
+    told = samples()
+    named = re.findall(r"\b(imq_\w+)(?:\{([^}]*)\})?", expression)
+    assert named
+    for name, chosen in named:
+        assert name in told
+        assert set(re.findall(r"(\w+)(?==|!=|=~)", chosen)) <= told[name]
+
+
+def test_queries_of_the_operators_page_can_be_asked(promtool: str, tmp_path: Path) -> None:
+    """Who copies one into Prometheus gets an answer."""
+    assert len(QUERIES) >= 4
+    recorded = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(QUERIES)]
+    _write(tmp_path / "queries.yml", {"groups": [{"name": "queries", "rules": recorded}]})
+    code, said = run(promtool, "check", "rules", str(tmp_path / "queries.yml"))
+    assert code == 0, said
+
+
+async def test_page_is_one_that_prometheus_takes_without_complaint(promtool: str, store: Store) -> None:
+    """With several processes on it, and names that follow its customs."""
+    clock = ManualClock()
+    web, worker = board(store, clock, "web", "1a"), board(store, clock, "worker", "2b")
+    for each in (web, worker):
+        each.metrics.count("github_requests", call="GET /repos/{owner}/{repo}", status="200")
+        each.metrics.observe("job_delay", 0.5, kind="hint")
+        await each.run_due()
+    assert run(promtool, "check", "metrics", text=await web.page()) == (0, "")
