@@ -1,0 +1,148 @@
+"""The crash campaign: worker processes are killed at random instants while hundreds of jobs flow, on both databases.
+
+A run is bounded in time. What happens when is decided by a seed that is printed; `IMQ_CAMPAIGN_SEED` decides it anew in
+the same way, as far as processes let themselves be repeated, and `IMQ_CAMPAIGN_SECONDS` makes a run longer.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from queue_engine.core.clock import SystemClock
+from queue_engine.core.database import Database
+from queue_engine.core.jobs import Jobs
+
+ROOT = Path(__file__).parents[2]
+SECONDS = float(os.environ.get("IMQ_CAMPAIGN_SECONDS", "7"))
+SETTLING_SECONDS = 90
+JOBS_PER_SECOND = 45
+PROCESSES = 12
+
+pytestmark = pytest.mark.process
+
+
+@dataclass
+class Campaign:
+    """Workers that are killed and started again, and the jobs that they were given."""
+
+    url: str
+    directory: Path
+    chance: random.Random
+    given: dict[str, bool] = field(default_factory=dict)
+    """Each job's name, and whether it fails at first: then it may be overtaken."""
+    deaths: int = 0
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "done.txt"
+
+    async def start(self, owner: str) -> asyncio.subprocess.Process:
+        """A worker process."""
+        arguments = ("-m", "tests.campaign.worker", self.url, owner, str(self.log))
+        with (self.directory / "stderr.txt").open("ab") as stderr:
+            return await asyncio.create_subprocess_exec(sys.executable, *arguments, cwd=ROOT, stderr=stderr)
+
+    async def harass(self, slot: int, over: Callable[[], bool]) -> None:
+        """Keep one worker alive and kill it at random instants; in the end leave it alone until all is over."""
+        until = time.monotonic() + SECONDS
+        number = 0
+        while not over():
+            number += 1
+            worker = await self.start(f"w{slot}.{number}")
+            try:
+                if time.monotonic() < until:
+                    await asyncio.sleep(self.chance.uniform(0.2, 2.2))  # no-sleep-ok: real processes, real time
+                else:
+                    while not over():  # noqa: ASYNC110 - the end of other processes' work is no event
+                        await asyncio.sleep(0.05)  # no-sleep-ok: the same
+                assert worker.returncode is None, (self.directory / "stderr.txt").read_text()[-3000:]
+            finally:
+                if worker.returncode is None:
+                    worker.send_signal(signal.SIGKILL)
+                    await worker.wait()
+            self.deaths += 1
+
+    async def give(self, database: Database) -> None:
+        """Enqueue jobs, a few at a time: some fail at first, some are held, some go first."""
+        rounds = int(SECONDS * 5)
+        for number in range(rounds):
+            async with database.transaction() as connection:
+                for each in range(JOBS_PER_SECOND // 5):
+                    await self._enqueue(Jobs(connection), f"{number:05}.{each}")
+            await asyncio.sleep(SECONDS / rounds)  # no-sleep-ok: they come while processes live
+
+    async def _enqueue(self, jobs: Jobs, name: str) -> None:
+        fails = self.chance.choice([0, 0, 0, 1, 2])
+        await jobs.enqueue(
+            kind="k",
+            request={"name": name, "fails": fails, "holds": self.chance.choice([0, 0, 0, 0, 1])},
+            process_id=f"p{self.chance.randrange(PROCESSES)}",
+            now=SystemClock().now(),
+        )
+        self.given[name] = fails > 0
+
+    async def run(self, workers: int) -> None:
+        """Until every job is done, and no longer than a minute and a half after the killing has ended."""
+        database = Database(self.url)
+        async with database.transaction() as connection:
+            counted = "integer PRIMARY KEY" if database.dialect == "sqlite" else "bigserial PRIMARY KEY"
+            columns = f"seq {counted}, name text NOT NULL, process_id text NOT NULL, owner text NOT NULL"
+            await connection.execute(text(f"CREATE TABLE effects ({columns})"))
+        finished = False
+        harassing = [asyncio.create_task(self.harass(slot, lambda: finished)) for slot in range(workers)]
+        try:
+            await self.give(database)
+            async with asyncio.timeout(SECONDS + SETTLING_SECONDS):
+                while await _unfinished(database) and not any(task.done() for task in harassing):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)  # no-sleep-ok: real processes, real time
+        finally:
+            finished = True
+            await asyncio.gather(*harassing)
+        try:
+            await self.judge(database)
+        finally:
+            async with database.transaction() as connection:
+                await connection.execute(text("DROP TABLE effects"))
+            await database.close()
+
+    async def judge(self, database: Database) -> None:
+        """Every job done; its effect exactly once, and begun at least once; in order; no lease left."""
+        async with database.reading() as connection:
+            rows = (await connection.execute(text("SELECT name, process_id FROM effects ORDER BY seq"))).all()
+            left = (await connection.execute(text("SELECT count(*) FROM jobs"))).scalar_one()
+        assert left == 0
+        assert sorted(row.name for row in rows) == sorted(self.given)
+        assert set(self.log.read_text().split()) == set(self.given)
+        order = defaultdict(list)
+        for row in rows:
+            if not self.given[row.name]:
+                order[row.process_id].append(row.name)
+        for process, names in order.items():
+            assert names == sorted(names), f"out of order: {process}"
+
+
+async def _unfinished(database: Database) -> int:
+    async with database.reading() as connection:
+        return await Jobs(connection).depth()
+
+
+async def test_workers_killed_at_random_instants_do_every_job_once_and_in_order(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Nothing is lost, nothing that is stored is done twice, and leases of the dead return."""
+    seed = int(os.environ.get("IMQ_CAMPAIGN_SEED") or random.randrange(10**6))
+    print(f"IMQ_CAMPAIGN_SEED={seed}")
+    campaign = Campaign(database_url, tmp_path, random.Random(seed))
+    await campaign.run(workers=1 if database_url.startswith("sqlite") else 3)
+    print(f"{len(campaign.given)} jobs, {campaign.deaths} deaths, {len(campaign.log.read_text().split())} tries")
+    assert campaign.deaths >= 3
