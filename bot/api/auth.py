@@ -8,6 +8,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from bot.api.errors import ApiError
+from queue_engine.core import trace
 from queue_engine.core.clock import Clock
 from queue_engine.core.outage import fault_of
 from queue_engine.store import Store
@@ -26,7 +27,9 @@ def authentication(store: Store, clock: Clock) -> Middleware:
     @web.middleware
     async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
         request[_TOKEN] = token = await identify(request, store, clock)
-        with structlog.contextvars.bound_contextvars(caller=token.name):
+        # Only whoever is known may have a call belong to a trace of its own choice (W3C Trace Context).
+        its_trace = trace.continued(request.headers.get("traceparent"), "api call")
+        with structlog.contextvars.bound_contextvars(caller=token.name), its_trace:
             return await handler(request)
 
     return authenticated

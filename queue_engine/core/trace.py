@@ -5,7 +5,7 @@ exist: they are on every line of the log, and are stored beside what waits, so t
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from hashlib import sha256
 from typing import Final
 from uuid import UUID, uuid4
@@ -47,28 +47,23 @@ def ids() -> Mapping[str, str]:
     return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"}
 
 
-@contextmanager
-def span(name: str) -> Iterator[None]:
+def span(name: str) -> AbstractContextManager[None]:
     """A part of the work under way, or the beginning of a trace where there is none.
 
     `name` is a kind of work, such as `job hint`, never a single case. No data goes along: what an error says may be
     secret, so that only its type is told.
     """
-    with _within(None, name):
-        yield
+    return _within(None, name)
 
 
-@contextmanager
-def continued(traceparent: str | None, name: str = "work") -> Iterator[None]:
+def continued(traceparent: str | None, name: str = "work") -> AbstractContextManager[None]:
     """Go on with a stored trace, under a span of its own; `span` if there is none, or none that can be read."""
     stored = _W3C.extract({_PARENT: traceparent or ""}, _OUTSIDE)
     readable = get_current_span(stored).get_span_context().is_valid
-    with _within(stored if readable else None, name):
-        yield
+    return _within(stored if readable else None, name)
 
 
-@contextmanager
-def of_delivery(guid: str, name: str = "delivery") -> Iterator[None]:
+def of_delivery(guid: str, name: str = "delivery") -> AbstractContextManager[None]:
     """The trace of a webhook's delivery. Its id is the GUID's 32 hexadecimal digits, so that one finds the other.
 
     An id that is no GUID has its SHA-256 stand for it. A repeated delivery belongs to the trace of the first.
@@ -80,8 +75,7 @@ def of_delivery(guid: str, name: str = "delivery") -> Iterator[None]:
         is_remote=True,
         trace_flags=_SAMPLED,
     )
-    with _within(set_span_in_context(NonRecordingSpan(root), _OUTSIDE), name):
-        yield
+    return _within(set_span_in_context(NonRecordingSpan(root), _OUTSIDE), name)
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """Secrets never stand in the log: a real process at debug level, good days and bad ones, searched for every secret."""
 
+import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +10,12 @@ import aiohttp
 import pytest
 from sqlalchemy import make_url
 
-from tests.scenarios.processes import Theatre, a_theatre
+from tests.scenarios.processes import ROOT, Theatre, a_theatre
 from tests.scenarios.world import LABEL
 
 pytestmark = pytest.mark.process
 
-API_TOKEN = "imq_4fJ0lZrT9xVb2QmWc7KsYp1NdHgEu3oAi5RtLk8BqXw"
+UNKNOWN_TOKEN = "imq_4fJ0lZrT9xVb2QmWc7KsYp1NdHgEu3oAi5RtLk8BqXw"
 DATABASE_PASSWORD = "correct-horse-battery"
 WEBHOOK_SECRET = "9c1f6d4be0a2473f8f5e"
 STRANGERS_SECRET = "a-strangers-signature"
@@ -45,16 +47,28 @@ def credentials_sent_to(theatre: Theatre) -> set[str]:
     return sent
 
 
-async def knock_everywhere(port: int) -> None:
+async def a_token(theatre: Theatre) -> str:
+    """An operator's token of the API, made as operators make it."""
+    made = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "token", "create", "ops", "--operator", "--login", "mona"),
+        cwd=ROOT,
+        env=theatre.environment,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    told, _ = await made.communicate()
+    token = told.decode().strip()
+    assert token.startswith("imq_")
+    return token
+
+
+async def knock_everywhere(port: int, token: str) -> None:
     """Operators and strangers send what they have to every door, some of it wrong."""
-    headers = {"Authorization": f"Bearer {API_TOKEN}", "X-Hub-Signature-256": f"sha256={STRANGERS_SECRET}"}
-    paths = ("/webhook", "/api/v1/dead-letters", f"/api/v1/{API_TOKEN}", "/readyz", "/metrics", "/queue/status")
+    headers = {"Authorization": f"Bearer {token}", "X-Hub-Signature-256": f"sha256={STRANGERS_SECRET}"}
+    paths = ("/webhook", "/api/v1/dead-letters", f"/api/v1/{token}", "/readyz", "/metrics", "/queue/status")
     async with aiohttp.ClientSession(headers=headers) as session:
         for path in paths:
             for method in ("GET", "POST", "DELETE"):
-                async with session.request(
-                    method, f"http://127.0.0.1:{port}{path}", json={"token": API_TOKEN}
-                ) as answer:
+                async with session.request(method, f"http://127.0.0.1:{port}{path}", json={"token": token}) as answer:
                     await answer.read()
 
 
@@ -67,7 +81,9 @@ async def test_no_secret_is_in_the_log_of_a_process(tmp_path: Path, database_url
         sent = credentials_sent_to(theatre)
         pull = theatre.repository.open_pull_request("Add", head="add", by="mona", files={"new.py": "new\n"})
         await theatre.start()
-        await knock_everywhere(theatre.port)
+        token = await a_token(theatre)
+        await knock_everywhere(theatre.port, token)
+        await knock_everywhere(theatre.port, UNKNOWN_TOKEN)
         theatre.server.faults.add(kind="fail", status=502, times=2)
         theatre.server.faults.add(
             kind="bad_json", method="POST", route="/app/installations/{installation_id}/access_tokens"
@@ -85,5 +101,5 @@ async def test_no_secret_is_in_the_log_of_a_process(tmp_path: Path, database_url
     assert len(tokens) >= 2
     assert jwts
     assert {json.loads(line)["level"] for line in written.splitlines()} >= {"debug", "info", "warning"}
-    secrets = {*key, *tokens, *jwts, API_TOKEN, DATABASE_PASSWORD, WEBHOOK_SECRET, STRANGERS_SECRET}
+    secrets = {*key, *tokens, *jwts, token, UNKNOWN_TOKEN, DATABASE_PASSWORD, WEBHOOK_SECRET, STRANGERS_SECRET}
     assert [piece for secret in secrets for piece in pieces(secret) if piece in written] == []

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import aiohttp
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -12,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from queue_engine.core import trace
 from tests.captured import Log, captured
-from tests.scenarios.world import LABEL, World, a_world
+from tests.scenarios.world import LABEL, REPOSITORY, World, a_world
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge"
 
@@ -55,6 +56,8 @@ async def test_delivery_is_followed_from_the_webhook_to_the_merge_and_the_letter
     assert [line["component"] for line in followed] == ["receiver", "admission", *["advance"] * 3, "landing"]
     assert {line["kind"] for line in lines if line["event"] == "letter_sent"} == {"comment", "check_run", "label_off"}
     assert all(line["span_id"] for line in lines)
+    methods = {line["component"] for line in log.lines() if line["event"].startswith("ENTER ")}
+    assert methods >= {"dead_letters", "jobs", "keys", "slots", "worker"}
     # The spans are of different work: the webhook, its job, each pass.
     assert len({line["span_id"] for line in followed}) >= 4
 
@@ -106,6 +109,24 @@ async def test_pass_that_breaks_down_names_the_delivery(world: World, monkeypatc
     (line,) = log.lines(event="pass_failed")
     assert delivery_of_the_label(world) in line["exception"]
     assert f"#{pull.number}" in line["exception"]
+
+
+async def test_call_of_the_api_is_followed_by_the_callers_own_trace(world: World) -> None:
+    """Who queues from a pipeline finds the merge in the pipeline's trace."""
+    its_id = UUID(int=7).hex
+    pull = await world.behind("add")
+    async with world.bot.engine.store.transaction() as tx:
+        token = await tx.tokens.create("pipeline", login="mona", operator=False, now=world.clock.now())
+    headers = {"Authorization": f"Bearer {token}", "traceparent": f"00-{its_id}-{'1' * 16}-01"}
+    url = world.app.webhook_url.replace("/webhook", f"/api/v1/repositories/{REPOSITORY}/pulls/{pull.number}/queue")
+    with captured() as log:
+        async with aiohttp.ClientSession() as session, session.post(url, headers=headers) as answer:
+            assert answer.status == 202
+        await lands(world, pull)
+    lines = log.lines(trace_id=its_id)
+    assert one(lines, "landed")["number"] == pull.number
+    assert one(lines, "github", call=MERGE)
+    assert {line["kind"] for line in lines if line["event"] == "letter_sent"} >= {"comment", "label_off"}
 
 
 async def test_timeline_keeps_the_delivery_of_every_step(world: World) -> None:
