@@ -1,8 +1,11 @@
 """Passes over a stored queue while webhooks change its front: what a pass read before is not believed after."""
 
+from datetime import timedelta
+
 import pytest
 
 from queue_engine.core.database import Database
+from queue_engine.errors import RateLimited
 from queue_engine.facts import CheckState
 from queue_engine.store import Store
 from tests.queue_engine.examples import (
@@ -78,3 +81,34 @@ async def test_advance_keeps_what_it_read_over_its_own_changes(scene: Scene) -> 
     assert entry is not None
     assert entry.status is UPDATING
     assert scene.github.asked == ["pull", "comparison", "update"]
+
+
+async def limited() -> None:
+    raise RateLimited("slow down", retry_after=timedelta(minutes=30))
+
+
+async def test_advance_held_back_from_asking_for_an_update_gives_it_its_whole_time_afterwards(scene: Scene) -> None:
+    """P5: the half hour that GitHub's limits took is no update that timed out."""
+    scene.github.compared = comparison(behind=1, base_tip="base-2")
+    queue = await scene.front()
+    scene.github.meanwhile["update"] = limited
+    entry = await scene.advance(queue)
+    later = NOW + timedelta(minutes=30)
+    assert entry is not None
+    assert (entry.status, entry.status_since, entry.recheck_at) == (UPDATING, later, later)
+
+
+async def test_advance_held_back_from_merging_has_no_merge_in_doubt(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was done: the next pass reads what every merge needs, and not what a lost answer would."""
+
+    async def merge(*_: object) -> str:
+        await limited()
+        raise AssertionError
+
+    monkeypatch.setattr(scene.github, "merge", merge)
+    queue = await scene.front(status=READY, base_tip="base-1", head_proved=True)
+    entry = await scene.advance(queue)
+    assert entry is not None
+    assert (entry.status, entry.merge_requested_at) == (READY, None)

@@ -8,6 +8,7 @@ import pytest
 from tests.scenarios.world import CI_TIME, LABEL, World
 
 CHECKS = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
+UPDATE = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
 SERIES = (1, 2, 4, 30, 60, 120, 240, 300, 300)
 
 
@@ -43,6 +44,15 @@ async def test_queue_in_trouble_waits_in_the_series_whatever_hints_come_and_whoe
     world.server.faults.clear()
     await world.until(lambda: pull.merged, within=timedelta(minutes=6))
     await begins_anew(world)
+
+
+async def test_update_held_back_for_longer_than_an_update_may_take_is_made_afterwards(world: World) -> None:
+    """P5: nobody leaves the queue because of the time that GitHub asked to wait."""
+    pull = await world.behind("add")
+    fault = world.server.faults.add(kind="secondary_limit", route=UPDATE, status=429, retry_after=3000, times=2)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    assert (fault.hits, await world.reasons(pull)) == (2, [])
 
 
 async def begins_anew(world: World) -> None:
