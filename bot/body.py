@@ -9,8 +9,8 @@ MAX_TIME = timedelta(seconds=30)
 """How long a sender may take: GitHub Enterprise Server itself gives up after as long."""
 
 
-class BodyRefused(Exception):
-    """A body is not taken: the HTTP status, and a sentence for whoever sent it."""
+class Refused(Exception):
+    """A request is not taken: the HTTP status, and a sentence for whoever sent it."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -19,8 +19,8 @@ class BodyRefused(Exception):
 
 
 async def read_body(request: web.Request, what: str, most: int, within: timedelta = MAX_TIME) -> bytes:
-    """The body, of at most `most` bytes; `what` it is called in the sentences of BodyRefused (400, 408, 413)."""
-    too_large = BodyRefused(413, f"the {what} is larger than {_size(most)}")
+    """The body, of at most `most` bytes; `what` it is called in the sentences of Refused (400, 408, 413)."""
+    too_large = Refused(413, f"the {what} is larger than {_size(most)}")
     if (request.content_length or 0) > most:
         raise too_large
     body = bytearray()
@@ -31,9 +31,9 @@ async def read_body(request: web.Request, what: str, most: int, within: timedelt
                 if len(body) > most:
                     raise too_large
     except TimeoutError:
-        raise BodyRefused(408, f"the {what} did not arrive in time") from None
+        raise Refused(408, f"the {what} did not arrive in time") from None
     except (OSError, web.RequestPayloadError):
-        raise BodyRefused(400, f"the {what} was cut off") from None
+        raise Refused(400, f"the {what} was cut off") from None
     return bytes(body)
 
 

@@ -1,6 +1,5 @@
 """`POST /webhook`: a delivery is verified, distilled, stored, and only then answered."""
 
-import asyncio
 import hashlib
 import hmac
 import json
@@ -13,6 +12,7 @@ from urllib.parse import parse_qs
 import structlog
 from aiohttp import web
 
+from bot.body import MAX_TIME, Refused, read_body
 from bot.webhooks import MalformedPayload, distil
 from queue_engine.core import trace
 from queue_engine.core.outage import fault_of
@@ -30,24 +30,13 @@ Store = Callable[[Hint], Awaitable[bool]]
 """Stores a hint durably. False: this delivery was known already."""
 
 
-class Refused(Exception):
-    """A delivery is not taken: the HTTP status, and a sentence for whoever reads the App's delivery log."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.sentence = sentence
-
-
 class Receiver:
     """The handler of webhooks. `secret` is the App's webhook secret; `own_app_id` tells its own check runs.
 
-    `read_limit` is how long a sender may take: Enterprise Server itself gives up after thirty seconds.
+    `read_limit` is how long a sender may take.
     """
 
-    def __init__(
-        self, *, secret: str, own_app_id: int, store: Store, read_limit: timedelta = timedelta(seconds=30)
-    ) -> None:
+    def __init__(self, *, secret: str, own_app_id: int, store: Store, read_limit: timedelta = MAX_TIME) -> None:
         if not secret:
             raise ValueError("a webhook secret is needed: without one anybody could speak for GitHub")
         self._secret = secret.encode()
@@ -58,7 +47,7 @@ class Receiver:
     async def handle(self, request: web.Request) -> web.Response:
         """202 stored, known or meaningless; 400, 401, 408, 413 refused; 503 not stored, so that it is redelivered."""
         try:
-            body = await self._read(request)
+            body = await read_body(request, "delivery", MAX_BODY, self._read_limit)
             self._verify(request.headers.get("X-Hub-Signature-256"), body)
             event, delivery = _event_and_delivery(request)
         except Refused as refused:
@@ -69,22 +58,6 @@ class Receiver:
                 return await self._take(event, delivery, request.content_type, body)
             except Refused as refused:
                 return _refusal(refused)
-
-    async def _read(self, request: web.Request) -> bytes:
-        if (request.content_length or 0) > MAX_BODY:
-            raise Refused(413, "the delivery is larger than 25 MiB")
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._read_limit.total_seconds()):
-                async for chunk in request.content.iter_any():
-                    body += chunk
-                    if len(body) > MAX_BODY:
-                        raise Refused(413, "the delivery is larger than 25 MiB")
-        except TimeoutError:
-            raise Refused(408, "the delivery did not arrive in time") from None
-        except (OSError, web.RequestPayloadError):
-            raise Refused(400, "the delivery was cut off") from None
-        return bytes(body)
 
     async def _take(self, event: str, delivery: str, content_type: str, body: bytes) -> web.Response:
         payload = _payload(content_type, body)

@@ -8,7 +8,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.api.errors import ApiError
-from bot.body import BodyRefused, read_body
+from bot.body import Refused, read_body
 
 MOST = 64 * 1024
 """Bytes of a body; no call needs as many."""
@@ -33,7 +33,7 @@ async def receive(request: web.Request) -> bytes:
     """Read the body once, for `payload`. Raises ApiError: 400, 408, 413."""
     try:
         request[_BODY] = body = await read_body(request, "body", MOST)
-    except BodyRefused as refused:
+    except Refused as refused:
         raise ApiError(refused.status, refused.sentence) from None
     return body
 
