@@ -1,0 +1,75 @@
+"""The processor: one pass over a queue at a time, as part of a work that has a name."""
+
+import asyncio
+from datetime import datetime
+
+import pytest
+
+from queue_engine import processor
+from queue_engine.core.database import Database
+from queue_engine.core.urgency import Priority, Work, work
+from queue_engine.engine import Engine
+from queue_engine.model import Queue
+from queue_engine.processor import Processor
+from queue_engine.store import Store
+from tests.queue_engine.examples import NOW
+from tests.queue_engine.scene import Scene
+
+
+@pytest.fixture
+def scene(sqlite_database: Database) -> Scene:
+    return Scene(Store(sqlite_database))
+
+
+class Passes:
+    """Stands for `advance`: passes that go on until they are let go."""
+
+    def __init__(self) -> None:
+        self.works: list[Work] = []
+        self.begun, self.end = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, engine: Engine, queue: Queue, held: object) -> datetime | None:
+        self.works.append(work())
+        self.begun.set()
+        await self.end.wait()
+        return None
+
+
+async def test_processor_claims_anew_what_it_is_advancing_and_starts_no_second_pass(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that jumps, or a database that was away, ends a lease under a pass that goes on."""
+    passes = Passes()
+    monkeypatch.setattr(processor, "advance", passes)
+    queue = await scene.front()
+    async with scene.store.transaction() as tx:
+        await tx.queues.wake(queue.id, NOW)
+    parts = Processor(scene.engine)
+    assert await parts.start_due()
+    await passes.begun.wait()
+    async with scene.store.transaction() as tx:
+        await tx.queues.release_all()
+    assert not await parts.start_due()
+    passes.end.set()
+    await parts.drain()
+    assert passes.works == [Work(Priority.NOW, f"queue:{queue.id}", None)]
+    async with scene.store.reading() as tx:
+        assert await tx.queues.next_due() is None, "the one pass gave the queue back"
+
+
+async def test_processor_advances_a_queue_again_after_its_pass(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ended is under way no more, be it by an error."""
+    calls: list[int] = []
+
+    async def fails(engine: Engine, queue: Queue, held: object) -> datetime | None:
+        calls.append(queue.id)
+        raise ValueError("a fault of our own")
+
+    monkeypatch.setattr(processor, "advance", fails)
+    queue = await scene.front()
+    parts = Processor(scene.engine)
+    for _ in range(2):
+        async with scene.store.transaction() as tx:
+            await tx.queues.wake(queue.id, NOW)
+        assert await parts.run_due()
+    assert calls == [queue.id, queue.id]
