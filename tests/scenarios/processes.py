@@ -42,6 +42,8 @@ class Theatre:
     repository: Any
     environment: dict[str, str]
     log: Path
+    python: tuple[str, ...] = (sys.executable,)
+    """What the bot is started by; a test may put it into surroundings of its own."""
     process: asyncio.subprocess.Process | None = None
     deaths: list[str] = field(default_factory=list)
 
@@ -53,7 +55,7 @@ class Theatre:
         """Start the bot and wait until it is ready, or was killed on its way there."""
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "bot", "run", cwd=ROOT, env=self.environment, stdout=log, stderr=log
+                *self.python, "-m", "bot", "run", cwd=ROOT, env=self.environment, stdout=log, stderr=log
             )
         async with aiohttp.ClientSession() as session:
             while True:
