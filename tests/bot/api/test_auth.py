@@ -4,19 +4,18 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import select
 from structlog.testing import capture_logs
 
+from queue_engine.core.database import Database
 from queue_engine.store import Store
-from queue_engine.store.tables import api_tokens
 from tests.bot.api.desk import NOW, Desk, a_desk
 
 SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture
-async def desk(store: Store) -> AsyncIterator[Desk]:
-    async with a_desk(store) as desk:
+async def desk(sqlite_database: Database) -> AsyncIterator[Desk]:
+    async with a_desk(Store(sqlite_database)) as desk:
         yield desk
 
 
@@ -116,20 +115,3 @@ async def test_refused_call_notes_no_use(desk: Desk) -> None:
     await desk.token("ops", operator=True)
     await desk.call("GET", "/dead-letters", by=None, headers={"Authorization": "Bearer imq_guess"})
     assert await last_used(desk) is None
-
-
-async def test_token_is_long_random_and_stored_as_its_hash_only(desk: Desk) -> None:
-    """Whoever reads the database can use none of them."""
-    made = [await desk.token(name) for name in ("one", "two")]
-    assert len(set(made)) == 2
-    assert all(token.startswith("imq_") and len(token) == len("imq_") + 43 for token in made)
-    async with desk.engine.store.reading() as tx:
-        rows = (await tx.connection.execute(select(api_tokens))).all()
-    assert all(token not in str(rows) for token in made)
-
-
-async def test_name_of_a_token_is_given_once(desk: Desk) -> None:
-    """Else revoking one by its name would leave another."""
-    await desk.token("ops")
-    async with desk.engine.store.transaction() as tx:
-        assert await tx.tokens.create("ops", login=None, operator=True, now=NOW) is None
