@@ -131,6 +131,9 @@ class Bulk:
             counts: dict[str, int] = dict(map(tuple, counted))
         failed = counts.get(JobStatus.FAILED, 0)
         done, total = failed + counts.get(JobStatus.COMPLETED, 0), sum(counts.values())
+        if not total:
+            # Taken already, by a consumer who needed no telling.
+            return
         if done < total:
             status = ProgressStatus.IN_PROGRESS
         else:

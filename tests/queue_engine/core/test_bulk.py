@@ -398,6 +398,22 @@ async def test_bulk_cancelled_leaves_neither_jobs_nor_a_batch(database: Database
     assert (provider.cancelled, await office.results()) == ([f"batch-of-{PROCESS}"], [])
 
 
+@pytest.mark.parametrize("strategy", Strategy)
+async def test_bulk_of_several_workers_is_carried_by_one_at_a_time(database: Database, strategy: Strategy) -> None:
+    """Each job is done once and in its order, the batch is submitted once, whoever is quicker each time."""
+    provider = Provider(RUNNING, RUNNING, RUNNING, ENDED)
+    office = Office(database, provider, strategy=lambda job: strategy)
+    await office.enqueue("a", "b", "c")
+    first = office.worker
+    office.come_back()
+    while (due := await office.due()) is not None:
+        office.clock.time = max(due, office.clock.time)
+        await asyncio.gather(first.run_due(), office.worker.run_due())
+    assert office.alone == (["a", "b", "c"] if strategy is Strategy.SYNC else [])
+    assert len(provider.looks) == (0 if strategy is Strategy.SYNC else 4)
+    assert await office.results() == ALL_DONE
+
+
 def test_bulk_refuses_to_look_for_ever() -> None:
     """Every retry has a bound (P5)."""
     endless = Backoff(base=MONITOR.base, maximum=MONITOR.maximum)

@@ -125,11 +125,13 @@ def test_monitor_entry_follows_a_plain_count(events: list[str]) -> None:
 
 
 async def test_monitor_looks_at_once_and_then_in_growing_waits() -> None:
-    """One entry per thing: starting twice adds no look."""
+    """One entry per thing: starting what is watched adds no look and resets nothing."""
     things = Things("a")
     assert things.monitor.start("a")
     assert things.monitor.start("a")
-    assert await things.until(4) == [0, 1, 2.2, 3.64]
+    assert await things.until(3) == [0, 1, 2.2]
+    assert things.monitor.start("a")
+    assert await things.until(6) == [0, 1, 2.2, 3.64, 5.368]
 
 
 async def test_monitor_of_what_is_not_pending_is_not_started() -> None:
