@@ -99,8 +99,8 @@ def _tell_faults(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 
 def _add_component_and_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Which part of IMQ, or which library, the line is of; and whose story it belongs to, where there is one."""
-    first, *_, last = [*event["logger"].split("."), event["logger"].rpartition(".")[2]]
-    event.setdefault("component", last if first in _OWN else first)
+    names = str(event["logger"]).split(".")
+    event.setdefault("component", names[-1] if names[0] in _OWN else names[0])
     event.update(trace.ids())
     return event
 
