@@ -55,6 +55,7 @@ class Sweeper:
         self._due = self._engine.clock.now() + self._interval
         await self.request()
         async with self._engine.change() as change:
+            await change.tx.dead_letters.discard_all(PURGE_JOB)
             await change.tx.jobs.enqueue(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
         if not self._started:
             self._started = True
@@ -75,8 +76,12 @@ class Sweeper:
                         await change.tx.queues.wake(queue.id, change.now)
 
     async def request(self, *, renew: bool = False) -> None:
-        """Store the wish for a sweep of everything; `renew` when the repositories themselves may have changed."""
+        """Store the wish for a sweep of everything; `renew` when the repositories themselves may have changed.
+
+        One that failed for good is forgotten: this one does what it was for.
+        """
         async with self._engine.change() as change:
+            await change.tx.dead_letters.discard_all(SWEEP_JOB)
             request = {"renew": renew}
             await change.tx.jobs.enqueue(kind=SWEEP_JOB, request=request, process_id=SWEEP_JOB, now=change.now)
 
@@ -86,6 +91,7 @@ class Sweeper:
             await self._have_lost_deliveries_sent_again()
             repositories = await self._known_repositories(renew=bool(job.request.get("renew")))
         async with self._engine.change() as change:
+            await change.tx.dead_letters.discard_all(REPOSITORY_JOB)
             for repository in repositories:
                 await change.tx.jobs.enqueue(
                     kind=REPOSITORY_JOB,

@@ -1,0 +1,219 @@
+"""What becomes of the engine's jobs when something is in their way, on a real worker."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from sqlalchemy import select
+from structlog.testing import capture_logs
+
+from queue_engine.core.database import Database
+from queue_engine.core.dead_letters import DeadLetter
+from queue_engine.core.jobs import Jobs, jobs
+from queue_engine.core.trace import of_delivery
+from queue_engine.core.worker import Worker
+from queue_engine.engine import Engine
+from queue_engine.errors import (
+    Forbidden,
+    Invalid,
+    NotFound,
+    RateLimited,
+    StaleVersion,
+    Unauthorized,
+    Unavailable,
+    passes,
+)
+from queue_engine.hints import Hint, HintKind
+from queue_engine.inbox import HINT_JOB, Inbox
+from queue_engine.policy import Policy
+from queue_engine.port import GitHub
+from queue_engine.store import Store
+from queue_engine.store.outbox import LETTER_JOB, LetterKind
+from queue_engine.sweep import REPOSITORY_JOB, SWEEP_JOB, Sweeper
+from tests.queue_engine.store.examples import LEASE, NOW, REPOSITORY
+
+
+class Clock:
+    """Time that stands still."""
+
+    def now(self) -> datetime:
+        return NOW
+
+    async def sleep(self, duration: timedelta) -> None:
+        raise AssertionError("nobody sleeps here")
+
+
+class Refusing:
+    """A GitHub of which every question is answered with the same error, until there is none."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+
+    async def own_login(self) -> str:
+        if self.error is not None:
+            raise self.error
+        return "imq"
+
+    async def failed_deliveries(self, since: datetime) -> Mapping[str, int]:
+        if self.error is not None:
+            raise self.error
+        return {}
+
+    async def repositories(self) -> tuple[Any, ...]:
+        return (REPOSITORY,)
+
+    async def latest_pull_requests(self, repository: object) -> tuple[Any, ...]:
+        raise NotFound("Not Found", status=404)
+
+
+class Desk:
+    """A worker with the handlers of the engine."""
+
+    def __init__(self, database: Database, github: Refusing) -> None:
+        self.engine = Engine(
+            store=Store(database),
+            github=cast(GitHub, github),
+            clock=Clock(),
+            policy=Policy(),
+            random=lambda: 0.5,
+            owner="test",
+        )
+        self.sweeper = Sweeper(self.engine, interval=timedelta(minutes=10))
+        self.inbox = Inbox(self.engine, self.sweeper)
+        self.worker = Worker(database, Clock(), self.inbox.handlers(), owner="test", random=lambda: 0.5, passing=passes)
+
+    async def work(self) -> None:
+        with capture_logs():
+            await self.worker.run_due()
+
+    async def dead(self) -> tuple[DeadLetter, ...]:
+        async with self.engine.store.reading() as tx:
+            return await tx.dead_letters.list(100)
+
+
+def labelled(delivery: str = "guid") -> Hint:
+    """A label was set."""
+    return Hint(
+        kind=HintKind.LABELED,
+        delivery=delivery,
+        installation_id=1,
+        repository_id=7,
+        owner="o",
+        name="r",
+        number=1,
+        label="merge-queue",
+        sender="ann",
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "wait"),
+    [
+        (RateLimited("slow down", retry_after=timedelta(minutes=17)), timedelta(minutes=17)),
+        (Unavailable("no answer"), timedelta(seconds=1)),
+        (RuntimeError("a bug"), timedelta(seconds=1)),
+    ],
+)
+async def test_hint_that_met_what_passes_is_followed_later(
+    database: Database, error: Exception, wait: timedelta
+) -> None:
+    """Limits, trouble and our own faults cost a wait, not the hint."""
+    desk = Desk(database, Refusing(error))
+    await desk.inbox.receive(labelled())
+    await desk.work()
+    assert await desk.worker.next_due() == NOW + wait
+    assert await desk.dead() == ()
+
+
+async def test_hint_that_lost_a_race_is_followed_at_once(database: Database) -> None:
+    """Somebody else changed the same thing: read again, decide again."""
+    github = Refusing(StaleVersion("entry 1"))
+    desk = Desk(database, github)
+    await desk.inbox.receive(labelled())
+    await desk.worker.start_due()
+    await desk.worker.drain()
+    assert await desk.worker.next_due() == NOW
+    assert await desk.dead() == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "retryable"),
+    [
+        (Unauthorized("Bad credentials", status=401), True),
+        (Forbidden("Resource not accessible", status=403), True),
+        (NotFound("Not Found", status=404), False),
+        (Invalid("Validation Failed", status=422), False),
+    ],
+)
+async def test_hint_that_github_refuses_is_dead_at_once(database: Database, error: Exception, retryable: bool) -> None:
+    """No 4xx is asked for again by itself; a key or a permission can be mended, and then it is worth doing again."""
+    desk = Desk(database, Refusing(error))
+    await desk.inbox.receive(labelled())
+    await desk.work()
+    (letter,) = await desk.dead()
+    assert (letter.job_type, letter.attempts, letter.retryable) == (HINT_JOB, 1, retryable)
+    assert letter.error_message == f"{type(error).__name__}: {error}"
+
+
+async def test_hint_that_cannot_be_read_is_dead_at_once(database: Database) -> None:
+    """Written by another version: it will never be readable, and stops nobody."""
+    desk = Desk(database, Refusing())
+    async with database.transaction() as connection:
+        await Jobs(connection).enqueue(kind=HINT_JOB, request={"kind": "unheard of"}, process_id="p", now=NOW)
+    await desk.work()
+    (letter,) = await desk.dead()
+    assert (letter.attempts, letter.retryable) == (1, False)
+    assert letter.error_message.startswith("ValidationError: ")
+
+
+async def test_hints_that_are_stored_together_keep_the_trace_of_each(database: Database) -> None:
+    """A burst shares transactions, not stories."""
+    desk = Desk(database, Refusing())
+    guids = [f"72d3162e-cc78-11e3-81ab-4c9367dc09{n:02}" for n in range(5)]
+    waiting = []
+    for guid in guids:
+        with of_delivery(guid):
+            waiting.append(asyncio.create_task(desk.inbox.receive(labelled(guid))))
+    await asyncio.gather(*waiting)
+    async with database.reading() as connection:
+        stored = await connection.execute(select(jobs.c.request_json, jobs.c.trace))
+        traces = {request["delivery"]: trace.split("-")[1] for request, trace in stored}
+    assert traces == {guid: guid.replace("-", "") for guid in guids}
+
+
+async def test_letter_that_is_dead_is_sent_again_when_somebody_has_it_done_again(database: Database) -> None:
+    """Done again like any dead job, and due at once with all its tries."""
+    desk = Desk(database, Refusing())
+    async with desk.engine.change() as change:
+        await change.tx.outbox.want(LetterKind.LABEL_OFF, REPOSITORY, 1, due=NOW, label="merge-queue")
+        letter = await change.tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
+        assert letter is not None
+        await change.tx.outbox.dead(letter, "Forbidden: locked", NOW, retryable=True)
+    (dead,) = await desk.dead()
+    assert dead.job_type == LETTER_JOB
+    async with desk.engine.change() as change:
+        assert await change.tx.dead_letters.reprocess(dead.id, NOW)
+    await desk.work()
+    async with desk.engine.change() as change:
+        again = await change.tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
+    assert again is not None
+    assert (again.label, again.attempts) == ("merge-queue", 0)
+    assert await desk.dead() == ()
+    assert await desk.worker.next_due() is None
+
+
+async def test_sweep_that_failed_for_good_is_forgotten_when_the_next_one_is_asked_for(database: Database) -> None:
+    """A sweep comes every ten minutes: what is refused each time is one dead letter, not one more each time."""
+    github = Refusing(Invalid("no", status=422))
+    desk = Desk(database, github)
+    for _ in range(3):
+        await desk.sweeper.request()
+        await desk.work()
+    assert [letter.job_type for letter in await desk.dead()] == [SWEEP_JOB]
+    github.error = None
+    for _ in range(3):
+        await desk.sweeper.request()
+        await desk.work()
+    assert [letter.job_type for letter in await desk.dead()] == [REPOSITORY_JOB]
