@@ -44,6 +44,16 @@ async def test_update_branch_refused_raises(
         await gateway.update_branch(repository, 3, "h1")
 
 
+async def test_label_is_added_beside_those_that_are_there(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """`POST` adds; `PUT` would replace what people set."""
+    github.on("POST", f"{REPO}/issues/3/labels", Says([]))
+    await gateway.add_label(repository, 3, "to merge/now 🚀")
+    (sent,) = github.asked_for("POST", f"{REPO}/issues/3/labels")
+    assert sent.data == {"labels": ["to merge/now 🚀"]}
+
+
 async def test_label_is_removed_whatever_its_name(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:

@@ -11,6 +11,8 @@ from queue_engine.model import Pause
 from queue_engine.reasons import Reason
 from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
+COMMENTS = "POST /repos/{owner}/{repo}/issues/{number}/comments"
+COMMENT = "PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}"
 PULL = "/repos/{owner}/{repo}/pulls/{number}"
 SERIES = (30, 60, 120, 240, 300, 300)
 
@@ -131,3 +133,32 @@ async def test_label_on_a_place_that_others_wait_for_does_not_overtake_them(full
     full.meanwhile(f"PUT {PULL}/merge", lambda: late.label(LABEL, by="mona"), phase="after")
     await full.until(lambda: bool(late.merged))
     assert full.landed() == [pulls[0].number, pulls[1].number, late.number]
+
+
+async def test_held_joins_with_the_trace_and_the_delivery_that_it_came_with(full: World) -> None:
+    """Whoever follows a delivery finds what became of it, however long it waited and whoever made room."""
+    pulls = await labelled(full, 2)
+    async with full.bot.engine.store.reading() as tx:
+        waiting = await tx.held.find(full.repository.record.id, pulls[1].number)
+    assert waiting is not None
+    assert waiting.trace
+    assert waiting.delivery
+    await full.until_status(pulls[1], "updating")
+    entry = await full.entry(pulls[1])
+    assert entry is not None
+    assert entry.delivery == waiting.delivery
+    assert (entry.trace or "").split("-")[1] == waiting.trace.split("-")[1]
+
+
+async def test_held_label_taken_off_and_set_again_at_once_keeps_its_place_and_is_told_once(full: World) -> None:
+    """P6: hints are followed by what is true now; the same consent once more edits nothing and counts nothing."""
+    pulls = await labelled(full, 3)
+    await full.pass_time(timedelta(seconds=5))
+    said = full.requests(COMMENTS, COMMENT)
+    pulls[1].unlabel(LABEL, by="mona")
+    pulls[1].label(LABEL, by="mona")
+    await full.pass_time(timedelta(seconds=5))
+    assert full.requests(COMMENTS, COMMENT) == said
+    assert await held(full) == [pulls[1].number, pulls[2].number]
+    page = await full.bot.board.page()
+    assert 'imq_queue_full_total{process="run",where="label"} 2.0' in page

@@ -10,6 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from queue_engine.model import Pause
+from queue_engine.reasons import Reason
 from sandbox.rest.record import Exchange
 from tests.scenarios.test_held import held
 from tests.scenarios.world import CI_TIME, LABEL, World, a_world
@@ -133,6 +135,7 @@ async def test_full_queue_refuses_the_api_and_holds_nothing(tmp_path: Path, sess
         assert [entry.number for entry in await world.entries()] == [pull.number for pull in pulls[:20]]
         assert await held(world) == []
         assert [pull.number for pull in pulls if LABEL in pull.labels] == [pull.number for pull in pulls[:20]]
+        assert 'imq_queue_full_total{process="run",where="api"} 5.0' in await world.bot.board.page()
         waiting = pulls[20:]
         while waiting:
             await world.pass_time(timedelta(seconds=30))
@@ -311,3 +314,32 @@ async def test_status_of_the_queues_names_them_only_to_callers(tmp_path: Path, s
         assert named == {**queue, "repository": "acme/widgets", "branch": "main"}
         wrong = Caller(world, session, "imq_" + "x" * 43)
         assert (await wrong.ask("GET", "/queue/status")).status == 401
+
+
+async def test_status_sums_the_slots_of_all_processes(world: World, session: aiohttp.ClientSession) -> None:
+    """A worker has no port: what it told last counts; one that told nothing for minutes does not."""
+    anybody = Caller(world, session, None)
+    own = (await anybody.ask("GET", "/queue/status")).body
+    told = {"rt_queue": 3, "be_queue": 2, "total_slots": 8, "available_slots": 1, "accepting": True}
+    store, now = world.bot.engine.store, world.clock.now()
+    async with store.transaction() as tx:
+        await tx.processes.tell("worker:1", now, told, "")
+        await tx.processes.tell("worker:2", now - timedelta(minutes=3), told, "")
+        await tx.processes.tell(world.bot.engine.owner, now, told, "")
+    world.clock.set(now + timedelta(seconds=1))
+    both = (await anybody.ask("GET", "/queue/status")).body
+    names = ("rt_queue", "be_queue", "total_slots", "available_slots")
+    assert [both[name] - own[name] for name in names] == [3, 2, 8, 1]
+
+
+async def test_status_of_a_paused_queue_says_why(world: World, session: aiohttp.ClientSession) -> None:
+    """A queue that stands still is listed although nothing stands in it; one that is idle is not."""
+    anybody, store, now = Caller(world, session, None), world.bot.engine.store, world.clock.now()
+    async with store.transaction() as tx:
+        repository = await tx.queues.repository("acme", "widgets")
+        assert repository is not None
+        paused = await tx.queues.find_or_create(repository, "main", now)
+        await tx.queues.find_or_create(repository, "next", now)
+        await tx.queues.pause(paused.id, Pause(Reason.TREE_MISMATCH, "looked into", now))
+    (told,) = (await anybody.ask("GET", "/queue/status")).body["queues"]
+    assert (told["paused"], told["depth"], told["accepting"]) == ("tree_mismatch", 0, True)

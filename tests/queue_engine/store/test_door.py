@@ -47,6 +47,29 @@ async def test_held_pull_requests_get_places_in_the_order_of_arrival(t: Transact
     assert await t.held.count(other.id) == 1
 
 
+async def test_held_tells_how_many_are_before_it_in_its_own_line(t: Transaction) -> None:
+    """Whoever does not wait yet comes behind all who do; other queues' lines do not count."""
+    main, other = await queue(t), await queue(t, "main", OTHER)
+    for number in (3, 1, 2):
+        await t.held.add(main.id, REPOSITORY.id, number, f"head-{number}", "max", NOW)
+    await t.held.add(other.id, OTHER.id, 3, "head-3", "max", NOW)
+    assert [await t.held.ahead(main.id, REPOSITORY.id, number) for number in (3, 1, 2, 9)] == [0, 1, 2, 3]
+    assert await t.held.ahead(other.id, OTHER.id, 9) == 1
+
+
+async def test_held_stepping_back_lets_all_others_go_first_and_keeps_its_consent(t: Transaction) -> None:
+    """The place in the line changes, and nothing else of it."""
+    main = await queue(t)
+    for number in (1, 2, 3):
+        await t.held.add(main.id, REPOSITORY.id, number, "head", "max", NOW, trace="00-a", delivery="guid")
+    before = await t.held.find(REPOSITORY.id, 1)
+    await t.held.step_back(REPOSITORY.id, 1)
+    await t.held.step_back(REPOSITORY.id, 9)
+    assert [await t.held.ahead(main.id, REPOSITORY.id, number) for number in (2, 3, 1)] == [0, 1, 2]
+    assert await t.held.find(REPOSITORY.id, 1) == before
+    assert await t.held.count(main.id) == 3
+
+
 async def test_held_in_an_empty_line_is_nobody(t: Transaction) -> None:
     """Nobody waits where nobody was held."""
     assert await t.held.next((await queue(t)).id) is None

@@ -67,6 +67,19 @@ async def test_refresh_repository_renames_it_for_queues_and_entries(t: Transacti
     assert await t.queues.get(other.id) == other
 
 
+async def test_repository_is_found_by_the_name_it_has_now_in_any_letters(t: Transaction) -> None:
+    """As GitHub tells names apart; one that was only swept is known, and an old name is nobody's or the next one's."""
+    await t.queues.refresh_repository(REPOSITORY)
+    await t.queues.refresh_repository(OTHER)
+    assert await t.queues.repository("ACME", "Rocket") == REPOSITORY
+    assert await t.queues.repository("acme", "rock") is None
+    await t.queues.refresh_repository(replace(REPOSITORY, name="missile"))
+    assert await t.queues.repository("acme", "rocket") is None
+    heir = replace(REPOSITORY, id=9, name="sled")
+    await t.queues.refresh_repository(heir)
+    assert await t.queues.repository("acme", "sled") == heir
+
+
 async def in_trouble(t: Transaction, main: Queue, number: int, *, priority: int = 0) -> None:
     added = await stand(t, main, number, priority=priority)
     await t.entries.save(replace(added, trouble=3, trouble_since=NOW))

@@ -1,0 +1,37 @@
+"""How deep queues are, for whoever is about to send work."""
+
+import pytest
+
+from queue_engine.model import Pause
+from queue_engine.reasons import Reason
+from queue_engine.store import Store
+from queue_engine.store.depths import QueueDepth
+from tests.queue_engine.store.examples import NOW, OTHER, REPOSITORY, queue, stand
+
+
+async def test_depths_count_each_queue_by_itself(store: Store) -> None:
+    """Entries and held ones of one queue are no other's; an idle queue is there with nothing in it."""
+    async with store.transaction() as t:
+        main, release, other = await queue(t), await queue(t, "release"), await queue(t, "main", OTHER)
+        for number in (1, 2):
+            await stand(t, main, number)
+        await t.held.add(main.id, REPOSITORY.id, 3, "head-3", "max", NOW)
+        await t.held.add(other.id, OTHER.id, 3, "head-3", "max", NOW)
+        await t.queues.pause(release.id, Pause(Reason.TREE_MISMATCH, "why", NOW))
+    async with store.reading() as t:
+        assert await t.depths.all() == (
+            QueueDepth(main.id, "acme/rocket", "main", 2, 1, None),
+            QueueDepth(release.id, "acme/rocket", "release", 0, 0, Reason.TREE_MISMATCH),
+            QueueDepth(other.id, "acme/sled", "main", 0, 1, None),
+        )
+
+
+@pytest.mark.parametrize(
+    ("depth", "held", "most", "accepts"),
+    [(0, 0, 1, True), (19, 0, 20, True), (20, 0, 20, False), (19, 1, 20, False), (10_000, 9, 0, True)],
+)
+def test_depth_accepts_while_a_place_is_free_that_nobody_waits_for(
+    depth: int, held: int, most: int, accepts: bool
+) -> None:
+    """A place that others wait for is taken; 0 means no limit."""
+    assert QueueDepth(1, "acme/rocket", "main", depth, held, None).accepts(most) is accepts
