@@ -80,19 +80,27 @@ class Worker:
         self._pool = Pool(concurrency, done=done)
         self._finish = Gather(self._finish_together)
         self._suspected: set[str] = set()
+        self._doing: dict[str, Job] = {}
+        """The claim that each running job stands under."""
 
-    async def start_due(self) -> bool:
-        """Start due jobs as far as there is room; whether any was due."""
-        if (room := self._pool.free) <= 0:
+    async def start_due(self, *, at_most: int | None = None) -> bool:
+        """Start due jobs as far as there is room; whether any was due. `at_most` leaves room for so many at once."""
+        room = self._pool.free if at_most is None else self._pool.free_of(at_most)
+        if room <= 0:
             return False
         now = self._clock.now()
         async with self._database.transaction() as connection:
             claimed = await Jobs(connection).claim_some(room, owner=self._owner, now=now, lease=self._lease)
-            put_off = [job for job in claimed if _suspect(job)][0 if self._suspected else 1 :]
+            suspects = [job for job in claimed if _suspect(job) and job.id not in self._doing]
+            put_off = suspects[0 if self._suspected else 1 :]
             for job in put_off:
                 await Jobs(connection).hold(job, at=now + _QUARANTINE, now=now)
         for job in claimed:
-            if job not in put_off:
+            if job.id in self._doing:
+                # Its lease ended while it runs here: the clock jumped, or the database was away. It just goes on.
+                self._doing[job.id] = job
+            elif job not in put_off:
+                self._doing[job.id] = job
                 self._pool.start(self._hold_and_do(job))
         return bool(claimed)
 
@@ -124,7 +132,7 @@ class Worker:
     async def _hold_and_do(self, job: Job) -> None:
         async def renew(until: datetime) -> bool:
             async with self._database.transaction() as connection:
-                return await Jobs(connection).renew(job, until)
+                return await Jobs(connection).renew(self._doing[job.id], until)
 
         again = backoff.longest(backoff.JOB, job.attempt)
         with (
@@ -132,9 +140,12 @@ class Worker:
             trace.continued(job.trace, f"job {job.kind}"),
             working(Priority.NOW, holder=f"job:{job.id}", again=again),
         ):
-            async with kept(self._clock, self._lease, renew):
-                with suppress(LeaseLost):
-                    await self._do(job)
+            try:
+                async with kept(self._clock, self._lease, renew):
+                    with suppress(LeaseLost):
+                        await self._do(job)
+            finally:
+                del self._doing[job.id]
 
     @contextmanager
     def _under_suspicion(self, job: Job) -> Iterator[None]:
@@ -154,6 +165,7 @@ class Worker:
             return
         started = self._clock.now()
         outcome = await self._outcome(job)
+        job = self._doing[job.id]
         self._meter.observe("job_duration", (self._clock.now() - started).total_seconds(), kind=job.kind)
         match outcome:
             case Done():

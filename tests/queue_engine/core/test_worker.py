@@ -471,6 +471,23 @@ async def test_worker_keeps_its_lease_on_a_long_job(database: Database, clock: C
     assert desk.begun == ["long"]
 
 
+async def test_worker_whose_clock_jumped_ahead_goes_on_with_its_job_and_does_it_once(
+    database: Database, clock: Clock
+) -> None:
+    """The lease seems to have ended; who holds it takes the job again, and just carries on."""
+    desk = Desk()
+    worker = worker_of(database, clock, {"k": desk})
+    await put(database, "long")
+    await worker.start_due()
+    await desk.until_begun("long")
+    clock.time += HOUR
+    assert await worker.start_due()
+    desk.end("long")
+    await worker.drain()
+    assert desk.begun == desk.ended == ["long"]
+    assert await depth(database) == 0
+
+
 async def test_worker_that_lost_its_lease_settles_nothing(database: Database, clock: Clock) -> None:
     """Too slow a worker finishes in vain: the job belongs to whoever has it now, and nothing is reported as a fault."""
     slow, quick = Desk(), Desk()
