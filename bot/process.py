@@ -1,11 +1,13 @@
 """The life of a process: its loops, its web server, and an orderly end within the time that platforms give."""
 
 import asyncio
+import gc
 import random
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import structlog
@@ -41,7 +43,15 @@ _PASSES = {Fault.UNREACHABLE, Fault.LOCKED, Fault.FULL, Fault.CROWDED}
 
 _CLOCK_LOOK = timedelta(seconds=5)
 _CLOCK_JUMP = timedelta(minutes=1)
+
+_BREATH_SECONDS = 0.05
+_BESIDE_A_CROWD = 4
+"""While deliveries crowd in: how long jobs wait before some are started, and how many may then be under way."""
 """What the clock is set back by before it counts: less only makes waits a little longer."""
+
+
+_Part = tuple[str, Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]], tuple[Due, ...]]
+"""What a loop drives: its name, its work, when that is due next, and the topics that wake it."""
 
 
 class NotMigrated(Exception):
@@ -90,7 +100,11 @@ async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
 
 
 async def _live(bot: Bot, stop: asyncio.Event, jumps: Jumps, *, web: bool, worker: bool) -> None:
-    runner = await serve(bot.application(), bot.settings.port) if web else None
+    application = bot.application()
+    # What is there by now stays: looking through all of it again and again stops everything for a tenth of a second.
+    gc.collect()
+    gc.freeze()
+    runner = await serve(application, bot.settings.port) if web else None
     if runner is not None:
         _log.info("listening", port=runner.addresses[0][1])
     over = asyncio.Event()
@@ -150,10 +164,10 @@ def _loops(
             return bot.settings.interval
         return min(_SLOW_POLL if listener.connected else _POLL, bot.settings.interval)
 
-    telling = [("board", bot.board.run_due, bot.board.next_due, ())] if bot.board.tells else []
-    working = [
+    telling: list[_Part] = [("board", bot.board.run_due, bot.board.next_due, ())] if bot.board.tells else []
+    working: list[_Part] = [
         ("sweeper", bot.sweeper.run_due, bot.sweeper.next_due, ()),
-        ("worker", bot.worker.start_due, bot.worker.next_due, (Due.JOBS,)),
+        ("worker", partial(_start_jobs, bot), bot.worker.next_due, (Due.JOBS,)),
         ("processor", bot.processor.start_due, bot.processor.next_due, (Due.QUEUES,)),
         ("courier", bot.courier.run_due, bot.courier.next_due, (Due.LETTERS,)),
     ]
@@ -162,6 +176,14 @@ def _loops(
     return [
         _keep_going(name, work, due, bell.ear(topics), bot.clock, longest, over) for name, work, due, topics in parts
     ]
+
+
+async def _start_jobs(bot: Bot) -> bool:
+    """A hint can wait, a delivery cannot: while those crowd in, jobs get a small part of the process only."""
+    if not bot.inbox.crowded:
+        return await bot.worker.start_due()
+    await asyncio.sleep(_BREATH_SECONDS)
+    return await bot.worker.start_due(at_most=_BESIDE_A_CROWD)
 
 
 async def _keep_going(

@@ -73,6 +73,11 @@ class Inbox:
         self._engine.meter.count("duplicates", len(received) - len(stored), scope=DELIVERIES)
         return new
 
+    @property
+    def crowded(self) -> bool:
+        """Whether deliveries come faster than they are stored one by one."""
+        return self._gathered.crowded
+
     async def drain(self) -> None:
         """Wait for what is being stored or looked up."""
         await self._gathered.drain()

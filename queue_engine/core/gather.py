@@ -12,6 +12,9 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
+_CROWD = 2.0
+"""Waiting for one round, on average: with so many, callers come faster than they are served."""
+
 
 class Gather(Generic[T, R]):
     """Calls `do` with up to `most` items at once, in the order in which they came; one round at a time."""
@@ -22,6 +25,7 @@ class Gather(Generic[T, R]):
         self._most = most
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
         self._rounds: asyncio.Task[None] | None = None
+        self._sharing = 0.0
 
     async def __call__(self, item: T) -> R:
         """Have one item done and return its answer. A caller that gives up does not take the item back."""
@@ -32,6 +36,11 @@ class Gather(Generic[T, R]):
             self._rounds = asyncio.create_task(self._go_round(), context=Context())
         return await future
 
+    @property
+    def crowded(self) -> bool:
+        """Whether several have been sharing each round for a while, and still do."""
+        return self._rounds is not None and self._sharing > _CROWD
+
     async def drain(self) -> None:
         """Wait until nothing is under way, not even for callers that gave up."""
         while self._rounds is not None:
@@ -40,10 +49,12 @@ class Gather(Generic[T, R]):
     async def _go_round(self) -> None:
         try:
             while self._waiting:
+                self._sharing = 0.9 * self._sharing + 0.1 * len(self._waiting)
                 together, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
                 await self._serve(together)
         finally:
             self._rounds = None
+            self._sharing /= 2
 
     async def _serve(self, together: list[tuple[T, asyncio.Future[R]]]) -> None:
         try:

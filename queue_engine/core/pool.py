@@ -20,7 +20,11 @@ class Pool:
     @property
     def free(self) -> int:
         """How many more tasks may start now."""
-        return self._limit - len(self._tasks)
+        return self.free_of(self._limit)
+
+    def free_of(self, limit: int) -> int:
+        """The same under a lower limit than its own."""
+        return min(limit, self._limit) - len(self._tasks)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Start one task; `done` is called when it ends."""

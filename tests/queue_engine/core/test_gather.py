@@ -75,3 +75,24 @@ async def test_gather_caller_that_gives_up_harms_nobody() -> None:
         await gone
     store.gate.set()
     assert await stays == 4
+
+
+async def test_gather_is_crowded_while_many_share_each_round_and_no_longer() -> None:
+    """Whoever can wait learns that others come faster than they are served, and learns when that is over."""
+    store = Store()
+    store.gate.set()
+    seen: list[bool] = []
+
+    async def do(items: Sequence[int]) -> list[int]:
+        seen.append(gather.crowded)
+        return await store.do(items)
+
+    gather = Gather(do, most=10)
+    await gather(0)
+    assert seen == [False], "one that is served alone is no crowd"
+    await asyncio.gather(*(gather(n) for n in range(100)))
+    assert True in seen
+    assert not gather.crowded
+    for _ in range(20):
+        await gather(0)
+    assert not seen[-1], "a crowd that has gone is forgotten"

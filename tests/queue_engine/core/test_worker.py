@@ -205,6 +205,21 @@ async def test_worker_takes_no_more_than_it_has_room_for(database: Database, clo
     assert not await worker.run_due()
 
 
+async def test_worker_told_to_leave_room_starts_no_more_than_that(database: Database, clock: Clock) -> None:
+    """Beside something more urgent a worker takes a small part, and the rest when that is over."""
+    desk = Desk()
+    worker = worker_of(database, clock, {"k": desk})
+    await put(database, "a", "b", "c", "d")
+    assert await worker.start_due(at_most=2)
+    await desk.until_begun("b")
+    assert not await worker.start_due(at_most=2)
+    assert await worker.start_due()
+    await desk.until_begun("d")
+    desk.end("a", "b", "c", "d")
+    await worker.drain()
+    assert await depth(database) == 0
+
+
 async def test_worker_leaves_nothing_of_a_job_that_is_done(database: Database, clock: Clock) -> None:
     """The table stays as small as the work."""
     desk = Desk()
