@@ -174,6 +174,26 @@ async def test_report_says_as_data_what_the_status_needs(store: Store, clock: Ma
     }
 
 
+async def test_page_tells_what_waits_and_for_how_long(store: Store, clock: ManualClock) -> None:
+    """In seconds; what was stored under a clock that ran ahead has no age, rather than one below zero."""
+    async with store.transaction() as tx:
+        await tx.jobs.enqueue(kind="hint", request={}, process_id="p", now=clock.now())
+        await tx.jobs.enqueue(kind="sweep", request={}, process_id="q", now=clock.now(), priority=1)
+        job = await tx.jobs.claim(owner="w", now=clock.now(), lease=INTERVAL)
+        assert job is not None
+        await tx.dead_letters.bury(job, "broken", clock.now() + 3 * INTERVAL, attempts=9, retryable=True)
+    asked = board(store, clock, "run", "1a")
+    for waited, dead_for in ((60, 0), (120, 30)):
+        clock.instant += 2 * INTERVAL
+        page = await asked.page()
+        assert values(page, "imq_jobs") == {("hint", "pending"): 1}
+        assert values(page, "imq_jobs_oldest_due_seconds") == {(): waited}
+        assert values(page, "imq_dead_letters") == {("sweep",): 1}
+        assert values(page, "imq_dead_letters_retryable") == {(): 1}
+        assert values(page, "imq_dead_letters_last_hour") == {(): 1}
+        assert values(page, "imq_dead_letters_oldest_seconds") == {(): dead_for}
+
+
 async def test_process_that_ends_is_gone_from_the_page(store: Store, clock: ManualClock) -> None:
     """A worker that was stopped is not counted as running for two minutes more."""
     web, worker = board(store, clock, "web", "1a"), board(store, clock, "worker", "2b")
