@@ -31,7 +31,22 @@ class SlotsMachine(RuleBasedStateMachine):
         self.in_a_row = 0
         self.second = 0
 
-    @rule(priority=st.sampled_from([NOW, BACKGROUND]), holder=st.sampled_from([None, "x", "y"]))
+    @precondition(lambda self: self.busy)
+    @rule(times=st.integers(2, 8))
+    def rush(self, times: int) -> None:
+        """One urgent call after the other, as somebody in a hurry makes them."""
+        for _ in range(times):
+            self.ask(NOW, None)
+            self._end(sorted(self.busy)[0], None)
+
+    @precondition(lambda self: self.busy)
+    @rule()
+    def all_fail(self) -> None:
+        """Whoever has a slot fails, and will be back in three seconds."""
+        for name in sorted(self.busy):
+            self._end(name, 3)
+
+    @rule(priority=st.sampled_from([NOW, BACKGROUND]), holder=st.sampled_from([None, "x", "y", "z"]))
     def ask(self, priority: str, holder: str | None) -> None:
         """Somebody asks, perhaps the one for whom a slot is kept."""
         self._names += 1
@@ -53,9 +68,7 @@ class SlotsMachine(RuleBasedStateMachine):
     @rule(data=st.data(), keep=st.sampled_from([None, 1, 3, 6, 7]))
     def end(self, data: st.DataObject, keep: int | None) -> None:
         """Somebody is done, or failed and will be back."""
-        name = data.draw(st.sampled_from(sorted(self.busy)))
-        self._runner.run(self._users.end(name, keep=None if keep is None else keep * SECOND))
-        self._ended(name, keep)
+        self._end(data.draw(st.sampled_from(sorted(self.busy))), keep)
 
     @precondition(lambda self: any(self.lines.values()))
     @rule(data=st.data())
@@ -115,6 +128,10 @@ class SlotsMachine(RuleBasedStateMachine):
         self._users.end_soon(name)
         await asyncio.sleep(0)
         await self._users.give_up(next_one)
+
+    def _end(self, name: str, keep: int | None) -> None:
+        self._runner.run(self._users.end(name, keep=None if keep is None else keep * SECOND))
+        self._ended(name, keep)
 
     def _ended(self, name: str, keep: int | None) -> None:
         holder = self.busy.pop(name)
