@@ -1,0 +1,182 @@
+"""The line outside of a full queue, step by step, on both databases."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from queue_engine.admission import HELD_JOB, Knock, admit
+from queue_engine.core.jobs import Job
+from queue_engine.core.outcomes import Hold
+from queue_engine.engine import Engine
+from queue_engine.errors import NotFound, RateLimited, Unavailable
+from queue_engine.facts import Permission, PullRequest
+from queue_engine.journal import PLACE_JOB
+from queue_engine.policy import Policy
+from queue_engine.port import GitHub as Port
+from queue_engine.store import Store
+from queue_engine.waiting_line import WaitingLine
+from tests.queue_engine.examples import NOW, REPOSITORY, pull
+from tests.queue_engine.scene import Clock, GitHub
+
+MINUTE = timedelta(minutes=1)
+
+
+class Door(GitHub):
+    """Every pull request exists and may be queued by everybody, unless `failing` says otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failing: dict[int, Exception] = {}
+        self.read: list[int] = []
+
+    async def pull_request(self, *asked: object) -> PullRequest:
+        number = cast(int, asked[1])
+        self.read.append(number)
+        if number in self.failing:
+            raise self.failing[number]
+        return pull(number=number, head_sha=f"head-{number}")
+
+    async def permission(self, *_: object) -> Permission:
+        return Permission.WRITE
+
+
+class Outside:
+    """One queue of one place, with a line before it."""
+
+    def __init__(self, store: Store) -> None:
+        self.github = Door()
+        policy = Policy(max_depth=1)
+        self.engine = Engine(store, cast(Port, self.github), Clock(), policy, random=lambda: 0.5, owner="w")
+        self.line = WaitingLine(self.engine)
+
+    async def label(self, *numbers: int) -> None:
+        """These are labelled, one after the other."""
+        for number in numbers:
+            await admit(self.engine, Knock(REPOSITORY, number, "max", f"head-{number}"))
+
+    async def leave(self) -> None:
+        """The front leaves, and nobody is told of it."""
+        async with self.engine.store.transaction() as tx:
+            for entry in await tx.entries.of_repository(REPOSITORY.id):
+                await tx.entries.remove(entry)
+        self.github.read.clear()
+
+    async def knock(self, number: int, *, claims: int = 1) -> Hold | None:
+        """The job of a held one is done for the how-manieth time."""
+        return await self.line.knock_again(a_job({"repository_id": REPOSITORY.id, "number": number}, claims))
+
+    async def fill(self) -> None:
+        """A place is told to be free."""
+        async with self.engine.store.reading() as tx:
+            (queue,) = await tx.queues.all()
+        await self.line.fill_places(a_job({"queue_id": queue.id}, 1))
+
+    async def standing(self) -> tuple[list[int], list[int]]:
+        """Who stands in the queue, and who waits, in order."""
+        async with self.engine.store.reading() as tx:
+            (queue,) = await tx.queues.all()
+            waiting = [n for n in range(10) if await tx.held.find(REPOSITORY.id, n)]
+            ranked = sorted([(await tx.held.ahead(queue.id, REPOSITORY.id, n), n) for n in waiting])
+            return [entry.number for entry in await tx.entries.of_queue(queue.id)], [n for _, n in ranked]
+
+    async def kinds(self) -> list[str]:
+        """The kinds of the jobs that are stored, and after how many seconds each is due."""
+        async with self.engine.store.transaction() as tx:
+            claimed = await tx.jobs.claim_some(99, owner="w", now=NOW + timedelta(days=1), lease=MINUTE)
+            return sorted(f"{job.kind} {(job.not_before - NOW).total_seconds():.0f}" for job in claimed)
+
+
+def a_job(request: dict[str, Any], claims: int) -> Job:
+    """A job as a worker hands it over."""
+    return cast(Job, type("AJob", (), {"request": request, "claims": claims, "kind": HELD_JOB})())
+
+
+@pytest.fixture
+def outside(store: Store) -> Outside:
+    return Outside(store)
+
+
+async def test_label_on_a_full_queue_waits_and_knocks_after_thirty_seconds(outside: Outside) -> None:
+    """The knocking is a stored job: it outlives the process."""
+    await outside.label(1, 2)
+    assert await outside.standing() == ([1], [2])
+    assert await outside.kinds() == [f"{HELD_JOB} 30"]
+
+
+@pytest.mark.parametrize(("claims", "seconds"), [(1, 60), (2, 120), (3, 240), (4, 300), (5, 300), (500, 300)])
+async def test_knocking_in_vain_follows_the_overload_series_and_asks_nothing(
+    outside: Outside, claims: int, seconds: int
+) -> None:
+    """Seed 004's figures; the first thirty seconds lie before the first knock."""
+    await outside.label(1, 2)
+    outside.github.read.clear()
+    assert await outside.knock(2, claims=claims) == Hold(timedelta(seconds=seconds))
+    assert outside.github.read == []
+
+
+async def test_knock_of_the_first_fills_the_place_and_ends(outside: Outside) -> None:
+    """Nobody told that the place is free; the knock of one that has joined, or left, is done."""
+    await outside.label(1, 2, 3)
+    await outside.leave()
+    assert await outside.knock(2) is None
+    assert await outside.standing() == ([2], [3])
+    assert await outside.knock(2) is None
+
+
+async def test_knock_of_a_later_one_leaves_the_place_to_the_first_and_asks_nothing(outside: Outside) -> None:
+    """P3, P7: only the first in line speaks for it."""
+    await outside.label(1, 2, 3)
+    await outside.leave()
+    assert isinstance(await outside.knock(3), Hold)
+    assert outside.github.read == []
+    assert await outside.standing() == ([], [2, 3])
+
+
+async def test_label_on_a_place_that_somebody_waits_for_goes_to_the_end_of_the_line(outside: Outside) -> None:
+    """P3: the place is free, but not for whoever comes now."""
+    await outside.label(1, 2)
+    await outside.leave()
+    await outside.label(3)
+    assert await outside.standing() == ([], [2, 3])
+    await outside.fill()
+    assert await outside.standing() == ([2], [3])
+
+
+async def test_place_goes_to_the_next_when_the_first_cannot_be_judged(outside: Outside) -> None:
+    """P5: trouble with one pull request is nobody else's; it waits on, behind the others."""
+    await outside.label(1, 2, 3)
+    outside.github.failing[2] = Unavailable("502", status=502)
+    await outside.leave()
+    await outside.fill()
+    assert await outside.standing() == ([3], [2])
+
+
+async def test_place_goes_to_the_next_when_the_first_is_gone_from_github(outside: Outside) -> None:
+    """One that GitHub knows no more waits for nothing."""
+    await outside.label(1, 2, 3)
+    outside.github.failing[2] = NotFound("404", status=404)
+    await outside.leave()
+    await outside.fill()
+    assert await outside.standing() == ([3], [])
+
+
+async def test_rate_limit_ends_the_round_and_nobody_loses_the_place_in_line(outside: Outside) -> None:
+    """It concerns all of them: the job is held for as long as GitHub asks."""
+    await outside.label(1, 2, 3)
+    outside.github.failing[2] = RateLimited("slow down", retry_after=MINUTE)
+    await outside.leave()
+    with pytest.raises(RateLimited):
+        await outside.fill()
+    assert await outside.standing() == ([], [2, 3])
+    assert outside.github.read == [2]
+
+
+async def test_refusal_of_a_held_one_calls_the_next(outside: Outside) -> None:
+    """Its place in the line is free for those behind, who are told in the same transaction."""
+    await outside.label(1, 2, 3)
+    await outside.leave()
+    await outside.line.judge(REPOSITORY, replace(pull(number=2, head_sha="other")))
+    assert await outside.standing() == ([], [3])
+    assert f"{PLACE_JOB} 0" in await outside.kinds()
