@@ -185,7 +185,6 @@ def _free_for(request: Any) -> ColumnElement[bool]:
     return or_(
         _expired(request),
         and_(
-            _keys.response_status.is_(None),
             _keys.running_until <= request.created_at,
             _keys.endpoint == request.endpoint,
             _keys.request_hash == request.request_hash,
@@ -203,5 +202,5 @@ def _of(scope: str, key: str) -> ColumnElement[bool]:
 
 
 def _running(new: New) -> ColumnElement[bool]:
-    """The key is still under the claim that `new` stands for."""
-    return and_(_of(new.scope, new.key), _keys.owner == new.owner, _keys.response_status.is_(None))
+    """The key is still under the claim that `new` stands for; one with an answer has no owner and no lease."""
+    return and_(_of(new.scope, new.key), _keys.owner == new.owner)
