@@ -1,6 +1,7 @@
 """P2 at the door: what is answered as stored is stored, once, however many deliveries come at the same time."""
 
 import asyncio
+from collections import Counter
 from datetime import timedelta
 from typing import cast
 
@@ -9,6 +10,7 @@ from sqlalchemy import select
 from queue_engine.core.clock import SystemClock
 from queue_engine.core.database import Database
 from queue_engine.core.jobs import Jobs, jobs
+from queue_engine.core.meter import Meter, Silent
 from queue_engine.engine import Engine
 from queue_engine.hints import Hint, HintKind
 from queue_engine.inbox import Inbox
@@ -19,7 +21,20 @@ from queue_engine.sweep import Sweeper
 from tests.queue_engine.store.examples import NOW
 
 
-def an_inbox(database: Database) -> Inbox:
+class Counts:
+    """A meter that remembers what was counted, by name and scope."""
+
+    def __init__(self) -> None:
+        self.counted: Counter[tuple[str, str]] = Counter()
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        self.counted[name, labels.get("scope", "")] += int(amount)
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Nothing is timed here."""
+
+
+def an_inbox(database: Database, meter: Meter | None = None) -> Inbox:
     """An inbox of its own on this database, as each web process has one; receiving asks GitHub nothing."""
     engine = Engine(
         store=Store(database),
@@ -28,6 +43,7 @@ def an_inbox(database: Database) -> Inbox:
         policy=Policy(),
         random=lambda: 0.5,
         owner="test",
+        meter=meter or Silent(),
     )
     return Inbox(engine, Sweeper(engine, interval=timedelta(minutes=10)))
 
@@ -66,6 +82,15 @@ async def test_receive_same_delivery_at_once_and_again_is_new_once(database: Dat
     assert sorted(answers) == [False, False, True]
     assert not await inbox.receive(push("guid"))
     assert await stored_requests(database) == ["guid"]
+
+
+async def test_receive_counts_new_deliveries_and_known_ones(database: Database) -> None:
+    """The share of duplicates is told by their counts, whoever stored the first one."""
+    meter = Counts()
+    inbox, other = an_inbox(database, meter), an_inbox(database, meter)
+    for each, guid in ((inbox, "a"), (inbox, "a"), (other, "a"), (other, "b")):
+        await each.receive(push(guid))
+    assert meter.counted == {("requests_keyed", "webhook"): 2, ("duplicates", "webhook"): 2}
 
 
 async def test_receive_failing_transaction_is_told_to_all_and_leaves_nothing(database: Database) -> None:

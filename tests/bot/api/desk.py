@@ -135,7 +135,7 @@ async def a_desk(store: Store, routes: Routes = lambda desk: []) -> AsyncIterato
         owner="test",
         meter=meter,
     )
-    async with aiohttp.ClientSession() as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
         desk = Desk(engine, clock, meter, session)
         api = create_api(engine)
         api.add_routes(routes(desk))

@@ -1,0 +1,21 @@
+"""What is long done with is dropped, whatever else goes wrong."""
+
+from datetime import timedelta
+
+from queue_engine.core.idempotency import KEPT
+from queue_engine.sweep import DELIVERIES
+from tests.scenarios.world import World
+
+
+async def test_expired_keys_are_purged_also_while_github_is_down(world: World) -> None:
+    """A job of its own with each sweep: a sweep that fails does not let the table grow."""
+    world.server.faults.add(kind="fail", status=503, times=None)
+    now = world.clock.now()
+    async with world.bot.engine.store.transaction() as tx:
+        await tx.keys.record(DELIVERIES, [("expired", "push")], now - KEPT, status=202)
+        await tx.keys.record(DELIVERIES, [("remembered", "push")], now, status=202)
+    await world.pass_time(world.bot.settings.sweep + timedelta(minutes=1))
+    async with world.bot.engine.store.reading() as tx:
+        # At the instant at which it was recorded it would still be known, were it there.
+        assert not await tx.keys.known(DELIVERIES, "expired", now - KEPT)
+        assert await tx.keys.known(DELIVERIES, "remembered", now)
