@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from typing import Any
 
 import click
 
@@ -11,7 +12,22 @@ from bot.commands.surroundings import settings as _settings
 from bot.commands.tokens import token
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Whatever the command, what is wrong with the database is told by a sentence, not by a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            from queue_engine.core.outage import fault_of
+
+            if (fault := fault_of(error)) is None:
+                raise
+            raise click.ClickException(fault.sentence) from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="imq")
 def main() -> None:
     """A merge queue for GitHub that you host yourself."""

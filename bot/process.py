@@ -75,19 +75,19 @@ async def run(settings: Settings, *, web: bool, worker: bool) -> None:
         try:
             if not await _started(bot, stop, worker=worker):
                 return
-            if await current(bot.database) != HEAD:
-                raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
             await _live(bot, stop, jumps, web=web, worker=worker)
         finally:
             await bot.close()
 
 
 async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
-    """Start, as soon as the database is there; False when the process is to end before that."""
+    """Start, as soon as the database is there; False when the process is to end before that. Raises NotMigrated."""
     failures = 0
     while not stop.is_set():
         try:
             await bot.start(worker=worker)
+            if await current(bot.database) != HEAD:
+                raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
         except Exception as error:
             if fault_of(error) not in _PASSES:
                 raise

@@ -95,11 +95,10 @@ def fault_of(error: BaseException | None) -> Fault | None:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    met: set[int] = set()
-    while error is not None and id(error) not in met:
-        met.add(id(error))
+    """Only what it was raised from on purpose: a mistake that was met while handling a fault is still a mistake."""
+    while error is not None:
         yield error
-        error = error.__cause__ or error.__context__
+        error = error.__cause__
 
 
 def _classified(error: BaseException) -> Fault | None:

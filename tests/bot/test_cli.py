@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from bot import cli, maintenance, process
 from bot.commands import surroundings
 from bot.settings import Settings
+from queue_engine.core.outage import Fault
 
 
 @pytest.fixture
@@ -107,3 +109,13 @@ def test_version_is_that_of_the_package() -> None:
     """For reports of faults."""
     result = CliRunner().invoke(cli.main, ["--version"])
     assert result.output.startswith("imq, version ")
+
+
+@pytest.mark.parametrize("command", [["migrate"], ["web"], ["resume", "acme/widgets"]])
+def test_command_on_a_database_that_refuses_it_says_so_in_a_sentence(
+    environ: dict[str, str | None], tmp_path: Path, command: list[str]
+) -> None:
+    """What to do is told, and no traceback through the drivers."""
+    (tmp_path / "imq.db").write_bytes(b"not a database" * 300)
+    result = CliRunner(env=environ | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"}).invoke(cli.main, command)
+    assert (result.exit_code, result.output) == (1, f"Error: {Fault.CORRUPT.sentence}\n")

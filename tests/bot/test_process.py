@@ -1,0 +1,137 @@
+"""The life of a process: woken by other processes, and put together anew when its clock was set back."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot import process
+from bot.settings import Settings, load_settings
+from bot.wiring import Bot
+from queue_engine.core.clock import SystemClock
+from queue_engine.core.jumps import Jumps
+from queue_engine.hints import Hint, HintKind
+from queue_engine.migrations import migrate
+from sandbox.clock import SystemClock as SandboxClock
+from sandbox.github import GitHub
+from sandbox.rest.server import SandboxServer
+from tests.databases import MakeUrl
+
+FAR = timedelta(hours=1)
+RULES = Hint(kind=HintKind.RULES, delivery="d", repository_id=5, owner="ada", name="engine", installation_id=9)
+
+
+@pytest.fixture
+async def settings(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+    """Settings for a GitHub on which the App is installed nowhere; without a database."""
+    github = GitHub(SandboxClock(), directory=tmp_path / "github")
+    server = SandboxServer(github)
+    await server.start()
+    app = github.create_app("imq", permissions={"metadata": "read"}, events=(), webhook_secret="s")
+    yield {
+        "IMQ_GITHUB_APP_ID": str(app.id),
+        "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s",
+        "IMQ_GITHUB_API_URL": server.url,
+        "IMQ_INTERVAL_SECONDS": str(FAR.total_seconds()),
+        "PORT": "0",
+    }
+    await server.stop()
+    await github.close()
+
+
+async def until(logs: Sequence[Mapping[str, Any]], event: str, times: int = 1) -> None:
+    """Let real time pass until this was logged so many times."""
+    async with asyncio.timeout(30):
+        while sum(line["event"] == event for line in logs) < times:  # noqa: ASYNC110 - a log is no event
+            await asyncio.sleep(0.01)  # no-sleep-ok: a process lives in real time
+
+
+@asynccontextmanager
+async def a_worker(settings: Settings) -> AsyncIterator[Bot]:
+    """A worker whose loops run, and which hears of other processes."""
+    clock, stop = SystemClock(), asyncio.Event()
+    bot = Bot(settings, clock=clock, random=lambda: 0.5)
+    await migrate(bot.database)
+    await bot.start()
+    with capture_logs() as logs:
+        living = asyncio.create_task(process._live(bot, stop, Jumps(clock), web=False, worker=True))
+        await until(logs, "listening_to_other_processes")
+        yield bot
+        stop.set()
+        await living
+    await bot.close()
+
+
+@pytest.mark.postgres
+async def test_delivery_stored_by_the_web_process_is_followed_by_the_worker_at_once(
+    settings: dict[str, str], make_postgres_url: MakeUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks for it: the next look is an hour away."""
+    for poll in ("_POLL", "_SLOW_POLL"):
+        monkeypatch.setattr(process, poll, FAR)
+    read = load_settings(settings | {"DATABASE_URL": make_postgres_url()})
+    web = Bot(read, clock=SystemClock(), random=lambda: 0.5, role="web")
+    async with a_worker(read) as worker:
+        await _none_left(worker)
+        for number in range(3):
+            assert await web.inbox.receive(RULES.model_copy(update={"delivery": f"d{number}"}))
+            await _none_left(worker)
+    await web.close()
+
+
+async def _none_left(bot: Bot) -> None:
+    """Every job is done; there is nothing left that could wake the worker by itself."""
+    async with asyncio.timeout(20):
+        while True:
+            async with bot.engine.store.reading() as tx:
+                if await tx.jobs.depth() == 0:
+                    break
+            await asyncio.sleep(0.02)  # no-sleep-ok: a process lives in real time
+    # What the end of the last job woke has looked, and found nothing.
+    await asyncio.sleep(0.2)  # no-sleep-ok: the same
+
+
+class SetClock(SystemClock):
+    """The system's clock, which somebody sets."""
+
+    wrong_by = timedelta(0)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + SetClock.wrong_by
+
+
+async def test_process_whose_clock_is_set_back_is_put_together_anew(
+    settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was to happen in an hour of the wrong clock would else wait for as long; one set ahead harms nothing."""
+    monkeypatch.setattr(process, "SystemClock", SetClock)
+    monkeypatch.setattr(process, "_CLOCK_LOOK", timedelta(milliseconds=20))
+    monkeypatch.setattr(SetClock, "wrong_by", timedelta(0))
+    read = load_settings(settings | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"})
+    with capture_logs() as logs:
+        running = asyncio.create_task(process.run(read, web=True, worker=True))
+        try:
+            await until(logs, "listening")
+            SetClock.wrong_by = FAR
+            await until(logs, "clock_was_set")
+            assert [line["event"] for line in logs].count("draining") == 0
+            SetClock.wrong_by = timedelta(0)
+            await until(logs, "listening", times=2)
+            os.kill(os.getpid(), signal.SIGTERM)
+            async with asyncio.timeout(20):
+                await running
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+    told = [round(line["seconds"]) for line in logs if line["event"] == "clock_was_set"]
+    assert told == [FAR.total_seconds(), -FAR.total_seconds()]
+    assert [line["event"] for line in logs].count("draining") == 2
