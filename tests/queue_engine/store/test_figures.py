@@ -84,3 +84,14 @@ async def test_figures_of_letters_tell_what_waits_and_since_when(store: Store) -
     async with store.reading() as tx:
         assert await tx.figures.of_letters(NOW + SOON) == LetterFigures(3, NOW + SOON)
         assert await tx.figures.of_letters(NOW + LEASE) == LetterFigures(3, NOW)
+
+
+async def test_figures_of_what_is_due_later_only_tell_of_no_wait(store: Store) -> None:
+    """A job, a queue or a letter that is to rest keeps nobody waiting."""
+    async with store.transaction() as tx:
+        await tx.jobs.enqueue(kind="hint", request={}, process_id="p", now=NOW, not_before=NOW + SOON)
+        await tx.queues.wake((await queue(tx)).id, NOW + SOON)
+        await tx.outbox.want(LetterKind.LABEL_OFF, REPOSITORY, 1, due=NOW + SOON, label="merge-queue")
+    async with store.reading() as tx:
+        jobs, queues = await tx.figures.of_jobs(NOW), await tx.figures.of_queues(NOW)
+        assert (jobs.due_since, queues.due_since, (await tx.figures.of_letters(NOW)).due_since) == (None, None, None)
