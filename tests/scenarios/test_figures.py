@@ -54,3 +54,27 @@ async def test_page_tells_of_a_merge_without_a_name_or_a_secret(tmp_path: Path) 
     samples = [line for line in done.splitlines() if not line.startswith("#")]
     told = [line for line in samples if re.search(r"acme|widgets|mona|main\b|one\b|s3cret|imq\.db|127\.0\.0", line)]
     assert told == []
+
+
+async def test_page_tells_of_a_dead_letter_and_of_its_second_life(tmp_path: Path) -> None:
+    """What failed for good is counted when it dies and when a person sends it back; then it is done."""
+    async with a_world(tmp_path) as world:
+        store, clock = world.bot.engine.store, world.clock
+        before = values(await page(world), "imq_jobs_done_total")["sweep", "run"]
+        async with store.transaction() as tx:
+            letter = await tx.jobs.enqueue(kind="sweep", request={}, process_id="sweep", now=clock.now())
+            job = await tx.jobs.claim(owner="w", now=clock.now(), lease=world.bot.settings.lease)
+            assert job is not None
+            await tx.dead_letters.bury(job, "GitHub was away", clock.now(), attempts=9, retryable=True)
+        await world.pass_time(world.bot.settings.interval)
+        dead = await page(world)
+        async with store.transaction() as tx:
+            assert await tx.dead_letters.reprocess(letter, clock.now())
+        await world.pass_time(world.bot.settings.interval)
+        done = await page(world)
+    assert values(dead, "imq_jobs_dead_total")["sweep", "run"] == 1
+    assert values(dead, "imq_dead_letters") == {("sweep",): 1}
+    assert values(dead, "imq_jobs_reprocessed_total")["sweep", "run"] == 0
+    assert values(done, "imq_jobs_reprocessed_total")["sweep", "run"] == 1
+    assert values(done, "imq_dead_letters") == {}
+    assert values(done, "imq_jobs_done_total")["sweep", "run"] == before + 1
