@@ -10,7 +10,13 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -26,10 +32,12 @@ FINISHED = ("COMPLETED", "FAILED")
 COLUMNS = ("id", "process_id", "priority", "status", "attempt", "claims", "owner", "leased_until", "error_message")
 PROCESSES = st.sampled_from(["p", "q", "r"])
 PRIORITIES = st.integers(-1, 1)
-WAITS = st.sampled_from([timedelta(0), timedelta(seconds=10), timedelta(seconds=40)])
+WAITS = st.sampled_from([timedelta(0), timedelta(seconds=10), LEASE])
+Arrival = tuple[str, int, timedelta]
+ARRIVALS = st.lists(st.tuples(PROCESSES, PRIORITIES, WAITS), min_size=1, max_size=4)
 
 SETTINGS = settings(
-    max_examples=30, stateful_step_count=40, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=15, stateful_step_count=50, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
 
 
@@ -122,7 +130,7 @@ class JobMachine(RuleBasedStateMachine):
 
     def _draw(self, data: st.DataObject) -> tuple[Job, Card | None]:
         """What some worker believes to hold, and the card if it does hold it."""
-        job, card = data.draw(st.sampled_from(self.held))
+        job, card = data.draw(st.sampled_from(self.held[-5:]))
         claim = (card.life, card.owner, card.claims)
         standing = [c for c in self.cards if (c.life, c.owner, c.claims) == claim and c.status == "IN_PROGRESS"]
         return job, next(iter(standing), None)
@@ -131,10 +139,34 @@ class JobMachine(RuleBasedStateMachine):
         with pytest.raises(LeaseLost):
             self._jobs(operation)
 
-    @rule(process=PROCESSES, priority=PRIORITIES, wait=WAITS)
-    def enqueue(self, process: str, priority: int, wait: timedelta) -> None:
-        """A job comes, due now or later."""
-        due = self.now + wait
+    @initialize(arrivals=ARRIVALS)
+    def begin(self, arrivals: list[Arrival]) -> None:
+        """There is work from the first."""
+        self._arrive(arrivals)
+
+    @rule(data=st.data())
+    def act(self, data: st.DataObject) -> None:
+        """Anything that may happen now. One rule for all: Hypothesis leaves whole rules out of most of its runs."""
+        actions = [self._enqueue_some, *[self._claim] * 4]
+        if self.held:
+            actions += [self._renew, self._finish, self._end, self._retry, self._hold, self._bury]
+        if self.dead:
+            actions += [self._reprocess, self._reprocess_all, self._discard]
+        if any(card.status in FINISHED for card in self.cards):
+            actions += [self._take_results]
+        if any(card.status == "IN_PROGRESS" for card in self.cards):
+            actions += [self._start_anew]
+        data.draw(st.sampled_from(actions))(data)
+
+    def _enqueue_some(self, data: st.DataObject) -> None:
+        """Jobs come, due now or later."""
+        self._arrive(data.draw(ARRIVALS))
+
+    def _arrive(self, arrivals: list[Arrival]) -> None:
+        for process, priority, wait in arrivals:
+            self._enqueue(process, priority, self.now + wait)
+
+    def _enqueue(self, process: str, priority: int, due: datetime) -> None:
         job_id = self._jobs(
             lambda store: store.enqueue(
                 kind="k", request={}, process_id=process, now=self.now, not_before=due, priority=priority
@@ -142,9 +174,10 @@ class JobMachine(RuleBasedStateMachine):
         )
         self.cards.append(Card(next(self._lives), job_id, process, priority, due))
 
-    @rule(owner=st.sampled_from("ab"), limit=st.integers(1, 3))
-    def claim(self, owner: str, limit: int) -> None:
+    def _claim(self, data: st.DataObject) -> None:
         """A worker takes what is next; from the dead as well, and that counts as an attempt."""
+        owner, limit = data.draw(st.sampled_from("ab")), data.draw(st.integers(1, 3))
+        self.now += data.draw(WAITS)
         expected = self._next(limit)
         claimed = self._jobs(lambda store: store.claim_some(limit, owner=owner, now=self.now, lease=LEASE))
         assert [job.id for job in claimed] == [card.id for card in expected]
@@ -159,18 +192,14 @@ class JobMachine(RuleBasedStateMachine):
             )
             self.held.append((job, taken))
 
-    @precondition(lambda self: self.held)
-    @rule(data=st.data())
-    def renew(self, data: st.DataObject) -> None:
-        """A worker is still at it."""
+    def _renew(self, data: st.DataObject) -> None:
+        """It is still at it."""
         job, card = self._draw(data)
         assert self._jobs(lambda store: store.renew(job, self.now + LEASE)) == (card is not None)
         if card is not None:
             self._change(card, leased_until=self.now + LEASE)
 
-    @precondition(lambda self: self.held)
-    @rule(data=st.data())
-    def finish(self, data: st.DataObject) -> None:
+    def _finish(self, data: st.DataObject) -> None:
         """Workers are done; what one lost meanwhile is left alone."""
         drawn = [self._draw(data) for _ in range(data.draw(st.integers(1, 2)))]
         self._jobs(lambda store: store.finish([job for job, _ in drawn]))
@@ -178,11 +207,10 @@ class JobMachine(RuleBasedStateMachine):
             if card is not None and card in self.cards:
                 self.cards.remove(card)
 
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), failed=st.booleans())
-    def complete_or_fail(self, data: st.DataObject, failed: bool) -> None:
-        """A job ends whose result somebody collects."""
+    def _end(self, data: st.DataObject) -> None:
+        """Somebody collects its result."""
         job, card = self._draw(data)
+        failed = data.draw(st.booleans())
 
         def settle(store: Jobs) -> Awaitable[None]:
             return store.fail(job, "no", self.now) if failed else store.complete(job, {}, self.now)
@@ -196,35 +224,30 @@ class JobMachine(RuleBasedStateMachine):
         else:
             self._settle(card, status="COMPLETED", error=None)
 
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), wait=WAITS)
-    def retry(self, data: st.DataObject, wait: timedelta) -> None:
-        """A job failed and comes again."""
+    def _retry(self, data: st.DataObject) -> None:
+        """It failed and comes again."""
         job, card = self._draw(data)
-        at = self.now + wait
+        at = self.now + data.draw(WAITS)
         if card is None:
             self._refused(lambda store: store.retry(job, at=at, error="no", now=self.now))
             return
         self._jobs(lambda store: store.retry(job, at=at, error="no", now=self.now))
         self._settle(card, status="PENDING", attempt=card.attempt + 1, not_before=at, error="no")
 
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), wait=WAITS)
-    def hold(self, data: st.DataObject, wait: timedelta) -> None:
-        """A job has to wait, and keeps its place."""
+    def _hold(self, data: st.DataObject) -> None:
+        """It has to wait, and keeps its place."""
         job, card = self._draw(data)
-        at = self.now + wait
+        at = self.now + data.draw(WAITS)
         if card is None:
             self._refused(lambda store: store.hold(job, at=at, now=self.now))
             return
         self._jobs(lambda store: store.hold(job, at=at, now=self.now))
         self._settle(card, status="PENDING", not_before=at)
 
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), retryable=st.booleans())
-    def bury(self, data: st.DataObject, retryable: bool) -> None:
-        """A job failed for good."""
+    def _bury(self, data: st.DataObject) -> None:
+        """It failed for good."""
         job, card = self._draw(data)
+        retryable = data.draw(st.booleans())
 
         def bury(letters: DeadLetters) -> Awaitable[None]:
             return letters.bury(job, "never", self.now, attempts=job.attempt + 1, retryable=retryable)
@@ -237,16 +260,13 @@ class JobMachine(RuleBasedStateMachine):
         self.cards.remove(card)
         self.dead[card.id] = Buried(card, retryable, self.now)
 
-    @precondition(lambda self: self.dead)
-    @rule(data=st.data())
-    def reprocess(self, data: st.DataObject) -> None:
-        """A person has a dead letter done again."""
+    def _reprocess(self, data: st.DataObject) -> None:
+        """One is done again."""
         job_id = data.draw(st.sampled_from([*self.dead]))
         assert self._dead(lambda letters: letters.reprocess(job_id, self.now))
         self._live_again([job_id])
 
-    @rule()
-    def reprocess_all(self) -> None:
+    def _reprocess_all(self, data: st.DataObject) -> None:
         """All that are worth it, in the order in which they failed."""
         ids = [job_id for job_id, buried in self.dead.items() if buried.retryable]
         assert self._dead(lambda letters: letters.reprocess_all(self.now)) == len(ids)
@@ -257,29 +277,21 @@ class JobMachine(RuleBasedStateMachine):
             old = self.dead.pop(job_id).card
             self.cards.append(Card(next(self._lives), job_id, old.process, old.priority, self.now))
 
-    @precondition(lambda self: self.dead)
-    @rule(data=st.data())
-    def discard(self, data: st.DataObject) -> None:
-        """A person wants to hear no more of it."""
+    def _discard(self, data: st.DataObject) -> None:
+        """Nobody wants to hear more of it."""
         job_id = data.draw(st.sampled_from([*self.dead]))
         assert self._dead(lambda letters: letters.discard(job_id))
         del self.dead[job_id]
 
-    @rule(process=PROCESSES)
-    def take_results(self, process: str) -> None:
+    def _take_results(self, data: st.DataObject) -> None:
         """A consumer takes what is finished, in the order of arrival."""
+        process = data.draw(PROCESSES)
         finished = [c for c in self.cards if c.process == process and c.status in FINISHED]
         taken = self._jobs(lambda store: store.take_results(process))
         assert [(job.id, job.status) for job in taken] == [(card.id, card.status) for card in finished]
         self.cards = [card for card in self.cards if card not in finished]
 
-    @rule(passing=st.sampled_from([timedelta(seconds=10), LEASE]))
-    def pass_time(self, passing: timedelta) -> None:
-        """Waits end, and so do the leases of the dead."""
-        self.now += passing
-
-    @rule()
-    def start_anew(self) -> None:
+    def _start_anew(self, data: st.DataObject) -> None:
         """The only process starts: nobody can hold anything."""
         under_way = [card for card in self.cards if card.status == "IN_PROGRESS"]
         assert self._jobs(lambda store: store.release_all(self.now)) == len(under_way)
