@@ -117,7 +117,11 @@ async def let_in(
 
 
 async def places_taken(change: Change, queue: Queue, number: int) -> int:
-    """How many have or get a place in this queue before this pull request: who stands in it, and who waits longer."""
+    """How many have or get a place in this queue before this pull request: who stands in it, and who waits longer.
+
+    Nobody else is let in before the end of this transaction.
+    """
+    await change.tx.queues.give_places(queue.id)
     ahead = await change.tx.held.ahead(queue.id, queue.repository.id, number)
     return await change.tx.entries.count(queue.id) + ahead
 

@@ -23,6 +23,9 @@ from queue_engine.store.tables import repositories as repositories_table
 
 _QUEUES = select(queues, *REPOSITORY_FIELDS[1:]).join(repositories_table).order_by(queues.c.id)
 
+_PLACES = 20_261
+"""What tells the locks of queues' places apart from other advisory locks on the same PostgreSQL."""
+
 
 class Queues:
     """The queues, on one connection."""
@@ -51,6 +54,14 @@ class Queues:
         queue = await self.find(repository.id, base_branch)
         assert queue is not None
         return queue
+
+    async def give_places(self, queue_id: int) -> None:
+        """From here to the end of the transaction nobody else gives places in this queue: counting stays true.
+
+        SQLite has one writer anyway. On PostgreSQL it is a lock of its own, that nobody who lets entries go waits for.
+        """
+        if self._connection.dialect.name == "postgresql":
+            await self._connection.execute(select(func.pg_advisory_xact_lock(_PLACES, queue_id)))
 
     async def of_repository(self, repository_id: int) -> tuple[Queue, ...]:
         """Every queue of a repository."""

@@ -1,5 +1,6 @@
 """The line outside of a full queue, step by step, on both databases."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
@@ -142,6 +143,15 @@ async def test_label_on_a_place_that_somebody_waits_for_goes_to_the_end_of_the_l
     assert await outside.standing() == ([], [2, 3])
     await outside.fill()
     assert await outside.standing() == ([2], [3])
+
+
+async def test_labels_at_the_same_time_get_no_more_places_than_there_are(outside: Outside) -> None:
+    """Counting and giving a place are one step, also where transactions run side by side."""
+    await outside.label(9)
+    await outside.leave()
+    await asyncio.gather(*(outside.label(number) for number in range(1, 6)))
+    standing, waiting = await outside.standing()
+    assert (len(standing), sorted(standing + waiting)) == (1, [1, 2, 3, 4, 5])
 
 
 async def test_place_goes_to_the_next_when_the_first_cannot_be_judged(outside: Outside) -> None:

@@ -206,6 +206,7 @@ async def test_door_refuses_the_api_with_its_reason_and_no_comment(
     await world.pass_time(timedelta(minutes=11))
     assert [world.spoken(pull) for pull in (draft, closed, moved)] == [0, 0, 0]
     assert [pull.labels for pull in (draft, closed, moved)] == [[], [], []]
+    assert world.requests(LABELS) == 0
     assert await world.entries() == ()
 
 
