@@ -59,3 +59,20 @@ async def test_hours_of_more_work_than_githubs_limits_allow_meet_no_limit_and_la
         assert world.server.limits.violations == []
         assert {request.status for request in world.server.requests} & {403, 429} == set()
         assert all(pull.merged for pull in pulls)
+
+
+async def test_sweeps_leave_the_last_tenth_of_the_hour_to_merges(world: World) -> None:
+    """Somebody else has used up most of the hour: what people wait for goes on, the sweep waits for the reset."""
+    pull = world.open("add")
+    await world.pass_time(CI_TIME * 2)
+    installation = next(r.installation for r in world.server.requests if r.installation is not None)
+    budget = world.server.limits.budget(f"installation {installation}")
+    budget.used = 4_600
+    start, reset = world.clock.now(), budget.reset
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.until(lambda: world.clock.now() > reset + timedelta(minutes=1))
+    swept = [r.at for r in world.server.requests if r.template == "GET /repos/{owner}/{repo}/pulls" and r.at > start]
+    assert swept
+    assert min(swept) >= reset
+    assert world.server.limits.violations == []

@@ -11,6 +11,7 @@ from queue_engine.core.dead_letters import DeadLetter, DeadLetters
 from queue_engine.core.jobs import Job, Jobs, JobStatus
 from queue_engine.core.outcomes import Dead, Done, Hold, Outcome, Retry
 from queue_engine.core.trace import continued, ids
+from queue_engine.core.urgency import Priority, Work, work
 from queue_engine.core.worker import Collected, Handler, Worker
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -532,3 +533,25 @@ async def test_worker_tells_when_the_next_job_is_due(database: Database, clock: 
         await Jobs(connection).enqueue(kind="k", request={}, process_id="p", now=START, not_before=START + HOUR)
     assert await worker.next_due() == START + HOUR
     assert not await worker.run_due()
+
+
+async def test_job_is_a_work_with_a_name_that_tells_when_it_comes_back(database: Database, clock: Clock) -> None:
+    """What it calls can keep a place for its next try: the same name, and the longest that it may stay away."""
+    seen: list[Work] = []
+
+    async def fails(job: Job) -> None:
+        seen.append(work())
+        raise OSError("no")
+
+    worker = worker_of(database, clock, {"k": fails})
+    await put(database, "a")
+    for _ in range(2):
+        await worker.run_due()
+        clock.time += timedelta(seconds=5)
+    (name,) = {each.holder for each in seen}
+    assert name is not None
+    assert name.startswith("job:")
+    assert [(each.priority, each.again) for each in seen] == [
+        (Priority.NOW, timedelta(seconds=1.1)),
+        (Priority.NOW, timedelta(seconds=2.2)),
+    ]
