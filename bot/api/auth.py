@@ -14,6 +14,9 @@ from queue_engine.core.outage import fault_of
 from queue_engine.store import Store
 from queue_engine.store.tokens import Token
 
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods of calls that change nothing."""
+
 _log = structlog.get_logger("imq.api")
 
 _CREDENTIALS = re.compile(r"(?i:bearer) +([\x21-\x7e]+)")
@@ -22,7 +25,10 @@ _TOKEN: web.RequestKey[Token] = web.RequestKey("token", Token)
 
 
 def authentication(store: Store, clock: Clock) -> Middleware:
-    """Lets nobody in without a token that is stored, not even to learn which addresses there are."""
+    """Lets nobody in without a token that is stored, not even to learn which addresses there are.
+
+    Who changed what stands in the log.
+    """
 
     @web.middleware
     async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -30,7 +36,10 @@ def authentication(store: Store, clock: Clock) -> Middleware:
         # Only whoever is known may have a call belong to a trace of its own choice (W3C Trace Context).
         its_trace = trace.continued(request.headers.get("traceparent"), "api call")
         with structlog.contextvars.bound_contextvars(caller=token.name), its_trace:
-            return await handler(request)
+            response = await handler(request)
+            if request.method not in READING:
+                _log.info("api_call", method=request.method, path=request.path, status=response.status)
+            return response
 
     return authenticated
 

@@ -16,7 +16,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from bot.api.auth import caller
+from bot.api.auth import READING, caller
 from bot.api.errors import ApiError
 from bot.api.payload import receive
 from queue_engine.core.idempotency import Mismatch, New, Replay, Running
@@ -30,7 +30,6 @@ SCOPE = "api"
 """What calls of the API are counted under; the scope of a key is the caller's token."""
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _PASSING = frozenset({408, 429})
 _ENDPOINT = 255
 _ASK_AGAIN = timedelta(seconds=5)
@@ -65,7 +64,7 @@ def idempotency(engine: Engine) -> Middleware:
 
     @web.middleware
     async def idempotent(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.method in _READING or request.match_info.http_exception is not None:
+        if request.method in READING or request.match_info.http_exception is not None:
             return await handler(request)
         key = _key(request)
         body = await receive(request)

@@ -5,6 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from queue_engine.core.dead_letters import DeadLetter
 from queue_engine.store import Store
@@ -183,3 +185,14 @@ async def test_unknown_id_is_not_found(desk: Desk, method: str, path: str) -> No
     """404 with a sentence."""
     answer = await desk.call(method, f"/dead-letters/{9:032x}{path}")
     assert (answer.status, answer.error[:37]) == (404, "there is no dead letter with this id:")
+
+
+async def test_call_that_changes_something_is_logged_with_its_caller(desk: Desk) -> None:
+    """Who discarded it? Reading leaves no line."""
+    await bury(desk, a_letter(1))
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        await desk.call("GET", "/dead-letters")
+        await desk.call("DELETE", f"/dead-letters/{1:032x}")
+    (line,) = [line for line in lines if line["event"] == "api_call"]
+    assert (line["caller"], line["method"], line["status"]) == ("ops", "DELETE", 204)
+    assert line["path"] == f"/api/v1/dead-letters/{1:032x}"

@@ -287,9 +287,10 @@ async def test_two_keys_are_refused(works: Works, desk: Desk) -> None:
 
 
 async def test_call_to_no_address_leaves_its_key_unused(works: Works, desk: Desk) -> None:
-    """A mistyped address is corrected and sent again with the same key."""
+    """A mistyped address is corrected and sent again with the same key; nothing is counted or stored of it."""
     assert (await desk.call("POST", "/hole", key=KEY)).status == 404
     assert (await desk.call("PATCH", "/whole", key=KEY)).status == 405
+    assert not desk.meter.counted
     assert (await desk.call("POST", "/whole", key=KEY)).status == 201
 
 
@@ -305,3 +306,14 @@ async def test_calls_with_keys_are_counted_and_so_are_their_repetitions(works: W
         await desk.call("POST", "/whole", key=KEY, data=body)
     await desk.call("POST", "/whole")
     assert desk.meter.counted == {("requests_keyed", "api"): 1, ("duplicates", "api"): 2}
+
+
+@pytest.mark.parametrize("given", ["00-0123456789abcdef0123456789abcdef-0123456789abcdef-01", "nonsense", None])
+async def test_call_goes_on_with_the_trace_of_its_caller(works: Works, desk: Desk, given: str | None) -> None:
+    """What it causes is found by the caller's trace id, or by one of its own where the caller has none."""
+    await desk.call("POST", "/whole", headers={"traceparent": given} if given else {})
+    async with desk.engine.store.transaction() as tx:
+        job = await tx.jobs.claim(owner="test", now=desk.clock.now(), lease=timedelta(seconds=30))
+    assert job is not None
+    assert job.trace is not None
+    assert (job.trace[3:35] == "0123456789abcdef0123456789abcdef") == (given is not None and given[0] == "0")
