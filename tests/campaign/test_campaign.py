@@ -1,4 +1,4 @@
-"""The crash campaign: worker processes are killed at random instants while hundreds of jobs flow, on both databases.
+"""The crash campaign: workers are killed, or stall, at random instants while hundreds of jobs flow, on both databases.
 
 A run is bounded in time. What happens when is decided by a seed that is printed; `IMQ_CAMPAIGN_SEED` decides it anew in
 the same way, as far as processes let themselves be repeated, and `IMQ_CAMPAIGN_SECONDS` makes a run longer.
@@ -21,6 +21,7 @@ from sqlalchemy import text
 from queue_engine.core.clock import SystemClock
 from queue_engine.core.database import Database
 from queue_engine.core.jobs import Jobs
+from tests.campaign.worker import LEASE
 
 ROOT = Path(__file__).parents[2]
 SECONDS = float(os.environ.get("IMQ_CAMPAIGN_SECONDS", "7"))
@@ -41,6 +42,7 @@ class Campaign:
     given: dict[str, bool] = field(default_factory=dict)
     """Each job's name, and whether it fails at first: then it may be overtaken."""
     deaths: int = 0
+    stalls: int = 0
 
     @property
     def log(self) -> Path:
@@ -62,6 +64,8 @@ class Campaign:
             try:
                 if time.monotonic() < until:
                     await asyncio.sleep(self.chance.uniform(0.2, 2.2))  # no-sleep-ok: real processes, real time
+                    if self.several and self.chance.random() < 0.5:
+                        await self.stall(worker)
                 else:
                     while not over():  # noqa: ASYNC110 - the end of other processes' work is no event
                         await asyncio.sleep(0.05)  # no-sleep-ok: the same
@@ -71,6 +75,19 @@ class Campaign:
                     worker.send_signal(signal.SIGKILL)
                     await worker.wait()
             self.deaths += 1
+
+    async def stall(self, worker: asyncio.subprocess.Process) -> None:
+        """Let a worker stand still for longer than its leases: when it goes on, others have its jobs, or did them."""
+        self.stalls += 1
+        worker.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(LEASE.total_seconds() * 1.5)  # no-sleep-ok: real processes, real time
+        worker.send_signal(signal.SIGCONT)
+        await asyncio.sleep(0.2)  # no-sleep-ok: the same
+
+    @property
+    def several(self) -> bool:
+        """Whether several workers share the database."""
+        return not self.url.startswith("sqlite")
 
     async def give(self, database: Database) -> None:
         """Enqueue jobs, a few at a time: some fail at first, some are held, some go first."""
@@ -143,6 +160,7 @@ async def test_workers_killed_at_random_instants_do_every_job_once_and_in_order(
     seed = int(os.environ.get("IMQ_CAMPAIGN_SEED") or random.randrange(10**6))
     print(f"IMQ_CAMPAIGN_SEED={seed}")
     campaign = Campaign(database_url, tmp_path, random.Random(seed))
-    await campaign.run(workers=1 if database_url.startswith("sqlite") else 3)
-    print(f"{len(campaign.given)} jobs, {campaign.deaths} deaths, {len(campaign.log.read_text().split())} tries")
+    await campaign.run(workers=3 if campaign.several else 1)
+    tries = len(campaign.log.read_text().split())
+    print(f"{len(campaign.given)} jobs, {tries} tries, {campaign.deaths} deaths, {campaign.stalls} stalls")
     assert campaign.deaths >= 3

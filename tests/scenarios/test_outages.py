@@ -129,7 +129,7 @@ class SmallDisk:
     @property
     def path(self) -> Path:
         """Where this process sees it."""
-        return Path(f"/proc/{self.pid}/root/mnt")
+        return Path("/proc", str(self.pid), "root", "mnt")
 
     def fill(self) -> None:
         """Leave not a block free."""
