@@ -107,6 +107,22 @@ async def test_reprocess_gives_the_job_back_as_if_it_had_never_been_tried(connec
     assert (job.attempt, job.claims, job.error_message, job.status) == (0, 1, None, JobStatus.IN_PROGRESS)
 
 
+async def test_reprocess_leaves_nothing_to_settle_for_a_worker_of_its_first_life(connection: AsyncConnection) -> None:
+    """Same id, same worker, same count of claims: it is another claim all the same."""
+    jobs, letters = Jobs(connection), DeadLetters(connection)
+    await jobs.enqueue(kind="k", request={}, process_id="p", now=NOW)
+    slow = await take(connection)
+    await letters.bury(await take(connection, NOW + LEASE), "no luck", NOW, attempts=2, retryable=True)
+    await letters.reprocess(slow.id, NOW)
+    again = await take(connection)
+    assert (again.id, again.owner, again.claims) == (slow.id, slow.owner, slow.claims)
+    assert not await jobs.renew(slow, LATER)
+    await jobs.finish([slow])
+    with pytest.raises(LeaseLost):
+        await jobs.complete(slow, None, NOW)
+    await jobs.complete(again, None, NOW)
+
+
 async def test_reprocess_all_gives_back_the_retryable_ones_in_the_order_in_which_they_failed(
     connection: AsyncConnection,
 ) -> None:

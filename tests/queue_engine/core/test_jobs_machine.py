@@ -37,7 +37,7 @@ Arrival = tuple[str, int, timedelta]
 ARRIVALS = st.lists(st.tuples(PROCESSES, PRIORITIES, WAITS), min_size=1, max_size=4)
 
 SETTINGS = settings(
-    max_examples=15, stateful_step_count=50, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=10, stateful_step_count=50, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
 
 
