@@ -16,6 +16,7 @@ from bot.metrics import FAMILIES
 from bot.metrics.families import Source
 from notifications import texts
 from notifications.comment import MARKER, render_comment
+from queue_engine.core.outage import Fault
 from queue_engine.facts import CheckReport, CheckState
 from queue_engine.model import TRANSITIONS
 from queue_engine.notice import Notice, NoticeKind
@@ -197,6 +198,13 @@ def _metrics() -> str:
     return "\n".join(rows) + "\n"
 
 
+def _faults() -> str:
+    """What may be wrong with the database's surroundings."""
+    rows = ["| `fault` | `advice` |", "| --- | --- |"]
+    rows += [f"| `{fault}` | {fault.sentence} |" for fault in Fault]
+    return "\n".join(rows) + "\n"
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "comments": _comments,
     "life": _life,
@@ -206,6 +214,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "registration": _registration,
     "permissions": _permissions,
     "metrics": _metrics,
+    "faults": _faults,
 }
 """The generated parts by name."""
 

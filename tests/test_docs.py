@@ -1,20 +1,25 @@
 """The documents say what the program does: what is generated is fresh, what is named exists."""
 
+import json
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from pydantic import SecretStr
 from pydantic_core import PydanticUndefined
 
+from bot.api.app import PREFIX
 from bot.cli import main
 from bot.settings import Settings
 from docs.generate import DOCUMENTS, PARTS, ROOT, refreshed
+from queue_engine.core import trace
+from queue_engine.inbox import HINT_JOB
 from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
 PAGES = tuple(sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]))
@@ -187,3 +192,56 @@ async def _landing(world: World, pull: Any) -> Counter[str]:
     for swept in ("GET /app/hook/deliveries", "GET /issues", "GET /pulls"):
         del counted[swept]
     return counted
+
+
+async def test_calls_of_the_api_are_those_of_its_documents_table(tmp_path: Path) -> None:
+    """Whoever reads the table knows every call, and each of them is there."""
+    async with a_world(tmp_path) as world:
+        routes = [(route.method, route.resource) for route in world.bot.application().router.routes()]
+    served = {f"{method} {resource.canonical}" for method, resource in routes if resource is not None}
+    asked = {call for call in served if re.match(rf"(?!HEAD)[A-Z]+ (?:{PREFIX}/|/queue/)", call)}
+    assert {row[0].strip("`") for row in rows(read("docs/api.md")) if re.match(r"`[A-Z]+ /", row[0])} == asked
+
+
+async def test_examples_of_the_api_are_answered_as_its_document_shows(tmp_path: Path) -> None:
+    """Each of them, sent to the real bot in the order of the document: the status, and an answer of that form."""
+    blocks = re.findall(r"^```http\n(.*?)^```$", read("docs/api.md"), re.MULTILINE | re.DOTALL)
+    async with a_world(tmp_path) as world, aiohttp.ClientSession() as session:
+        fill_in = await _installation(world)
+        for example, shown in zip(blocks[::2], blocks[1::2], strict=True):
+            head, _, body = fill_in(example).partition("\n\n")
+            (method, path), *headers = (line.split(maxsplit=1) for line in head.strip().splitlines())
+            url = f"http://127.0.0.1:{world.runner.addresses[0][1]}{path}"
+            sent = {name.rstrip(":"): value for name, value in headers}
+            async with session.request(method, url, headers=sent, data=body.strip() or None) as answer:
+                given = await answer.json() if await answer.read() else None
+            await world.settle()
+            shown_head, _, shown_body = shown.partition("\n\n")
+            assert (answer.status, _form(given)) == (
+                int(shown_head.split()[1]),
+                _form(json.loads(shown_body) if shown_body.strip() else None),
+            ), example
+
+
+async def _installation(world: World) -> Callable[[str], str]:
+    """Something to ask about; puts what is different in each installation into an example."""
+    world.open("standing").label(LABEL, by="mona")
+    pull = world.open("add")
+    await world.settle()
+    with trace.span("example"):
+        async with world.bot.engine.change() as change:
+            token = await change.tx.tokens.create("example", login="mona", operator=True, now=change.now)
+            dead = await change.tx.jobs.enqueue(kind=HINT_JOB, request={}, process_id="7:42", now=change.now)
+    await world.settle()
+    own = {"imq_...": str(token), "/42/": f"/{pull.number}/", _HEAD: pull.head_sha, _DEAD: dead}
+    return lambda example: re.sub("|".join(map(re.escape, own)), lambda found: own[found[0]], example)
+
+
+_HEAD, _DEAD = "8f14e45fceea167a5a36dedd4bea2543ffd1c0de", "5f0c6d1e9a7b4c3d8e2f1a0b9c8d7e6f"
+
+
+def _form(value: Any) -> Any:
+    """What stays the same from one installation to the next: names, and kinds of values."""
+    if isinstance(value, dict):
+        return {name: _form(each) for name, each in value.items()}
+    return [_form(each) for each in value] if isinstance(value, list) else type(value).__name__
