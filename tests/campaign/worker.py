@@ -46,7 +46,7 @@ async def _do(database: Database, clock: SystemClock, job: Job, log: int) -> Non
             return await Jobs(connection).renew(job, until)
 
     async with kept(clock, LEASE, renew):
-        await asyncio.sleep(random.random() / 100)  # no-sleep-ok: it takes its time
+        await asyncio.sleep(random.random() / 12)  # no-sleep-ok: it takes its time
         os.write(log, f"{job.request['name']}\n".encode())
         with suppress(LeaseLost):
             async with database.transaction() as connection:
