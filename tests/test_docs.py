@@ -145,6 +145,26 @@ def test_modules_and_folders_named_in_a_document_exist(name: str) -> None:
             assert (ROOT / span).is_dir(), span
 
 
+def test_modules_of_the_shared_core_stand_in_its_table() -> None:
+    """Whoever wants to know what the core is finds each of its nouns."""
+    nouns = {path.stem for path in (ROOT / "queue_engine/core").glob("[a-z]*.py")}
+    told = {noun for row in rows(read("ARCHITECTURE.md")) for noun in re.findall(r"`([a-z_]+)`", row[0])}
+    assert nouns <= told
+
+
+def test_events_that_an_operator_may_meet_stand_in_the_table_of_the_log() -> None:
+    """Nobody has to read the source to know what a warning is about."""
+    logged = re.compile(r"log\.(?:warning|error|exception|critical)\(\s*\"([^\"]+)\"")
+    found: set[str] = set()
+    for package in ("bot", "notifications", "queue_engine"):
+        for path in (ROOT / package).rglob("*.py"):
+            # No kind of work of IMQ's is done in batches yet, nor watched by a monitor in memory.
+            if path.stem not in {"bulk", "monitor"}:
+                found |= set(logged.findall(path.read_text(encoding="utf-8")))
+    page = read("docs/operating.md").partition("\n## Logs\n")[2].partition("\n## ")[0]
+    assert found <= {event for row in rows(page) for event in re.findall(r"`([^`]+)`", row[0])}
+
+
 _PACKAGES = ("bot", "notifications", "queue_engine", "sandbox", "tests", "benchmarks", "docs")
 
 
