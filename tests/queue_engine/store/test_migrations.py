@@ -49,7 +49,7 @@ async def test_migrations_of_an_older_database_keep_what_is_in_it(empty_database
     await migrate(empty_database)
     async with empty_database.reading() as connection:
         assert await Jobs(connection).depth() == 1
-        assert await Keys(connection).known("webhook", "guid-1")
+        assert await Keys(connection).known("webhook", "guid-1", NOW)
         [dead] = await connection.execute(text("SELECT id, job_type, error_message FROM failed_jobs"))
         assert tuple(dead) == ("b", "k", "broke")
         assert await connection.run_sync(differences) == []
