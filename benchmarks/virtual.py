@@ -24,7 +24,7 @@ from tests.scenarios.world import SharedClock
 Part = tuple[Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]]]
 """Does what is due, and tells when something is due next."""
 
-_REST_SECONDS = 0.008
+_REST_SECONDS = 0.02
 _STUCK_SECONDS = 20.0
 _DELAYED = "a delayed answer"
 """What the sandbox's schedule calls an answer that is on its way."""
