@@ -43,11 +43,11 @@ _PASSES = {Fault.UNREACHABLE, Fault.LOCKED, Fault.FULL, Fault.CROWDED}
 
 _CLOCK_LOOK = timedelta(seconds=5)
 _CLOCK_JUMP = timedelta(minutes=1)
+"""What the clock is set back by before it counts: less only makes waits a little longer."""
 
 _BREATH_SECONDS = 0.05
 _BESIDE_A_CROWD = 4
 """While deliveries crowd in: how long jobs wait before some are started, and how many may then be under way."""
-"""What the clock is set back by before it counts: less only makes waits a little longer."""
 
 
 _Part = tuple[str, Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]], tuple[Due, ...]]

@@ -117,7 +117,7 @@ class Courier:
         try:
             await self._delivery.send(letter)
         except RateLimited as error:
-            await self._again(letter, error.message, log, asked=error.retry_after)
+            await self._later(letter, error, log)
         # A key or a token that is not accepted is the operator's trouble, and mended while letters wait.
         except (Unavailable, Unauthorized) as error:
             await self._again(letter, error.message, log)
@@ -133,14 +133,19 @@ class Courier:
             return True
         return False
 
-    async def _again(
-        self, letter: Letter, error: str, log: structlog.typing.FilteringBoundLogger, *, asked: timedelta | None = None
-    ) -> None:
-        """Try again after OVERLOAD's wait, or the one that GitHub asked for; not for ever."""
+    async def _later(self, letter: Letter, limited: RateLimited, log: structlog.typing.FilteringBoundLogger) -> None:
+        """A limit is nobody's failure: it passes, and costs no try."""
+        at = self._clock.now() + limited.retry_after
+        async with self._store.transaction() as tx:
+            await tx.outbox.hold(letter, at=at)
+        log.info("letter_held", message=limited.message, at=at.isoformat())
+
+    async def _again(self, letter: Letter, error: str, log: structlog.typing.FilteringBoundLogger) -> None:
+        """Try again after OVERLOAD's wait; not for ever."""
         if letter.attempts + 1 >= MAX_TRIES:
             await self._bury(letter, error, log, retryable=True)
             return
-        at = self._clock.now() + wait(OVERLOAD, letter.attempts, random=self._random, asked=asked)
+        at = self._clock.now() + wait(OVERLOAD, letter.attempts, random=self._random)
         async with self._store.transaction() as tx:
             await tx.outbox.retry(letter, at=at, error=error)
         log.warning("letter_will_be_sent_again", error=error, at=at.isoformat(), attempts=letter.attempts + 1)

@@ -30,6 +30,9 @@ from queue_engine.waiting_line import WaitingLine
 
 _log = structlog.get_logger("imq.inbox")
 
+RETRIED_JOB = "retried"
+"""Kind of the job that counts the dead letters, by their kind, that a command has made jobs again."""
+
 HINT_JOB = "hint"
 """Kind of the job that follows one stored delivery."""
 
@@ -93,12 +96,18 @@ class Inbox:
             SWEEP_JOB: _obeying_limits(self._sweeper.sweep),
             REPOSITORY_JOB: _obeying_limits(self._sweeper.sweep_repository),
             PURGE_JOB: self._sweeper.purge,
+            RETRIED_JOB: self._count_retried,
         }
 
     async def _send_again(self, job: Job) -> None:
         """A dead letter is wanted after all, unless something newer went out meanwhile."""
         async with self._engine.change() as change:
             await change.tx.outbox.revive(job.request, change.now)
+
+    async def _count_retried(self, job: Job) -> None:
+        """Whoever retries by command ends before anybody asks for its figures; a worker keeps them."""
+        for kind, number in job.request.items():
+            self._engine.meter.count("jobs_reprocessed", number, kind=kind)
 
     async def _follow(self, job: Job) -> None:
         hint = Hint.model_validate(job.request)

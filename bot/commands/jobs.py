@@ -1,6 +1,7 @@
 """`imq jobs`: dead letters, the work that failed for good, are looked at, done again, or discarded."""
 
 import json
+from collections import Counter
 from datetime import UTC, datetime
 
 import click
@@ -8,6 +9,7 @@ import click
 from bot.commands.surroundings import columns, instant, on_store
 from bot.logs import mask
 from queue_engine.core.dead_letters import DeadLetter
+from queue_engine.inbox import RETRIED_JOB
 from queue_engine.store import Store
 
 _SHORT = 60
@@ -85,10 +87,19 @@ def retry(job_id: str | None, every: bool) -> None:
         raise click.UsageError("Name one ID, or say --all.")
 
     async def work(store: Store) -> int:
+        now = datetime.now(UTC)
         async with store.transaction() as tx:
+            letters = tx.dead_letters
             if job_id is None:
-                return await tx.dead_letters.reprocess_all(datetime.now(UTC))
-            return int(await tx.dead_letters.reprocess(job_id, datetime.now(UTC)))
+                chosen = await letters.list(await letters.count(), retryable=True)
+                again = await letters.reprocess_all(now)
+            else:
+                chosen = tuple(filter(None, [await letters.get(job_id)]))
+                again = int(await letters.reprocess(job_id, now))
+            if again:
+                kinds = Counter(letter.job_type for letter in chosen)
+                await tx.jobs.enqueue(kind=RETRIED_JOB, request=kinds, process_id=RETRIED_JOB, now=now)
+            return again
 
     again = on_store(work)
     if job_id is not None and not again:

@@ -189,6 +189,10 @@ class Outbox:
         """It failed for a reason that may pass: due again at `at`; counts an attempt."""
         await self._settle(letter, due_at=at, attempts=letter.attempts + 1, error=error)
 
+    async def hold(self, letter: Letter, *, at: datetime) -> None:
+        """It cannot be sent yet, through no fault of its own: due again at `at`, and no attempt."""
+        await self._settle(letter, due_at=at)
+
     async def dead(self, letter: Letter, error: str, now: datetime, *, retryable: bool) -> None:
         """It failed for good: not due any more, and among the dead letters unless something newer is wanted."""
         attempts = letter.attempts + 1

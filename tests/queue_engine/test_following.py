@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from queue_engine.core.database import Database
 from queue_engine.core.dead_letters import DeadLetter
 from queue_engine.core.jobs import Jobs, jobs
+from queue_engine.core.meter import Meter, Silent
 from queue_engine.core.trace import of_delivery
 from queue_engine.core.worker import Worker
 from queue_engine.engine import Engine
@@ -26,7 +27,7 @@ from queue_engine.errors import (
     passes,
 )
 from queue_engine.hints import Hint, HintKind
-from queue_engine.inbox import HINT_JOB, Inbox
+from queue_engine.inbox import HINT_JOB, RETRIED_JOB, Inbox
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
 from queue_engine.store import Store
@@ -71,7 +72,7 @@ class Refusing:
 class Desk:
     """A worker with the handlers of the engine."""
 
-    def __init__(self, database: Database, github: Refusing) -> None:
+    def __init__(self, database: Database, github: Refusing, *, meter: Meter | None = None) -> None:
         self.engine = Engine(
             store=Store(database),
             github=cast(GitHub, github),
@@ -79,6 +80,7 @@ class Desk:
             policy=Policy(),
             random=lambda: 0.5,
             owner="test",
+            meter=meter or Silent(),
         )
         self.sweeper = Sweeper(self.engine, interval=timedelta(minutes=10))
         self.inbox = Inbox(self.engine, self.sweeper)
@@ -217,3 +219,19 @@ async def test_sweep_that_failed_for_good_is_forgotten_when_the_next_one_is_aske
         await desk.sweeper.request()
         await desk.work()
     assert [letter.job_type for letter in await desk.dead()] == [REPOSITORY_JOB]
+
+
+async def test_retries_by_command_are_counted_by_a_worker(database: Database) -> None:
+    """The command's own process is gone before anybody asks it for figures."""
+    counted: dict[str, float] = {}
+
+    class Counting(Silent):
+        def count(self, name: str, amount: float = 1, **labels: str) -> None:
+            if name == "jobs_reprocessed":
+                counted[labels["kind"]] = amount
+
+    desk = Desk(database, Refusing(), meter=Counting())
+    async with desk.engine.change() as change:
+        await change.tx.jobs.enqueue(kind=RETRIED_JOB, request={"hint": 2, "letter": 1}, process_id="x", now=NOW)
+    await desk.work()
+    assert counted == {"hint": 2, "letter": 1}
