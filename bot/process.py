@@ -46,7 +46,7 @@ _CLOCK_JUMP = timedelta(minutes=1)
 """What the clock is set back by before it counts: less only makes waits a little longer."""
 
 _BREATH_SECONDS = 0.05
-_BESIDE_A_CROWD = 4
+_BESIDE_A_CROWD = 2
 """While deliveries crowd in: how long jobs wait before some are started, and how many may then be under way."""
 
 

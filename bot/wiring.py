@@ -129,14 +129,16 @@ class Bot:
         if self.database.dialect == "sqlite":
             await migrate(self.database)
         # Tables of another version are not touched: whoever called refuses to run on them.
-        if not worker or not await self._migrated():
+        if not await self._migrated():
             return
-        async with self.engine.change() as change:
-            if self.database.dialect == "sqlite":
-                await change.tx.queues.release_all()
-                await change.tx.jobs.release_all(change.now)
-                await change.tx.outbox.release_all()
-            await self._set_right(change)
+        if worker:
+            async with self.engine.change() as change:
+                if self.database.dialect == "sqlite":
+                    await change.tx.queues.release_all()
+                    await change.tx.jobs.release_all(change.now)
+                    await change.tx.outbox.release_all()
+                await self._set_right(change)
+        await self.inbox.rehearse()
 
     def application(self) -> web.Application:
         """The web application of this process."""

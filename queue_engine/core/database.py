@@ -196,11 +196,16 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
     @event.listens_for(engine.sync_engine, "connect")
     def on_connect(dbapi_connection: Any, _record: object) -> None:
         dbapi_connection.isolation_level = None
-        dbapi_connection.run_async(partial(_use_wal, busy=busy))
-        cursor = dbapi_connection.cursor()
-        for pragma in ("synchronous=NORMAL", "foreign_keys=ON", f"query_only={int(query_only)}"):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
+        try:
+            dbapi_connection.run_async(partial(_use_wal, busy=busy))
+            cursor = dbapi_connection.cursor()
+            for pragma in ("synchronous=NORMAL", "foreign_keys=ON", f"query_only={int(query_only)}"):
+                cursor.execute(f"PRAGMA {pragma}")
+            cursor.close()
+        except Exception:
+            # Nobody else knows of this connection yet, and it has a thread that would go on.
+            dbapi_connection.run_async(aiosqlite.Connection.close)
+            raise
 
     @event.listens_for(engine.sync_engine, "begin")
     def on_begin(connection: Connection) -> None:

@@ -5,6 +5,7 @@ databases call group commit: a transaction costs about the same for one row as f
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from typing import Generic, TypeVar
@@ -12,8 +13,9 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-_CROWD = 2.0
-"""Waiting for one round, on average: with so many, callers come faster than they are served."""
+_CROWD = 10.0
+_MOMENT_SECONDS = 0.25
+"""So many calls within about a moment are a crowd: some forty a second."""
 
 
 class Gather(Generic[T, R]):
@@ -25,12 +27,14 @@ class Gather(Generic[T, R]):
         self._most = most
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
         self._rounds: asyncio.Task[None] | None = None
-        self._sharing = 0.0
+        self._lately = 0.0
+        self._counted_at = 0.0
 
     async def __call__(self, item: T) -> R:
         """Have one item done and return its answer. A caller that gives up does not take the item back."""
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
+        self._called(1)
         if self._rounds is None:
             # With no context variables: a round belongs to all of its callers, not to the first of them.
             self._rounds = asyncio.create_task(self._go_round(), context=Context())
@@ -38,23 +42,28 @@ class Gather(Generic[T, R]):
 
     @property
     def crowded(self) -> bool:
-        """Whether several have been sharing each round for a while, and still do."""
-        return self._rounds is not None and self._sharing > _CROWD
+        """Whether calls come, or came a moment ago, faster than whatever else there is should run beside."""
+        return self._called(0) > _CROWD
 
     async def drain(self) -> None:
         """Wait until nothing is under way, not even for callers that gave up."""
         while self._rounds is not None:
             await asyncio.wait([self._rounds])
 
+    def _called(self, times: int) -> float:
+        """Count calls; how many there were lately, those of long ago counting ever less."""
+        now = asyncio.get_running_loop().time()
+        self._lately = self._lately * math.exp((self._counted_at - now) / _MOMENT_SECONDS) + times
+        self._counted_at = now
+        return self._lately
+
     async def _go_round(self) -> None:
         try:
             while self._waiting:
-                self._sharing = 0.9 * self._sharing + 0.1 * len(self._waiting)
                 together, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
                 await self._serve(together)
         finally:
             self._rounds = None
-            self._sharing /= 2
 
     async def _serve(self, together: list[tuple[T, asyncio.Future[R]]]) -> None:
         try:

@@ -24,7 +24,7 @@ from queue_engine.core.jobs import Jobs
 from tests.campaign.worker import LEASE
 
 ROOT = Path(__file__).parents[2]
-SECONDS = float(os.environ.get("IMQ_CAMPAIGN_SECONDS", "7"))
+SECONDS = float(os.environ.get("IMQ_CAMPAIGN_SECONDS", "4"))
 SETTLING_SECONDS = 90
 JOBS_PER_SECOND = 45
 PROCESSES = 12

@@ -236,16 +236,20 @@ async def test_letter_that_met_a_limit_waits_as_long_as_github_asks(
     assert post.calls.total() == 1
 
 
-async def test_letter_that_limits_hold_back_again_and_again_is_not_given_up(
+async def test_letter_that_limits_hold_back_again_and_again_uses_up_no_try(
     store: Store, courier: Courier, post: Post, clock: MovedClock
 ) -> None:
-    """A limit is nobody's failure: however often it is met, it counts no try."""
-    post.fail["create_comment"] = [RateLimited("slow down", retry_after=timedelta(minutes=1))] * (MAX_TRIES + 1)
+    """A limit is nobody's failure, however often it is met: the first real failure waits as the first one does."""
+    limits = [RateLimited("slow down", retry_after=timedelta(minutes=1)) for _ in range(20)]
+    post.fail["create_comment"] = [*limits, Unavailable("timeout")]
     await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED))
-    while not await courier.run_due():
+    for _ in limits:
+        await courier.run_due()
         clock.move(timedelta(minutes=1))
-    assert await dead(store) == ()
-    assert len(post.comments_on(42)) == 1
+    await courier.run_due()
+    assert await courier.next_due() == clock.now() + timedelta(seconds=30)
+    clock.move(timedelta(seconds=30))
+    assert await courier.run_due() is True
 
 
 async def test_letter_that_never_arrives_is_buried_after_its_last_try(

@@ -91,13 +91,13 @@ class Theatre:
                     await self.start()
                 await asyncio.sleep(0.02)  # no-sleep-ok: real processes live in real time
 
-    def kill_once_at_each_step(self) -> None:
+    def kill_once_at_each_step(self, *, reading: bool = True) -> None:
         """From now on, kill the bot before and after the first request of each kind takes effect."""
         met: set[tuple[str, str]] = set()
 
         async def hook(exchange: Exchange) -> None:
             step = (exchange.template, exchange.phase)
-            if exchange.method == "GET" and exchange.phase == "before":
+            if exchange.method == "GET" and (exchange.phase == "before" or not reading):
                 return  # Reading changes nothing: to die before it or after it is the same.
             if exchange.login is None or not exchange.login.endswith("[bot]") or step in met:
                 return

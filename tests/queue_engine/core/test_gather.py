@@ -77,22 +77,16 @@ async def test_gather_caller_that_gives_up_harms_nobody() -> None:
     assert await stays == 4
 
 
-async def test_gather_is_crowded_while_many_share_each_round_and_no_longer() -> None:
-    """Whoever can wait learns that others come faster than they are served, and learns when that is over."""
+async def test_gather_is_crowded_by_many_calls_in_a_moment_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can wait learns that others come in a crowd, and learns when that is over."""
     store = Store()
     store.gate.set()
-    seen: list[bool] = []
-
-    async def do(items: Sequence[int]) -> list[int]:
-        seen.append(gather.crowded)
-        return await store.do(items)
-
-    gather = Gather(do, most=10)
+    gather = Gather(store.do)
+    now = asyncio.get_running_loop().time()
     await gather(0)
-    assert seen == [False], "one that is served alone is no crowd"
+    seen = [gather.crowded]
     await asyncio.gather(*(gather(n) for n in range(100)))
-    assert True in seen
-    assert not gather.crowded
-    for _ in range(20):
-        await gather(0)
-    assert not seen[-1], "a crowd that has gone is forgotten"
+    seen.append(gather.crowded)
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now + 2)
+    seen.append(gather.crowded)
+    assert seen == [False, True, False]

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
@@ -64,6 +65,15 @@ async def fault_when(work: Awaitable[object]) -> Fault | None:
     with pytest.raises(Exception) as met:
         await work
     return fault_of(met.value)
+
+
+@pytest.fixture(autouse=True)
+async def _threads_end_with_their_test() -> AsyncIterator[None]:
+    """The driver does not wait for the thread of a connection that could not be made; it must find its loop open."""
+    yield
+    for thread in threading.enumerate():
+        if "_connection_worker_thread" in thread.name:
+            await asyncio.to_thread(thread.join, 5)
 
 
 async def test_sqlite_locked_for_a_moment_is_waited_for(make_sqlite_url: MakeUrl) -> None:
