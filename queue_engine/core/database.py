@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.types import TypeDecorator
 
+from queue_engine.core.checkpoint import LOG_PAGES, Checkpoints
 from queue_engine.core.outage import Busy, ReadOnly
 
 metadata = MetaData(
@@ -122,8 +123,9 @@ class Database:
                 self.url, "BEGIN IMMEDIATE", busy, query_only=False, pool=pool | {"pool_size": 1}
             )
             self._reader = _sqlite_engine(self.url, "BEGIN", busy, query_only=True, pool=pool)
+            self._checkpoints: Checkpoints | None = Checkpoints(self._reader)
         else:
-            self._turn = None
+            self._turn = self._checkpoints = None
             # A pre-ping, because a restarted server or an idle firewall leaves dead connections behind.
             self._writer = create_async_engine(self.url, pool_pre_ping=True, connect_args=_patience(self.url), **pool)
             self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -142,6 +144,8 @@ class Database:
         """
         async with self._in_turn(), self._writer.begin() as connection:
             yield connection
+        if self._checkpoints is not None:
+            self._checkpoints.committed()
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[AsyncConnection]:
@@ -160,6 +164,8 @@ class Database:
 
     async def close(self) -> None:
         """Close every connection."""
+        if self._checkpoints is not None:
+            await self._checkpoints.close()
         await self._writer.dispose()
         await self._reader.dispose()
 
@@ -199,7 +205,8 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
         try:
             dbapi_connection.run_async(partial(_use_wal, busy=busy))
             cursor = dbapi_connection.cursor()
-            for pragma in ("synchronous=NORMAL", "foreign_keys=ON", f"query_only={int(query_only)}"):
+            own = (f"query_only={int(query_only)}", f"wal_autocheckpoint={LOG_PAGES}")
+            for pragma in ("synchronous=NORMAL", "foreign_keys=ON", *own):
                 cursor.execute(f"PRAGMA {pragma}")
             cursor.close()
         except Exception:

@@ -90,3 +90,15 @@ def test_migrations_are_part_of_the_package() -> None:
 def test_head_is_the_newest_revision_there_is() -> None:
     """A process trusts this name when it decides that nothing is to be migrated."""
     assert running.known()[0] == HEAD
+
+
+async def test_migrations_have_postgres_sweep_the_tables_that_much_passes_through(
+    postgres_database: Database,
+) -> None:
+    """A table of jobs does not stay as large as the largest crowd that ever was in it."""
+    async with postgres_database.reading() as connection:
+        settings = text("SELECT relname, reloptions FROM pg_class WHERE reloptions IS NOT NULL AND relkind = 'r'")
+        swept = {
+            name for name, options in await connection.execute(settings) if any("threshold=1000" in o for o in options)
+        }
+    assert swept == {"jobs", "idempotency_keys", "outbox", "processes"}
