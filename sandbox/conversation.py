@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox import payloads
 from sandbox.errors import Forbidden, Invalid, NotFound
-from sandbox.state import Actor, Comment, Label, PullRequest, Repository, Review
+from sandbox.state import Actor, Comment, Label, PullRequest, Reaction, Repository, Review
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
@@ -98,13 +98,17 @@ class Conversation:
         del pull.comments[comment.id]
         self._github.happenings.comment(pull, comment, "deleted", actor)
 
-    def react(self, comment: Comment, content: str, *, actor: Actor) -> None:
-        """React once with one of GitHub's eight words."""
+    def react(self, comment: Comment, content: str, *, actor: Actor) -> Reaction:
+        """React with one of GitHub's eight words; a second time finds the reaction that stands. No webhook tells."""
         if content not in payloads.REACTIONS:
             raise Invalid("Validation Failed", errors=[{"resource": "Reaction", "field": "content", "code": "invalid"}])
-        logins = comment.reactions.setdefault(content, [])
-        if actor.user.login not in logins:
-            logins.append(actor.user.login)
+        for found in comment.given:
+            if (found.user, found.content) == (actor.user, content):
+                return found
+        reaction_id = self._github.state.next_id("reaction")
+        reaction = Reaction(reaction_id, actor.user, content, self._github.clock.now())
+        comment.given.append(reaction)
+        return reaction
 
     # Assignees and reviews
 

@@ -86,6 +86,16 @@ class PullRequestHandle:
         with self._acting(by, webhook) as actor:
             return self.github.conversation.comment(self.record, body, actor=actor)
 
+    def edit_comment(self, comment: Comment, body: str, *, by: str | None = None, webhook: bool = True) -> None:
+        """Change what was said; its author does when nobody is named."""
+        with self._acting(by or comment.user.login, webhook) as actor:
+            self.github.conversation.edit_comment(self.record, comment, body, actor=actor)
+
+    def delete_comment(self, comment: Comment, *, by: str | None = None, webhook: bool = True) -> None:
+        """Take back what was said; its author does when nobody is named."""
+        with self._acting(by or comment.user.login, webhook) as actor:
+            self.github.conversation.delete_comment(self.record, comment, actor=actor)
+
     def review(self, state: str, *, by: str | None = None, body: str = "", webhook: bool = True) -> Review:
         """Review it: APPROVED, CHANGES_REQUESTED or COMMENTED."""
         with self._acting(by, webhook) as actor:
@@ -151,6 +161,11 @@ class PullRequestHandle:
         """Rename it."""
         with self._acting(by or self._author, webhook) as actor:
             self.github.pulls.edit(self.record, actor=actor, title=title)
+
+    def edit_body(self, body: str, *, by: str | None = None, webhook: bool = True) -> None:
+        """Describe it anew."""
+        with self._acting(by or self._author, webhook) as actor:
+            self.github.pulls.edit(self.record, actor=actor, body=body)
 
     def delete_fork(self, *, by: str | None = None) -> None:
         """Delete the fork that its head lives in. The pull request stays, its repository unknown; no app is told."""

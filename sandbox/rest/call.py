@@ -25,7 +25,7 @@ class Call:
     """What an endpoint's function is given.
 
     `params` come from the path and `query` from behind it; `data` is the JSON body. `api_url` is where this API is
-    served (for Link headers); `url` is this request's address without the query.
+    served (for Link headers); `url` is this request's address without the query. `accept` is the media type asked for.
     """
 
     github: "GitHub"
@@ -39,6 +39,7 @@ class Call:
     api_url: str
     url: str
     found: Repository | None = field(default=None)
+    accept: str = ""
 
     @property
     def repository(self) -> Repository:

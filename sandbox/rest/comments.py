@@ -1,5 +1,7 @@
 """Endpoints of the comments on an issue or pull request, and of reactions to them."""
 
+from functools import partial
+
 from sandbox import payloads
 from sandbox.rest import shapes
 from sandbox.rest.call import Call
@@ -11,7 +13,6 @@ from sandbox.state import Comment, PullRequest
 routes = Routes("issues/comments")
 _READ = ("issues=read", "pull_requests=read")
 _WRITE = ("issues=write", "pull_requests=write")
-_REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
 _LONGEST = 65536
 
 
@@ -59,12 +60,20 @@ def react(call: Call) -> Answer:
     """Reacts; doing it again is 200 instead of 201."""
     _, comment = _comment(call)
     content = call.take("content", str)
-    if content not in _REACTIONS:
-        raise invalid_request(f"For 'properties/content', {content} is not a member of {list(_REACTIONS)}.")
-    user = call.actor.user
-    before = user.login in comment.reactions.get(content, [])
-    call.github.conversation.react(comment, content, actor=call.actor)
-    return Answer(shapes.reaction(call.github, comment, content, user), 200 if before else 201)
+    if content not in payloads.REACTIONS:
+        raise invalid_request(f"For 'properties/content', {content} is not a member of {list(payloads.REACTIONS)}.")
+    before = len(comment.given)
+    reaction = call.github.conversation.react(comment, content, actor=call.actor)
+    return Answer(shapes.reaction(call.github, reaction), 201 if len(comment.given) > before else 200)
+
+
+@routes.repository("GET", "/issues/comments/{comment_id}/reactions", *_READ, docs="reactions/reactions")
+def list_reactions(call: Call) -> Answer:
+    """Who reacted how, oldest first; with `content` one word only."""
+    _, comment = _comment(call)
+    wanted = call.query.get("content")
+    found = [reaction for reaction in comment.given if wanted in (None, reaction.content)]
+    return call.page(found, partial(shapes.reaction, call.github))
 
 
 def _comment(call: Call) -> tuple[PullRequest, Comment]:

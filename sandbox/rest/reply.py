@@ -12,6 +12,7 @@ from sandbox.rest.routing import Answer
 
 _JSON = "application/json; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
+_RAW = "application/vnd.github.raw+json; charset=utf-8"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class Reply:
 
 
 def of_content(status: int, content: Any, headers: Mapping[str, str] | None = None) -> Reply:
-    """A JSON answer, or an HTML page when the content is a string."""
+    """A JSON answer, an HTML page when the content is a string, or a file when it is bytes."""
+    if isinstance(content, bytes):
+        return Reply(status, content, {"Content-Type": _RAW, **(headers or {})})
     if isinstance(content, str):
         return Reply(status, content.encode(), {"Content-Type": _HTML, **(headers or {})})
     return Reply(status, json.dumps(content).encode(), {"Content-Type": _JSON, **(headers or {})})

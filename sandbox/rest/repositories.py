@@ -39,7 +39,7 @@ def get_permission(call: Call) -> Answer:
 
 @routes.repository("GET", "/contents/{path}", "contents=read", docs="repos/contents")
 def get_contents(call: Call) -> Answer:
-    """A file (base64, lines of 60) or a directory's list."""
+    """A file (base64, lines of 60; as it is for the raw media type) or a directory's list."""
     git = call.repository.git
     ref = call.query.get("ref", call.repository.default_branch)
     sha = git.resolve(ref)
@@ -55,6 +55,8 @@ def get_contents(call: Call) -> Answer:
         return Answer([_content(call, one, ref) for one in below])
     data = git.read(sha, path)
     assert data is not None, "a listed file can be read"
+    if "raw" in call.accept:
+        return Answer(data)
     content = base64.encodebytes(data).decode()
     return Answer({**_content(call, entry, ref), "encoding": "base64", "content": content})
 

@@ -209,6 +209,7 @@ class SandboxServer:
                 api_url,
                 api_url + path,
                 found,
+                request.headers.get("Accept", ""),
             )
         )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox import payloads
 from sandbox.payloads.times import timestamp
-from sandbox.state import Comment, Delivery, PullRequest, User
+from sandbox.state import Delivery, PullRequest, Reaction, User
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
@@ -57,15 +57,14 @@ def delivery_detail(record: Delivery) -> dict[str, Any]:
     }
 
 
-def reaction(github: "GitHub", comment: Comment, content: str, user: User) -> dict[str, Any]:
+def reaction(github: "GitHub", record: Reaction) -> dict[str, Any]:
     """`reaction`."""
-    number = comment.id * 10 + payloads.REACTIONS.index(content)
     return {
-        "id": number,
-        "node_id": payloads.node_id("Reaction", number),
-        "user": payloads.user(github, user),
-        "content": content,
-        "created_at": timestamp(github.clock.now()),
+        "id": record.id,
+        "node_id": payloads.node_id("Reaction", record.id),
+        "user": payloads.user(github, record.user),
+        "content": record.content,
+        "created_at": timestamp(record.created_at),
     }
 
 

@@ -6,7 +6,7 @@ the verbs (refs, pulls, merging, conversation, checks, rules). Times are aware a
 
 from sandbox.state.accounts import ROLES, Actor, App, Installation, User
 from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus
-from sandbox.state.pulls import Comment, IssueEvent, Label, PullRequest, Review
+from sandbox.state.pulls import Comment, IssueEvent, Label, PullRequest, Reaction, Review
 from sandbox.state.repositories import Repository
 from sandbox.state.rules import Protection, RequiredCheck, Ruleset
 from sandbox.state.world import Delivery, State
@@ -27,6 +27,7 @@ __all__ = [
     "IssueEvent",
     "Label",
     "PullRequest",
+    "Reaction",
     "Review",
     "Repository",
     "Protection",

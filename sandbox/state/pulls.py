@@ -21,8 +21,18 @@ class Label:
 
 
 @dataclass(eq=False, slots=True, repr=False)
+class Reaction:
+    """One of GitHub's eight words (`+1`, `eyes`...), given by somebody to a comment."""
+
+    id: int
+    user: User
+    content: str
+    created_at: datetime
+
+
+@dataclass(eq=False, slots=True, repr=False)
 class Comment:
-    """A comment on a pull request. `reactions` maps GitHub's words (`+1`, `eyes`...) to logins."""
+    """A comment on a pull request, with the reactions given to it, oldest first."""
 
     id: int
     user: User
@@ -30,7 +40,15 @@ class Comment:
     created_at: datetime
     updated_at: datetime
     app: App | None = None
-    reactions: dict[str, list[str]] = field(default_factory=dict)
+    given: list[Reaction] = field(default_factory=list)
+
+    @property
+    def reactions(self) -> dict[str, list[str]]:
+        """GitHub's word -> logins of those who gave it."""
+        words: dict[str, list[str]] = {}
+        for reaction in self.given:
+            words.setdefault(reaction.content, []).append(reaction.user.login)
+        return words
 
 
 @dataclass(eq=False, slots=True, repr=False)

@@ -74,6 +74,7 @@ SCHEMAS = {
     f"PATCH {_REPO}/issues/comments/{{comment_id}}": "IssueComment",
     f"DELETE {_REPO}/issues/comments/{{comment_id}}": NOTHING,
     f"POST {_REPO}/issues/comments/{{comment_id}}/reactions": "Reaction",
+    f"GET {_REPO}/issues/comments/{{comment_id}}/reactions": "[Reaction]",
     f"GET {_REPO}/pulls": "[PullRequestSimple]",
     f"POST {_REPO}/pulls": "PullRequest",
     f"GET {_REPO}/pulls/{{number}}": "PullRequest",

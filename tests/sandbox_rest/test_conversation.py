@@ -92,6 +92,10 @@ async def test_reaction_given_twice_stands_once(client: Client, pull: Any) -> No
     for status in (201, 200):
         await client.call("POST", f"{place}/reactions", status, json_body={"content": "eyes"})
     assert (await client.get(place))["reactions"]["eyes"] == 1
+    await client.call("POST", f"{place}/reactions", 201, who="ann", json_body={"content": "+1"})
+    given = await client.get(f"{place}/reactions")
+    assert [(one["user"]["login"], one["content"]) for one in given.content] == [("imq[bot]", "eyes"), ("ann", "+1")]
+    assert len((await client.get(f"{place}/reactions?content=%2B1")).content) == 1
     await client.call("POST", f"{place}/reactions", 422, json_body={"content": "shrug"})
 
 
@@ -113,3 +117,19 @@ async def test_pull_request_of_a_deleted_fork_has_no_head_repository(client: Cli
     seen = await client.get(f"{R}/pulls/{pull.number}")
     assert seen["head"]["repo"] is None
     assert (await client.get(f"{R}/pulls?state=all"))[0]["head"]["repo"] is None
+
+
+async def test_comment_of_a_person_is_told_with_the_pull_request(client: Client, pull: Any) -> None:
+    """Created, edited and deleted each come as `issue_comment` with `issue.pull_request`; an edit tells what stood."""
+    comment = pull.comment("/queue", by="ann")
+    pull.edit_comment(comment, "/queue priority=high")
+    pull.delete_comment(comment, by="maria")
+    await client.settle()
+    told = [body for headers, body in client.receiver.received if headers["X-GitHub-Event"] == "issue_comment"]
+    assert [(body["action"], body["comment"]["body"], body["sender"]["login"]) for body in told] == [
+        ("created", "/queue", "ann"),
+        ("edited", "/queue priority=high", "ann"),
+        ("deleted", "/queue priority=high", "maria"),
+    ]
+    assert told[1]["changes"] == {"body": {"from": "/queue"}}
+    assert all(body["issue"]["pull_request"]["url"].endswith(f"/pulls/{pull.number}") for body in told)

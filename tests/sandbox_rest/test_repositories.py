@@ -24,6 +24,28 @@ async def test_contents_are_base64_at_a_ref(client: Client) -> None:
     await client.get(f"{R}/contents/README.md?ref=nowhere", 404)
 
 
+async def test_contents_raw_are_the_file_itself(client: Client) -> None:
+    """With the raw media type the file comes as it is, and unchanged content costs no request of the budget."""
+    client.repo.push("main", {".github/imq.yml": "labels: [ä]\n"}, by="maria")
+    place, raw = f"{R}/contents/.github/imq.yml", {"Accept": "application/vnd.github.raw+json"}
+    seen = await client.get(place, headers=raw)
+    assert seen.content == "labels: [ä]\n"
+    assert seen.headers["Content-Type"].startswith("application/vnd.github.raw+json")
+    again = await client.get(place, 304, headers={**raw, "If-None-Match": seen.headers["ETag"]})
+    assert again.content is None
+    missing = await client.get(f"{R}/contents/.github/none.yml", 404, headers=raw)
+    assert missing["message"] == "Not Found"
+
+
+async def test_contents_of_an_organisations_own_repository(client: Client) -> None:
+    """An installation on all repositories reads `.github` of its organisation, one on some may not see it."""
+    client.github.create_repository("acme/.github", files={".github/imq.yml": "a: 1\n"})
+    place, raw = "/repos/acme/.github/contents/.github/imq.yml", {"Accept": "application/vnd.github.raw+json"}
+    assert (await client.get(place, headers=raw)).content == "a: 1\n"
+    client.github.accounts.select(client.installation, [client.repo.record])
+    await client.get(place, 404, headers=raw)
+
+
 async def test_permission_names_the_role(client: Client) -> None:
     """Triage and maintain are told by `role_name` only, as GitHub's older field does not know them."""
     expected = {

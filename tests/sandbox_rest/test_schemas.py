@@ -113,6 +113,7 @@ async def use_conversation(client: Client, number: int) -> None:
     said = f"{R}/issues/comments/{comment['id']}"
     await client.call("PATCH", said, 200, json_body={"body": "Landed"})
     await client.call("POST", f"{said}/reactions", 201, json_body={"content": "rocket"})
+    await client.get(f"{said}/reactions")
     await client.get(said)
     await client.get(f"{place}/comments")
     await client.call("PATCH", place, 200, json_body={"title": "Better", "labels": ["merge-queue"]})
@@ -158,6 +159,7 @@ async def test_every_webhook_fits_githubs_schema(client: Client) -> None:
     for delivery in delivered:
         check_webhook(delivery.event, delivery.payload)
     assert set(seen) - {"installation", "installation_repositories"} == set(EVENTS)
+    assert seen["issue_comment"] == {"created", "edited", "deleted"}
     assert seen["pull_request"] >= {
         "opened", "labeled", "unlabeled", "synchronize", "closed", "reopened", "edited", "converted_to_draft",
         "ready_for_review", "assigned",
@@ -177,7 +179,10 @@ async def act_as_people(client: Client) -> None:
     )
     pull.push({"b": "2\n"}, by="ann")
     pull.force_push({"b": "3\n"}, by="ann")
-    pull.comment("Nice", by="maria")
+    comment = pull.comment("Nice", by="maria")
+    pull.edit_comment(comment, "Very nice")
+    pull.delete_comment(comment)
+    pull.edit_body("Why", by="ann")
     pull.review("APPROVED", by="maria")
     pull.assign("ann", by="tom")
     pull.convert_to_draft(by="ann")
