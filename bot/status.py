@@ -34,8 +34,10 @@ class _Seen:
 class QueueStatus:
     """The answer, for all processes on one database. `slots` tells those of this process."""
 
-    def __init__(self, engine: Engine, slots: Callable[[], SlotsStatus]) -> None:
+    def __init__(self, engine: Engine, slots: Callable[[], SlotsStatus], most: int) -> None:
+        """`most` is the operator's limit of entries in a queue, 0 for none."""
         self._engine = engine
+        self._most = most
         self._slots = slots
         self._turn = asyncio.Lock()
         self._seen: _Seen | None = None
@@ -60,7 +62,7 @@ class QueueStatus:
             return self._seen
 
     def _status(self, seen: _Seen, *, named: bool) -> dict[str, Any]:
-        most = self._engine.policy.max_depth
+        most = self._most
         slots: list[Mapping[str, Any]] = [asdict(self._slots()), *(report.status for report in seen.others)]
         calls = any(each.get("accepting", True) for each in slots)
         places = not seen.depths or any(each.accepts(most) for each in seen.depths)

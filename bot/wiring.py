@@ -34,6 +34,7 @@ from queue_engine.errors import passes
 from queue_engine.inbox import Inbox
 from queue_engine.journal import Happening
 from queue_engine.migrations import HEAD, current, migrate
+from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.processor import Processor
 from queue_engine.store import Due, Store
@@ -78,7 +79,7 @@ class Bot:
             store=store,
             github=self.gateway,
             clock=clock,
-            policy=policy,
+            policies=Fixed(policy),
             random=random,
             owner=owner,
             publish=self._publish,
@@ -150,7 +151,9 @@ class Bot:
         app = create_app(receiver, {"database": self._database_answers, "migrations": self._migrated})
         app.add_subapp(PREFIX, create_api(self.engine))
         app.router.add_get("/metrics", self.board.handle)
-        app.router.add_get("/queue/status", QueueStatus(self.engine, self.gateway.slots_status).handle)
+        app.router.add_get(
+            "/queue/status", QueueStatus(self.engine, self.gateway.slots_status, self.settings.max_queue_depth).handle
+        )
         return app
 
     def listener(self) -> Listener | None:
@@ -215,7 +218,7 @@ class Bot:
 def policy_of(settings: Settings) -> Policy:
     """The engine's policy as the operator set it."""
     return Policy(
-        trigger_label=settings.trigger_label,
+        trigger_labels=(settings.trigger_label,),
         max_depth=settings.max_queue_depth,
-        check_timeout=settings.check_timeout,
+        fallback_check_timeout=settings.check_timeout,
     )

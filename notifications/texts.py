@@ -48,6 +48,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "The label {label} was removed, and with it the wish to land this.",
         "To queue it again, set the label {label}.",
     ),
+    Reason.UNQUEUED: ReasonText(
+        "It was taken out of the queue by a command.",
+        "To queue it again, set the label {label}.",
+    ),
     Reason.CLOSED: ReasonText(
         "The pull request was closed.",
         "If it should land after all, reopen it and set the label {label}.",
@@ -80,6 +84,26 @@ REASONS: Mapping[Reason, ReasonText] = {
         "The repository that the branch comes from no longer exists, so it can be neither updated nor tested.",
         "Push the branch to a repository that exists and open a new pull request from there.",
     ),
+    Reason.NOT_ALLOWED_TO_QUEUE: ReasonText(
+        "This repository's configuration lets only some people queue for {base}. The person who asked is none of them.",
+        "Somebody who may queue can set the label {label} again.",
+    ),
+    Reason.BRANCH_NOT_SERVED: ReasonText(
+        "This repository's configuration has no queue for {base}.",
+        "Merge it by hand, or give {base} a queue in .github/imq.yml and set the label {label} again.",
+    ),
+    Reason.BLOCKED_BY_LABEL: ReasonText(
+        "It carries a label with which this repository's configuration keeps it out of the queue.",
+        "Take that label off when nothing speaks against landing any more, then set the label {label} again.",
+    ),
+    Reason.BLOCKED_BY_TITLE: ReasonText(
+        "This repository's configuration keeps pull requests with such a title out of the queue.",
+        "Change the title when the pull request is ready to land, then set the label {label} again.",
+    ),
+    Reason.HOLD_TIMED_OUT: ReasonText(
+        "No place in the queue for {base} became free for as long as IMQ waits.",
+        "Find out what holds the queue up, then set the label {label} again.",
+    ),
     Reason.CONFLICT: ReasonText(
         "The changes overlap with what is on {base} by now, and git cannot decide alone what to keep.",
         "Resolve the conflict with {base}, push, and set the label {label} again.",
@@ -97,6 +121,10 @@ REASONS: Mapping[Reason, ReasonText] = {
     Reason.NO_CHECKS: ReasonText(
         "No check has reported, and {base} requires none: nothing says that this change works.",
         "Let a check run on this pull request, or require one for {base}. Then set the label {label} again.",
+    ),
+    Reason.CHECKS_BROKE_DOWN: ReasonText(
+        "A check that has to pass broke down before it could tell anything about this change.",
+        "See what happened to the check's runner, then set the label {label} again.",
     ),
     Reason.MERGEABLE_UNKNOWN: ReasonText(
         "GitHub did not work out in time whether this can be merged.",
@@ -124,6 +152,55 @@ REASONS: Mapping[Reason, ReasonText] = {
         "{base} requires GitHub's own merge queue, so nobody can merge past it, IMQ included.",
         "Use GitHub's queue for {base}, or drop that rule and set the label {label} again.",
     ),
+    Reason.APPROVAL_MISSING: ReasonText(
+        "{base} asks for more approvals than this pull request has.",
+        "Ask for a review, then set the label {label} again.",
+    ),
+    Reason.CHANGES_REQUESTED: ReasonText(
+        "A reviewer has requested changes.",
+        "Make the changes, or talk them over with the reviewer, whose approval opens the way. "
+        "Then set the label {label} again.",
+    ),
+    Reason.CODE_OWNER_MISSING: ReasonText(
+        "{base} asks for the approval of a code owner, and it is missing.",
+        "Ask a code owner for a review, then set the label {label} again.",
+    ),
+    Reason.CONVERSATIONS_UNRESOLVED: ReasonText(
+        "{base} asks for every conversation of the review to be resolved.",
+        "Resolve the open conversations, then set the label {label} again.",
+    ),
+    Reason.SIGNATURES_MISSING: ReasonText(
+        "{base} takes signed commits only, and some of these are not signed.",
+        "Sign the commits and push them, then set the label {label} again.",
+    ),
+    Reason.LINEAR_HISTORY_REQUIRED: ReasonText(
+        "{base} takes no merge commits, and the branch contains some that cannot land without one.",
+        "Rebase the branch, push, and set the label {label} again.",
+    ),
+    Reason.METHOD_NOT_ALLOWED: ReasonText(
+        "The way of merging that is asked for here is not allowed on {base}.",
+        "Allow it in the repository's settings or ask for another one, then set the label {label} again.",
+    ),
+    Reason.BRANCH_LOCKED: ReasonText(
+        "{base} is locked: nothing can be merged into it.",
+        "When {base} is unlocked, set the label {label} again.",
+    ),
+    Reason.PUSH_RESTRICTED: ReasonText(
+        "Only some people and Apps may push to {base}, and IMQ is not among them.",
+        "Let IMQ push to {base} in its protection rules, then set the label {label} again.",
+    ),
+    Reason.DEPLOYMENT_MISSING: ReasonText(
+        "{base} asks for a deployment that has to succeed first.",
+        "Have the branch deployed where {base} asks for it, then set the label {label} again.",
+    ),
+    Reason.WORKFLOWS_PERMISSION: ReasonText(
+        "It changes workflows of GitHub Actions, and IMQ was not given the permission to land such changes.",
+        "Give IMQ the permission to write workflows and set the label {label} again, or merge this one by hand.",
+    ),
+    Reason.FORK_NOT_EDITABLE: ReasonText(
+        "It is behind {base}, and its fork does not let maintainers bring it up to date.",
+        "Allow edits by maintainers, or update the branch with {base} yourself. Then set the label {label} again.",
+    ),
     Reason.PERMISSION_MISSING: ReasonText(
         "IMQ lacks a permission that it needs for this.",
         "Grant the GitHub App the permission it asks for, then set the label {label} again.",
@@ -140,6 +217,22 @@ REASONS: Mapping[Reason, ReasonText] = {
     Reason.INVARIANT_BROKEN: ReasonText(
         "IMQ found its own record of this queue contradicting itself, and stopped the queue to be safe.",
         "Look for the contradiction in IMQ's log, and resume the queue.",
+    ),
+    Reason.PAUSED_BY_HAND: ReasonText(
+        "A maintainer paused the queue for {base}.",
+        "It goes on when a maintainer resumes it.",
+    ),
+    Reason.FROZEN: ReasonText(
+        "{base} is frozen: nothing lands on it for now.",
+        "It goes on by itself when the freeze is over.",
+    ),
+    Reason.BASE_RED: ReasonText(
+        "{base} itself does not pass its checks, so nothing can be found out about changes to it.",
+        "Queue what mends {base}, marked as its fix. The queue goes on by itself when {base} is green.",
+    ),
+    Reason.MISCONFIGURED: ReasonText(
+        "IMQ cannot use this repository's configuration, so its queues wait.",
+        "Mend .github/imq.yml on {base}. The queue goes on by itself.",
     ),
 }
 

@@ -17,6 +17,8 @@ class Fact(Enum):
     """The entry's head, or its candidate if it has one, against the base."""
     CHECKS = "checks"
     RULES = "rules"
+    BASE_REPORTS = "base_reports"
+    """The reports on the base's tip: whether a check that failed fails there, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Seen:
     comparison: Comparison | None = None
     reports: tuple[CheckReport, ...] | None = None
     rules: BranchRules | None = None
+    base_reports: tuple[CheckReport, ...] | None = None
     update_refused: str | None = None
     """GitHub's words, when it refused to update the branch in this pass."""
     update_forbidden: bool = False
@@ -76,6 +79,9 @@ class Merge:
 
     entry: Entry
     method: MergeMethod
+    title: str | None = None
+    """The commit's title and body; None leaves them to GitHub."""
+    body: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,4 +100,21 @@ class Leave:
     checks: tuple[CheckReport, ...] = ()
 
 
-Action = Look | Save | Wait | Update | Merge | Confirm | Leave
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """Store the entry (the rerun noted), then have these failed checks run again on the same head."""
+
+    entry: Entry
+    checks: tuple[CheckReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BaseIsRed:
+    """Store the entry, which keeps its place, and let the queue wait for its base to pass this check again."""
+
+    entry: Entry
+    check: CheckReport
+    tip: str
+
+
+Action = Look | Save | Wait | Update | Merge | Confirm | Leave | Rerun | BaseIsRed

@@ -14,6 +14,8 @@ from queue_engine.engine import Change, Engine
 from queue_engine.facts import Permission, PullRequest
 from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import Notice, NoticeKind
+from queue_engine.policy import Policy
+from queue_engine.priority import standing_of
 from queue_engine.reasons import REASONS, Move, Reason
 from queue_engine.store import DuplicateEntry
 from queue_engine.store.outbox import LetterKind
@@ -64,11 +66,12 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
     pull = await engine.github.pull_request(request.repository, request.number)
     if insistent and refusal is not None and refusal.head_sha == pull.head_sha:
         return
-    if not pull.open or not engine.policy.triggered(pull.labels):
+    policy = await engine.policies.of(request.repository, pull.base_branch)
+    if not pull.open or not policy.triggered(pull.labels):
         return
     by = request.by
     if request.head_sha not in {pull.head_sha, None} or by is None:
-        last = await engine.github.last_labelling(request.repository, request.number, engine.policy.trigger_label)
+        last = await engine.github.last_labelling(request.repository, request.number, policy.trigger_label)
         if last is not None and request.labelled_at is not None and last.at > request.labelled_at:
             # Deliveries come in any order: the label was set anew since, and that consent is not this one's to refuse.
             return
@@ -93,6 +96,7 @@ async def let_in(
     Raises GitHubError when the branch's rules cannot be read.
     """
     rules = await engine.github.branch_rules(request.repository, pull.base_branch)
+    policy = await engine.policies.of(request.repository, pull.base_branch)
     standing: Entry | None = None
     await turn()
     async with engine.change() as change:
@@ -103,15 +107,15 @@ async def let_in(
             permission=permission,
             rules=rules,
             depth=await places_taken(change, queue, pull.number),
-            policy=engine.policy,
+            policy=policy,
         )
         match answer:
             case Admit():
-                standing = await _admit(engine, change, queue, pull, by, request.delivery)
+                standing = await _admit(change, queue, pull, policy, by, request.delivery)
             case Hold() if not answered:
-                await _hold(engine, change, queue, pull, by, request.delivery)
+                await _hold(engine, change, queue, pull, policy, by, request.delivery)
             case Refuse(reason) if not answered:
-                await refuse(engine, change, queue, pull, reason, by=by, delivery=request.delivery)
+                await refuse(change, queue, pull, reason, policy, by=by, delivery=request.delivery)
     _log.info("knock", repository=request.repository.full_name, number=request.number, answer=type(answer).__name__)
     return answer if standing is None else standing
 
@@ -144,7 +148,7 @@ async def keep_waiting(change: Change, queue: Queue, number: int, head: str, by:
 
 
 async def _admit(
-    engine: Engine, change: Change, queue: Queue, pull: PullRequest, by: str, delivery: str | None
+    change: Change, queue: Queue, pull: PullRequest, policy: Policy, by: str, delivery: str | None
 ) -> Entry:
     tx, now = change.tx, change.now
     try:
@@ -156,8 +160,10 @@ async def _admit(
             queued_by=by,
             queued_head=pull.head_sha,
             enqueued_at=now,
+            ageing=policy.ageing,
             trace=trace.current(),
             delivery=delivery,
+            **vars(standing_of(pull.labels, policy)),
         )
     except DuplicateEntry:
         standing = await tx.entries.find(queue.repository.id, pull.number)
@@ -167,7 +173,7 @@ async def _admit(
     # A removal still on its way belongs to an earlier stay; the label on the pull request now is new consent.
     await tx.outbox.withdraw(LetterKind.LABEL_OFF, queue.repository.id, pull.number)
     depth = entry.position + 1
-    await journal.tell_progress(tx, entry, NoticeKind.QUEUED, engine.policy, now, depth=depth)
+    await journal.tell_progress(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
     change.happenings.append(
         await journal.note(
             tx,
@@ -185,13 +191,21 @@ async def _admit(
     return entry
 
 
-async def _hold(engine: Engine, change: Change, queue: Queue, pull: PullRequest, by: str, delivery: str | None) -> None:
+async def _hold(
+    engine: Engine,
+    change: Change,
+    queue: Queue,
+    pull: PullRequest,
+    policy: Policy,
+    by: str,
+    delivery: str | None,
+) -> None:
     tx, now, repository = change.tx, change.now, queue.repository
     if not await keep_waiting(change, queue, pull.number, pull.head_sha, by, delivery):
         return
     engine.meter.count("queue_full", where="label")
     ahead = await tx.held.ahead(queue.id, repository.id, pull.number)
-    notice = _notice(engine, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, by, position=ahead)
+    notice = _notice(policy, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, by, position=ahead)
     await tx.outbox.want(LetterKind.COMMENT, repository, pull.number, due=now, notice=notice)
     change.happenings.append(
         await journal.note(
@@ -208,11 +222,11 @@ async def _hold(engine: Engine, change: Change, queue: Queue, pull: PullRequest,
 
 
 async def refuse(
-    engine: Engine,
     change: Change,
     queue: Queue,
     pull: PullRequest,
     reason: Reason,
+    policy: Policy,
     *,
     by: str | None,
     delivery: str | None,
@@ -222,11 +236,11 @@ async def refuse(
     if await tx.held.find(repository.id, pull.number) is not None:
         await tx.held.remove(repository.id, pull.number)
         await journal.call_waiting(tx, queue.id, now)
-    notice = _notice(engine, pull, NoticeKind.REFUSED, reason, now, by)
+    notice = _notice(policy, pull, NoticeKind.REFUSED, reason, now, by)
     await tx.outbox.want(LetterKind.COMMENT, repository, pull.number, due=now, notice=notice)
     if REASONS[reason].label_off:
         await tx.refusals.put(repository.id, pull.number, pull.head_sha, reason, now)
-        await journal.take_label_off(tx, repository, pull.number, engine.policy, now)
+        await journal.take_label_off(tx, repository, pull.number, policy, now)
     change.happenings.append(
         await journal.note(
             tx,
@@ -243,7 +257,7 @@ async def refuse(
 
 
 def _notice(
-    engine: Engine,
+    policy: Policy,
     pull: PullRequest,
     kind: NoticeKind,
     reason: Reason,
@@ -263,5 +277,5 @@ def _notice(
         position=position,
         reason=reason,
         queued_by=by,
-        trigger_label=engine.policy.trigger_label,
+        trigger_label=policy.trigger_label,
     )

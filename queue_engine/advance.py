@@ -13,7 +13,7 @@ from datetime import datetime
 import structlog
 
 from queue_engine import journal
-from queue_engine.actions import Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
+from queue_engine.actions import BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
 from queue_engine.core import trace
 from queue_engine.core.urgency import working
 from queue_engine.decide import decide
@@ -29,11 +29,12 @@ from queue_engine.errors import (
     RateLimited,
     StaleVersion,
 )
-from queue_engine.facts import CheckReport, MergeMethod
+from queue_engine.facts import CheckReport
 from queue_engine.invariants import check_queue, check_transition
 from queue_engine.landing import land
-from queue_engine.model import Entry, EntryStatus, Queue
+from queue_engine.model import Entry, EntryStatus, Queue, RedBase
 from queue_engine.notice import NoticeKind
+from queue_engine.policy import Policy
 from queue_engine.reasons import REASONS, Outcome, Reason
 from queue_engine.tally import progress
 from queue_engine.trouble import endured, later, longest_wait
@@ -71,9 +72,11 @@ class _Pass:
         self._seen_for: tuple[str, int] | None = None
         """The front, by id and version, that the facts in `_seen` were read for."""
         self._depth = 0
+        self._policy = Policy()
 
     async def run(self) -> datetime | None:
         told: str | None = None
+        self._policy = await self._engine.policies.of(self._queue.repository, self._queue.base_branch)
         with ExitStack() as story:
             for _ in range(_STEPS):
                 if not self._held():
@@ -114,7 +117,7 @@ class _Pass:
                         entries,
                         Reason.INVARIANT_BROKEN,
                         str(broken),
-                        self._engine.policy,
+                        self._policy,
                         change.now,
                     )
                 )
@@ -128,7 +131,7 @@ class _Pass:
 
     async def _step(self, entry: Entry) -> datetime | None:
         """Take one action; returns when to look again if it was to wait."""
-        action = decide(entry, self._seen, self._engine.policy, self._engine.clock.now())
+        action = decide(entry, self._seen, self._policy, self._engine.clock.now())
         match action:
             case Look(fact):
                 return await self._look(entry, fact)
@@ -143,12 +146,16 @@ class _Pass:
                 return until
             case Update(changed):
                 return await self._update(entry, changed)
-            case Merge(changed, method):
-                return await self._merge(await self._save(entry, changed), method)
+            case Merge(changed):
+                return await self._merge(await self._save(entry, changed), action)
             case Confirm(sha):
                 return await self._confirm(entry, sha)
             case Leave(reason, detail, checks):
                 return await self._leave(entry, reason, detail, checks)
+            case Rerun(changed, failed):
+                return await self._rerun(await self._save(entry, changed), failed)
+            case BaseIsRed(changed, check, tip):
+                return await self._wait_for_base(await self._save(entry, changed), check, tip)
 
     async def _save(self, entry: Entry, changed: Entry, *, tell: bool = False, checks: Checks = ()) -> Entry:
         engine = self._engine
@@ -163,7 +170,7 @@ class _Pass:
                     change.tx,
                     saved,
                     kind,
-                    engine.policy,
+                    self._policy,
                     change.now,
                     depth=self._depth,
                     checks=checks,
@@ -206,6 +213,10 @@ class _Pass:
                     required = self._seen.rules.required_checks if self._seen.rules else frozenset()
                     reports = await github.check_reports(repository, entry.head, required)
                     self._seen = replace(self._seen, reports=reports)
+                case Fact.BASE_REPORTS:
+                    required = self._seen.rules.required_checks if self._seen.rules else frozenset()
+                    reports = await github.check_reports(repository, entry.base_tip or entry.base_branch, required)
+                    self._seen = replace(self._seen, base_reports=reports)
                 case Fact.RULES:
                     rules = await github.branch_rules(repository, entry.base_branch)
                     self._seen = replace(self._seen, rules=rules)
@@ -231,10 +242,12 @@ class _Pass:
             return await self._trouble(saved, error)
         return None
 
-    async def _merge(self, entry: Entry, method: MergeMethod) -> datetime | None:
+    async def _merge(self, entry: Entry, how: Merge) -> datetime | None:
         self._seen = Seen()
         try:
-            sha = await self._engine.github.merge(entry.repository, entry.number, entry.head, method)
+            sha = await self._engine.github.merge(
+                entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
+            )
         except RateLimited as limited:
             # Nothing was done, so nothing is in doubt.
             await self._save(entry, replace(entry, merge_requested_at=None))
@@ -254,6 +267,27 @@ class _Pass:
             return await self._trouble(entry, error)
         return await self._confirm(entry, sha)
 
+    async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
+        """Have the failed checks run again. One that GitHub does not let us rerun counts as it stands."""
+        self._seen = Seen()
+        try:
+            for check in failed:
+                await self._engine.github.rerun(entry.repository, check)
+        except (Forbidden, NotFound, Invalid) as refusal:
+            _log.info("no_rerun", number=entry.number, message=refusal.message)
+            await self._save(entry, replace(entry, recheck_at=self._engine.clock.now()))
+        except GitHubError as error:
+            return await self._trouble(entry, error)
+        return None
+
+    async def _wait_for_base(self, entry: Entry, check: CheckReport, tip: str) -> datetime | None:
+        """The base itself does not pass: the queue knows, and lets only what mends it through."""
+        now = self._engine.clock.now()
+        async with self._engine.change() as change:
+            red = RedBase(check.name, tip, now, 0, now + self._policy.ask_again.maximum)
+            await change.tx.queues.note_red(self._queue.id, red)
+        return now
+
     async def _confirm(self, entry: Entry, sha: str | None) -> datetime | None:
         github = self._engine.github
         try:
@@ -263,7 +297,7 @@ class _Pass:
             landed = await github.commit(entry.repository, sha)
         except GitHubError as error:
             return await self._trouble(entry, error, looked_at_pull=True)
-        await land(self._engine, self._queue, entry, landed)
+        await land(self._engine, self._queue, entry, landed, self._policy)
         return None
 
     async def _leave(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:
@@ -279,7 +313,7 @@ class _Pass:
                     change.tx,
                     entry,
                     reason,
-                    self._engine.policy,
+                    self._policy,
                     change.now,
                     detail=detail,
                     checks=checks,
@@ -298,7 +332,7 @@ class _Pass:
                 return await self._leave(entry, Reason.PERMISSION_MISSING, error.message)
             await self._save(entry, replace(entry, suspect=True))
             return None
-        match endured(entry, error, self._engine.policy, self._engine.clock.now(), self._engine.random):
+        match endured(entry, error, self._policy, self._engine.clock.now(), self._engine.random):
             case Leave(reason, detail):
                 return await self._leave(entry, reason, detail)
             case Wait(changed, until):

@@ -10,8 +10,9 @@ from datetime import datetime
 from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
 from queue_engine.checks import Verdict, judge
 from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
-from queue_engine.entering import bound, enter, looked, unseen_head, up_to_date, updating
-from queue_engine.facts import BranchRules, CheckState, Comparison, MergeMethod, PullRequest
+from queue_engine.entering import bound, check_limit, enter, looked, unseen_head, up_to_date, updating
+from queue_engine.facts import BranchRules, CheckState, Comparison
+from queue_engine.merging import commit_words, merge_method
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -111,7 +112,7 @@ def _checking(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action
         return Look(Fact.RULES)
     required = seen.rules.required_checks
     if seen.reports is None:
-        limit = policy.check_timeout if required or entry.awaited_checks else policy.first_report
+        limit = check_limit(entry, policy) if required or entry.awaited_checks else policy.first_report
         due = min(entry.recheck_at or now, entry.status_since + limit)
         if now >= due:
             return Look(Fact.CHECKS)
@@ -127,7 +128,7 @@ def _checking(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action
 
 def _keep_checking(entry: Entry, rules: BranchRules, verdict: Verdict, policy: Policy, now: datetime) -> Action:
     silent = not rules.required_checks and not verdict.reported
-    deadline = entry.status_since + (policy.first_report if silent else policy.check_timeout)
+    deadline = entry.status_since + (policy.first_report if silent else check_limit(entry, policy))
     if now >= deadline:
         if silent:
             return Leave(Reason.NO_CHECKS)
@@ -201,13 +202,8 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         recheck_at=None,
     )
     linear = seen.rules.linear_history or forbids_merge_commits(seen.merge_refused)
-    return Merge(ready, merge_method(seen.pull, replace(seen.rules, linear_history=linear)))
-
-
-def merge_method(pull: PullRequest, rules: BranchRules) -> MergeMethod:
-    """The first allowed of merge, squash, rebase; no merge commits where history must be linear."""
-    allowed = [m for m in pull.methods if not (rules.linear_history and m is MergeMethod.MERGE)]
-    return allowed[0] if allowed else MergeMethod.MERGE
+    method = merge_method(seen.pull, replace(seen.rules, linear_history=linear), policy)
+    return Merge(ready, method, *commit_words(seen.pull, method, policy))
 
 
 _BY_STATUS = {

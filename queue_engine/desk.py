@@ -15,7 +15,8 @@ from queue_engine.door import Hold, Refuse, knock
 from queue_engine.engine import Engine
 from queue_engine.errors import EngineError, GitHubError, StaleVersion, Unavailable
 from queue_engine.facts import Permission, PullRequest
-from queue_engine.model import Entry, Repository
+from queue_engine.model import Entry, Queue, Repository
+from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from queue_engine.waiting_line import WaitingLine
 
@@ -25,11 +26,12 @@ _TRIES = 5
 
 
 class Refused(EngineError):
-    """The door's answer is no, for this reason."""
+    """The door's answer is no, for this reason; `label` is the one that queues here, if that was looked up."""
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: Reason, label: str = "") -> None:
         super().__init__(reason.value)
         self.reason = reason
+        self.label = label
 
 
 class NotQueued(EngineError):
@@ -61,11 +63,12 @@ async def enqueue(engine: Engine, repository: Repository, number: int, *, by: st
     if not pull.open:
         raise Refused(Reason.MERGED_ELSEWHERE if pull.merged else Reason.CLOSED)
     request = Knock(repository, number, by, head_sha or pull.head_sha)
-    labelled = replace(pull, labels=pull.labels | {engine.policy.trigger_label})
-    waited = await _take_place(engine, request, labelled, permission)
+    policy = await engine.policies.of(repository, pull.base_branch)
+    labelled = replace(pull, labels=pull.labels | {policy.trigger_label})
+    waited = await _take_place(engine, request, labelled, permission, policy)
     try:
-        if not engine.policy.triggered(pull.labels):
-            await engine.github.add_label(repository, number, engine.policy.trigger_label)
+        if not policy.triggered(pull.labels):
+            await engine.github.add_label(repository, number, policy.trigger_label)
     except GitHubError as error:
         if not waited and not isinstance(error, Unavailable):
             await _give_place_up(engine, request)
@@ -76,8 +79,8 @@ async def enqueue(engine: Engine, repository: Repository, number: int, *, by: st
         return Queued(answer, new=True)
     # Rules or settings changed in this moment.
     await _give_place_up(engine, request)
-    await engine.github.remove_label(repository, number, engine.policy.trigger_label)
-    raise _refusal(engine, answer)
+    await engine.github.remove_label(repository, number, policy.trigger_label)
+    raise _refusal(engine, answer, policy)
 
 
 async def dequeue(engine: Engine, repository: Repository, number: int, *, by: str) -> bool:
@@ -87,25 +90,35 @@ async def dequeue(engine: Engine, repository: Repository, number: int, *, by: st
     GitHubError.
     """
     await _may_merge(engine, repository, by)
-    async with engine.store.reading() as tx:
-        held = await tx.held.find(repository.id, number) is not None
-        if not held and not await tx.entries.stands(repository.id, number):
-            raise NotQueued(f"pull request {number} is not queued")
+    queue, held = await _queue_of(engine, repository, number)
+    policy = await engine.policies.of(repository, queue.base_branch)
     # First the label: whoever dies after it is told by its webhook, and by the sweep.
-    await engine.github.remove_label(repository, number, engine.policy.trigger_label)
+    await engine.github.remove_label(repository, number, policy.trigger_label)
     if held:
         pull = await engine.github.pull_request(repository, number)
         await WaitingLine(engine).judge(repository, replace(pull, labels=frozenset()))
     for attempt in range(1, _TRIES + 1):
         try:
-            return await _dismiss(engine, repository, number)
+            return await _dismiss(engine, repository, number, policy)
         except StaleVersion:
             if attempt == _TRIES:
                 raise
     raise AssertionError("unreachable")
 
 
-async def _dismiss(engine: Engine, repository: Repository, number: int) -> bool:
+async def _queue_of(engine: Engine, repository: Repository, number: int) -> tuple[Queue, bool]:
+    """The queue in which it stands, or for which it is held, and whether it is held. Raises NotQueued."""
+    async with engine.store.reading() as tx:
+        waiting = await tx.held.find(repository.id, number)
+        found = waiting or await tx.entries.find(repository.id, number)
+        if found is None:
+            raise NotQueued(f"pull request {number} is not queued")
+        queue = await tx.queues.get(found.queue_id)
+    assert queue is not None
+    return queue, waiting is not None
+
+
+async def _dismiss(engine: Engine, repository: Repository, number: int, policy: Policy) -> bool:
     async with engine.change() as change:
         tx, now = change.tx, change.now
         entry = await tx.entries.find(repository.id, number)
@@ -115,7 +128,7 @@ async def _dismiss(engine: Engine, repository: Repository, number: int) -> bool:
             await tx.entries.save(replace(entry, suspect=True))
             await tx.queues.wake(entry.queue_id, now)
             return False
-        change.happenings.append(await journal.dismiss(tx, entry, Reason.LABEL_REMOVED, engine.policy, now))
+        change.happenings.append(await journal.dismiss(tx, entry, Reason.LABEL_REMOVED, policy, now))
     _log.info("left", repository=repository.full_name, number=number, reason=Reason.LABEL_REMOVED.value)
     return True
 
@@ -127,7 +140,9 @@ async def _may_merge(engine: Engine, repository: Repository, login: str) -> Perm
     return permission
 
 
-async def _take_place(engine: Engine, request: Knock, pull: PullRequest, permission: Permission) -> bool:
+async def _take_place(
+    engine: Engine, request: Knock, pull: PullRequest, permission: Permission, policy: Policy
+) -> bool:
     """Keep a place, before anything is done on GitHub; whether this pull request waited for one already."""
     rules = await engine.github.branch_rules(request.repository, pull.base_branch)
     async with engine.change() as change:
@@ -139,10 +154,10 @@ async def _take_place(engine: Engine, request: Knock, pull: PullRequest, permiss
             permission=permission,
             rules=rules,
             depth=await places_taken(change, queue, number),
-            policy=engine.policy,
+            policy=policy,
         )
         if isinstance(answer, Hold | Refuse):
-            raise _refusal(engine, answer)
+            raise _refusal(engine, answer, policy)
         waited = await tx.held.find(request.repository.id, number) is not None
         await keep_waiting(change, queue, number, pull.head_sha, request.by or "", request.delivery)
         return waited
@@ -156,8 +171,8 @@ async def _give_place_up(engine: Engine, request: Knock) -> None:
             await journal.call_waiting(change.tx, waiting.queue_id, change.now)
 
 
-def _refusal(engine: Engine, answer: object) -> Refused | QueueFull:
+def _refusal(engine: Engine, answer: object, policy: Policy) -> Refused | QueueFull:
     if isinstance(answer, Refuse):
-        return Refused(answer.reason)
+        return Refused(answer.reason, policy.trigger_label)
     engine.meter.count("queue_full", where="api")
     return QueueFull("queue full")

@@ -10,7 +10,7 @@ from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter, Silent
 from queue_engine.core.progress import ProgressEvent, ProgressNotifier, Unheard
 from queue_engine.journal import Happening
-from queue_engine.policy import Policy
+from queue_engine.policies import Policies
 from queue_engine.port import GitHub
 from queue_engine.store import Store, Transaction
 
@@ -39,7 +39,7 @@ class Engine:
     store: Store
     github: GitHub
     clock: Clock
-    policy: Policy
+    policies: Policies
     random: Callable[[], float]
     owner: str
     publish: Publish = _nobody

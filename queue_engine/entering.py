@@ -1,7 +1,7 @@
 """The entry as it begins a status, or waits on in it: what is set anew, forgotten, and goes on being counted."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from queue_engine.core.backoff import Backoff
 from queue_engine.core.monitor import MonitorEntry
@@ -23,6 +23,13 @@ def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
         trouble=0,
         trouble_since=None,
     )
+
+
+def check_limit(entry: Entry, policy: Policy) -> timedelta:
+    """How long the required checks of its head may take."""
+    if policy.check_timeout is not None:
+        return policy.check_timeout
+    return policy.fallback_check_timeout if entry.check_seconds is None else timedelta(seconds=entry.check_seconds)
 
 
 def looked(entry: Entry, monitor: Backoff, now: datetime, *, waited: int = 0) -> Entry:

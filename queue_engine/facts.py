@@ -53,6 +53,11 @@ class PullRequest:
     maintainer_can_modify: bool
     methods: tuple[MergeMethod, ...]
     """Merge methods that the repository allows, in the order merge, squash, rebase."""
+    body: str = ""
+    """What its author wrote below the title; not trusted."""
+    head_branch: str = ""
+    merge_state: str = "unknown"
+    """GitHub's `mergeable_state`: clean, unstable, blocked, behind, dirty, draft, has_hooks or unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,10 @@ class CheckReport:
     url: str | None
     started_at: datetime | None
     completed_at: datetime | None
+    run_id: int | None = None
+    """The check run's number; None for a status."""
+    actions_run: int | None = None
+    """The run of GitHub Actions that it is a job of, if it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +131,37 @@ class BranchRules:
     """GitHub's own merge queue is required: nobody else can merge."""
     linear_history: bool
     """Merge commits are refused."""
+    approvals: int = 0
+    """Approving reviews demanded, as far as GitHub shows it: of rulesets, not of classic protection."""
+    code_owners: bool = False
+    """A code owner's approval is demanded."""
+    conversations: bool = False
+    """Every conversation is to be resolved."""
+    signatures: bool = False
+    locked: bool = False
+    """Nobody may update the branch without a bypass."""
+    methods: frozenset[MergeMethod] | None = None
+    """The only merge methods that its rulesets allow; None: they say nothing of it."""
+    deployments: tuple[str, ...] = ()
+    """Environments to which the change has to be deployed first."""
+
+
+class ReviewState(StrEnum):
+    """What a review says of the pull request."""
+
+    APPROVED = "approved"
+    CHANGES_REQUESTED = "changes_requested"
+    COMMENTED = "commented"
+    DISMISSED = "dismissed"
+    PENDING = "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One review; of each person the newest that is more than a comment counts. `author` None: a deleted account."""
+
+    author: str | None
+    state: ReviewState
+    commit: str | None
+    by_writer: bool
+    """Whether GitHub says that its author may write, so that it counts."""

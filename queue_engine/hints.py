@@ -23,6 +23,10 @@ class HintKind(StrEnum):
     """check_suite completed: `head_sha`."""
     BASE_MOVED = "base_moved"
     """push to a branch: `branch`, `head_sha` (the new tip)."""
+    COMMENT = "comment"
+    """issue_comment.created on a pull request, with a command in it: `number`, `comment_id`, `commands`."""
+    REVIEW = "review"
+    """pull_request_review: `number`; a review may open the way of one that was turned away, or close it."""
     RULES = "rules"
     """branch_protection_rule or repository_ruleset."""
     INSTALLED = "installed"
@@ -49,8 +53,14 @@ class Hint(BaseModel):
     """For LABELED: the instant of the pull request's last change, which was the label."""
     label: str | None = None
     branch: str | None = None
+    """The branch pushed to; for hints about a pull request its base branch."""
     before: str | None = None
     head_sha: str | None = None
+    config: bool = False
+    """For BASE_MOVED: the push may have changed the repository's configuration."""
+    comment_id: int | None = None
+    commands: tuple[str, ...] = ()
+    """For COMMENT: its lines that are commands, without the slash."""
     check_name: str | None = None
     passed: bool | None = None
     """For CHECK: whether its conclusion passes (success, skipped, neutral)."""

@@ -22,6 +22,7 @@ from queue_engine.errors import Forbidden, RateLimited, StaleVersion, Unauthoriz
 from queue_engine.hints import Hint, HintKind
 from queue_engine.journal import PLACE_JOB
 from queue_engine.model import PROCESSING, Entry, EntryStatus, Repository
+from queue_engine.policy import carries
 from queue_engine.review import review
 from queue_engine.store import Transaction
 from queue_engine.store.outbox import LETTER_JOB
@@ -154,11 +155,15 @@ class Inbox:
                 await self._base_moved(repository, hint)
             case HintKind.RULES:
                 self._engine.github.forget_rules(repository.id)
+            case HintKind.COMMENT | HintKind.REVIEW:
+                return
             case HintKind.INSTALLED:
                 raise AssertionError("belongs to an installation, not to a repository")
 
     async def _labeled(self, repository: Repository, hint: Hint) -> None:
-        if hint.label is None or hint.number is None or not self._engine.policy.triggered({hint.label}):
+        if hint.label is None or hint.number is None:
+            return
+        if not carries({hint.label}, await self._engine.policies.labels(repository)):
             return
         with self._knocking.stand(repository.id) as turn:
             if hint.sender == await self._engine.github.own_login():
@@ -182,7 +187,7 @@ class Inbox:
     async def _consent(self, repository: Repository, hint: Hint) -> None:
         """Something about a pull request changed: if it is queued, find out whether it may stay."""
         label = hint.label if hint.action == "unlabeled" else None
-        other_label = label is not None and not self._engine.policy.triggered({label})
+        other_label = label is not None and not carries({label}, await self._engine.policies.labels(repository))
         if hint.number is None or other_label:
             return
         async with self._engine.store.reading() as tx:

@@ -9,12 +9,13 @@ from queue_engine.engine import Engine
 from queue_engine.facts import Commit
 from queue_engine.invariants import check_transition
 from queue_engine.model import Entry, EntryStatus, Queue
+from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 
 _log = structlog.get_logger("imq.landing")
 
 
-async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit) -> bool:
+async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, policy: Policy) -> bool:
     """Let a merged entry go, in one transaction with all that follows from it; whether the trees agree.
 
     Everyone behind it is now known to lack the landed commit, so that the next entry is updated without asking.
@@ -26,7 +27,7 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit) -> bo
         tx, now = change.tx, change.now
         await tx.entries.remove(entry)
         await tx.refusals.clear(entry.repository.id, entry.number)
-        await journal.tell_end(tx, entry, engine.policy, now, reason=None, landed_sha=landed.sha)
+        await journal.tell_end(tx, entry, policy, now, reason=None, landed_sha=landed.sha)
         change.happenings.append(
             await journal.note(
                 tx,
@@ -47,9 +48,7 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit) -> bo
             await journal.free_place(tx, queue.id, now)
         else:
             detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.tested_tree}"
-            change.happenings.append(
-                await journal.pause(tx, queue, others, Reason.TREE_MISMATCH, detail, engine.policy, now)
-            )
+            change.happenings.append(await journal.pause(tx, queue, others, Reason.TREE_MISMATCH, detail, policy, now))
     if agree:
         _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
     else:

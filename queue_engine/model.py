@@ -65,11 +65,25 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Why a queue stands still until a maintainer resumes it."""
+    """Why a queue stands still: until a maintainer resumes it, or until `until`, when it is looked at again."""
 
     reason: Reason
     detail: str
     since: datetime
+    until: datetime | None = None
+    by: str | None = None
+    """Who paused it, if a person did."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedBase:
+    """A required check fails on the base branch itself: which one, on which commit, since when, and the next look."""
+
+    check: str
+    tip: str
+    since: datetime
+    looks: int
+    look_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +100,10 @@ class Queue:
     paused: Pause | None
     due_at: datetime | None
     wakes: int
+    told: str | None = None
+    """The standstill that everybody who waits has been told of, as `queue_engine.standing` writes it down."""
+    red: RedBase | None = None
+    """What is known of a base that does not pass its checks; only what mends it is let through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +158,25 @@ class Entry:
     started_at: datetime | None
     status_since: datetime
     version: int
+    arrived: int = 0
+    """Milliseconds since 1970, never fewer than of who joined this queue before: clocks may jump, the order not."""
+    rank: int = 0
+    """Its place: `arrived`, less the head start that its priority gives. The lower comes first."""
+    first: bool = False
+    """Goes before all that are not, whatever their rank: a hotfix."""
+    interrupts: bool = False
+    """Does not even wait for the one that is being processed."""
+    fixes_base: bool = False
+    """Is let through while the base is red."""
+    freeze_exempt: bool = False
+    """Is let through in a freeze."""
+    reruns: int = 0
+    """How often the failed checks of this head were run again."""
+    rerun_checks: tuple[str, ...] = ()
+    """Names of the checks that were run again on this head, for the story and for telling flaky ones."""
+    rerun_at: datetime | None = None
+    check_seconds: int | None = None
+    """How long the required checks of this head may take; set when it is bound."""
     trace: str | None = None
     """The W3C traceparent of the delivery or API call that queued it."""
     delivery: str | None = None

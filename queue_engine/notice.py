@@ -2,10 +2,12 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from queue_engine.facts import CheckReport
+from queue_engine.policy import CommentLevel
 from queue_engine.reasons import Reason
 
 
@@ -22,6 +24,31 @@ class NoticeKind(StrEnum):
     REFUSED = "refused"
     HELD = "held"
     PAUSED = "paused"
+
+
+class Event(BaseModel):
+    """One line of a pull request's story, as the timeline has it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    at: datetime
+    event: str
+    """The timeline's word: queued, updating, checking, ready, landed, failed, paused, rerun, priority, …"""
+    reason: Reason | None = None
+    data: dict[str, Any] = {}
+
+
+class CommandAnswer(BaseModel):
+    """What became of the last command that a person gave in a comment; its words are not trusted."""
+
+    model_config = ConfigDict(frozen=True)
+
+    at: datetime
+    by: str
+    command: str
+    accepted: bool
+    text: str
+    """Markdown of our own, rendered by `notifications`; foreign words in it are escaped already."""
 
 
 class Notice(BaseModel):
@@ -53,3 +80,14 @@ class Notice(BaseModel):
     started_at: datetime | None = None
     queued_by: str | None = None
     trigger_label: str = "merge-queue"
+    ahead: tuple[int, ...] = ()
+    """Numbers of the pull requests before it, the front first, as of `at`."""
+    eta: tuple[datetime, datetime] | None = None
+    """When it is likely to land, from this repository's history; None while there is not enough of it."""
+    first_check_at: datetime | None = None
+    """When its head was bound for checking; with the end, the time that it spent in CI."""
+    until: datetime | None = None
+    """For a pause: when it ends by itself, if that is known."""
+    level: CommentLevel = CommentLevel.ALL
+    text: str | None = None
+    """The repository's own words in the place of ours; written by its maintainers."""

@@ -1,10 +1,13 @@
 """The figures and choices that decisions depend on, as plain data."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo
 
 from queue_engine.core.backoff import Backoff
+from queue_engine.facts import MergeMethod, Permission, RequiredCheck
 
 # No jitter in the monitors of an entry: each counts from an instant of its own, and a check that takes exactly as long
 # as the first wait must not be looked at just before it ends.
@@ -13,20 +16,115 @@ _UPDATE_LOOK = Backoff(base=timedelta(seconds=10), maximum=timedelta(minutes=10)
 _CHECK_LOOK = Backoff(base=timedelta(minutes=10), maximum=timedelta(days=1), jitter=0)
 
 
+class OnPush(StrEnum):
+    """What becomes of an entry to which somebody pushed."""
+
+    DEQUEUE = "dequeue"
+    REQUEUE = "requeue"
+    """It joins again at the end, with the new head, if whoever pushed may queue."""
+
+
+class CommentLevel(StrEnum):
+    """How much IMQ says on a pull request."""
+
+    ALL = "all"
+    OUTCOMES = "outcomes"
+    """Only what became of it: landed, left, refused, held, paused, and answers to commands."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityLabel:
+    """A label that gives a priority. `first` goes before every other; `interrupts` even takes the turn of who has it.
+
+    `fixes_base` marks what mends a red base: it alone is let through while the base is red.
+    """
+
+    label: str
+    priority: int
+    first: bool = False
+    interrupts: bool = False
+    fixes_base: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WeeklyFreeze:
+    """A freeze that comes again every week: from `start` on these days (Monday 0) for as long as `lasts`."""
+
+    days: frozenset[int]
+    start: time
+    lasts: timedelta
+    zone: ZoneInfo
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatedFreeze:
+    """A freeze from one instant to another."""
+
+    start: datetime
+    end: datetime
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One installation's choices; every wait has its limit here (P5)."""
+    """The choices for one base branch: the operator's, and those of its repository; every wait has its limit (P5)."""
 
-    trigger_label: str = "merge-queue"
-    """GitHub tells labels apart without regard to case, and so does IMQ."""
+    trigger_labels: tuple[str, ...] = ("merge-queue",)
+    """Any of them queues; the first is the one that IMQ names and sets. GitHub tells labels apart without regard to
+    case, and so does IMQ."""
+    served: bool = True
+    """Whether this base branch has a queue at all."""
+    fault: str | None = None
+    """What is wrong with the repository's configuration, with its line; its queues hold until that is mended."""
     max_depth: int = 20
     """Entries per queue; further pull requests are held until a place frees. 0 = no limit."""
-    check_timeout: timedelta = timedelta(hours=2)
-    """How long required checks may take, counted from the moment that the head was bound."""
+    may_queue: Permission = Permission.WRITE
+    """The least right on the repository that lets a person queue."""
+    may_queue_too: frozenset[str] = frozenset()
+    """Logins, casefolded, that may queue whatever their right."""
+    blocking_labels: frozenset[str] = frozenset()
+    """Casefolded. A pull request that carries one of these is refused, and leaves."""
+    blocking_titles: tuple[str, ...] = ()
+    """Regular expressions of RE2, which match in linear time: titles in which one is found are refused."""
+    priorities: tuple[PriorityLabel, ...] = ()
+    ageing: timedelta = timedelta(hours=1)
+    """The head start of one point of priority: who waits longer than that is not overtaken by it any more."""
+    method: MergeMethod | None = None
+    """None: the first that repository and rules allow, of merge, squash, rebase."""
+    method_labels: Mapping[str, MergeMethod] = field(default_factory=dict)
+    """Labels, casefolded, that override the method."""
+    commit_title: str | None = None
+    """A template; None leaves the words to GitHub."""
+    commit_body: str | None = None
+    delete_branch: bool = False
+    """After landing, unless another open pull request is based on it."""
+    required_checks: frozenset[RequiredCheck] = frozenset()
+    """Demanded beside what protection and rulesets demand."""
+    ignored_checks: tuple[str, ...] = ()
+    """Names, or patterns with `*`, that never count where nothing requires them."""
+    land_without_checks: bool = False
+    """Whether what nothing reports on may land."""
+    check_timeout: timedelta | None = None
+    """How long required checks may take, once the head is bound. None: by this repository's history."""
+    fallback_check_timeout: timedelta = timedelta(hours=2)
+    """The same while there is no history."""
+    check_reruns: int = 1
+    """How often the failed checks of one head are run again before they count."""
     first_report: timedelta = timedelta(minutes=10)
     """Where nothing is required: how long the first report of any check may take."""
     update_timeout: timedelta = timedelta(minutes=10)
-    """How long GitHub may take to update a branch."""
+    """How long GitHub may take to update a branch, and to work out whether it can be merged."""
+    hold_timeout: timedelta = timedelta(days=7)
+    """How long a pull request may wait for a place in a full queue."""
+    on_push: OnPush = OnPush.DEQUEUE
+    freezes: tuple[WeeklyFreeze | DatedFreeze, ...] = ()
+    freeze_exempt_labels: frozenset[str] = frozenset()
+    """Casefolded: what carries one of these lands in a freeze all the same."""
+    comments: CommentLevel = CommentLevel.ALL
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Texts of the repository's own, in the place of IMQ's: by kind of notice (`landed`) or reason (`conflict`)."""
     trouble_timeout: timedelta = timedelta(hours=1)
     """How long GitHub's own faults may hold up an entry."""
     turn_timeout: timedelta = timedelta(hours=12)
@@ -49,6 +147,17 @@ class Policy:
     courtesy: timedelta = timedelta(seconds=2)
     """How long a passing state may wait to be told, so that quick changes become one edit."""
 
+    @property
+    def trigger_label(self) -> str:
+        """The label that IMQ names and sets."""
+        return self.trigger_labels[0]
+
     def triggered(self, labels: Iterable[str]) -> bool:
-        """Whether the trigger label is among these."""
-        return self.trigger_label.casefold() in {label.casefold() for label in labels}
+        """Whether a trigger label is among these."""
+        return carries(labels, self.trigger_labels)
+
+
+def carries(labels: Iterable[str], wanted: Iterable[str]) -> bool:
+    """Whether one of the wanted labels is among these."""
+    folded = {label.casefold() for label in wanted}
+    return any(label.casefold() in folded for label in labels)

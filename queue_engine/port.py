@@ -18,6 +18,7 @@ from queue_engine.facts import (
     Permission,
     PullRequest,
     RequiredCheck,
+    Review,
 )
 from queue_engine.model import Repository
 
@@ -72,8 +73,50 @@ class GitHub(Protocol):
         """
         ...
 
-    async def merge(self, repository: Repository, number: int, head_sha: str, method: MergeMethod) -> str:
+    async def merge(
+        self,
+        repository: Repository,
+        number: int,
+        head_sha: str,
+        method: MergeMethod,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+    ) -> str:
         """`PUT /repos/{o}/{r}/pulls/{n}/merge` with `sha` as precondition. Returns the SHA that landed."""
+        ...
+
+    async def configuration(self, repository: Repository, base_branch: str) -> str | None:
+        """The text of `.github/imq.yml` at the tip of this branch; None if there is none. Raises Invalid: no text."""
+        ...
+
+    async def organisation_configuration(self, repository: Repository) -> str | None:
+        """The text of `.github/imq.yml` in its owner's repository `.github`; None if there is none to be read."""
+        ...
+
+    async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
+        """`GET /repos/{o}/{r}/pulls/{n}/reviews`, all pages, oldest first."""
+        ...
+
+    async def co_authors(self, repository: Repository, number: int) -> tuple[str, ...]:
+        """`GET /repos/{o}/{r}/pulls/{n}/commits`: who wrote its commits, as `Name <address>`, each once."""
+        ...
+
+    async def rerun(self, repository: Repository, check: CheckReport) -> None:
+        """Have a failed check run again: `POST .../actions/runs/{id}/rerun-failed-jobs`, or its App is asked to
+        (`POST .../check-runs/{id}/rerequest`). Raises Invalid for a status, which nobody can run again."""
+        ...
+
+    async def is_base(self, repository: Repository, branch: str) -> bool:
+        """`GET /repos/{o}/{r}/pulls?base=`: whether an open pull request is based on this branch."""
+        ...
+
+    async def delete_branch(self, repository: Repository, branch: str) -> None:
+        """`DELETE /repos/{o}/{r}/git/refs/heads/{branch}`; one that is gone already is no error."""
+        ...
+
+    async def react(self, repository: Repository, comment_id: int, content: str) -> None:
+        """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; one that is there already is no error."""
         ...
 
     async def add_label(self, repository: Repository, number: int, label: str) -> None:

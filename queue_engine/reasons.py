@@ -32,6 +32,7 @@ class Reason(StrEnum):
 
     # Consent withdrawn or changed
     LABEL_REMOVED = "label_removed"
+    UNQUEUED = "unqueued"
     CLOSED = "closed"
     MERGED_ELSEWHERE = "merged_elsewhere"
     DRAFT = "draft"
@@ -41,11 +42,17 @@ class Reason(StrEnum):
     LABEL_WITHOUT_RIGHT = "label_without_right"
     QUEUE_FULL = "queue_full"
     FORK_DELETED = "fork_deleted"
+    NOT_ALLOWED_TO_QUEUE = "not_allowed_to_queue"
+    BRANCH_NOT_SERVED = "branch_not_served"
+    BLOCKED_BY_LABEL = "blocked_by_label"
+    BLOCKED_BY_TITLE = "blocked_by_title"
+    HOLD_TIMED_OUT = "hold_timed_out"
     # Faults of the change, or what looks like it
     CONFLICT = "conflict"
     CHECKS_FAILED = "checks_failed"
     CHECKS_TIMED_OUT = "checks_timed_out"
     NO_CHECKS = "no_checks"
+    CHECKS_BROKE_DOWN = "checks_broke_down"
     # What GitHub or its rules do not let us do
     MERGEABLE_UNKNOWN = "mergeable_unknown"
     UPDATE_REFUSED = "update_refused"
@@ -53,11 +60,27 @@ class Reason(StrEnum):
     BASE_KEEPS_MOVING = "base_keeps_moving"
     REFUSED_BY_RULES = "refused_by_rules"
     NATIVE_QUEUE_REQUIRED = "native_queue_required"
+    APPROVAL_MISSING = "approval_missing"
+    CHANGES_REQUESTED = "changes_requested"
+    CODE_OWNER_MISSING = "code_owner_missing"
+    CONVERSATIONS_UNRESOLVED = "conversations_unresolved"
+    SIGNATURES_MISSING = "signatures_missing"
+    LINEAR_HISTORY_REQUIRED = "linear_history_required"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    BRANCH_LOCKED = "branch_locked"
+    PUSH_RESTRICTED = "push_restricted"
+    DEPLOYMENT_MISSING = "deployment_missing"
+    WORKFLOWS_PERMISSION = "workflows_permission"
+    FORK_NOT_EDITABLE = "fork_not_editable"
     PERMISSION_MISSING = "permission_missing"
     GITHUB_TROUBLE = "github_trouble"
     # Pauses of a whole queue
     TREE_MISMATCH = "tree_mismatch"
     INVARIANT_BROKEN = "invariant_broken"
+    PAUSED_BY_HAND = "paused_by_hand"
+    FROZEN = "frozen"
+    BASE_RED = "base_red"
+    MISCONFIGURED = "misconfigured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +94,7 @@ class ReasonFacts:
 
 REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.LABEL_REMOVED: ReasonFacts(Outcome.CANCELLED, Move.NOBODY, label_off=False),
+    Reason.UNQUEUED: ReasonFacts(Outcome.CANCELLED, Move.NOBODY),
     Reason.CLOSED: ReasonFacts(Outcome.CANCELLED, Move.NOBODY),
     Reason.MERGED_ELSEWHERE: ReasonFacts(Outcome.CANCELLED, Move.NOBODY),
     Reason.DRAFT: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
@@ -79,18 +103,40 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.LABEL_WITHOUT_RIGHT: ReasonFacts(Outcome.REFUSED, Move.MAINTAINER),
     Reason.QUEUE_FULL: ReasonFacts(Outcome.HELD, Move.NOBODY, label_off=False),
     Reason.FORK_DELETED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.NOT_ALLOWED_TO_QUEUE: ReasonFacts(Outcome.REFUSED, Move.MAINTAINER),
+    Reason.BRANCH_NOT_SERVED: ReasonFacts(Outcome.REFUSED, Move.MAINTAINER),
+    Reason.BLOCKED_BY_LABEL: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.BLOCKED_BY_TITLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.HOLD_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.CONFLICT: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.CHECKS_FAILED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.CHECKS_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.NO_CHECKS: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.CHECKS_BROKE_DOWN: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.MERGEABLE_UNKNOWN: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.UPDATE_REFUSED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.UPDATE_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.BASE_KEEPS_MOVING: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.REFUSED_BY_RULES: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.NATIVE_QUEUE_REQUIRED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.APPROVAL_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.CHANGES_REQUESTED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.CODE_OWNER_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.CONVERSATIONS_UNRESOLVED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.SIGNATURES_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.LINEAR_HISTORY_REQUIRED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.METHOD_NOT_ALLOWED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.BRANCH_LOCKED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.PUSH_RESTRICTED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.DEPLOYMENT_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.WORKFLOWS_PERMISSION: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
+    Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
     Reason.GITHUB_TROUBLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.TREE_MISMATCH: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),
     Reason.INVARIANT_BROKEN: ReasonFacts(Outcome.PAUSED, Move.OPERATOR, label_off=False),
+    Reason.PAUSED_BY_HAND: ReasonFacts(Outcome.PAUSED, Move.NOBODY, label_off=False),
+    Reason.FROZEN: ReasonFacts(Outcome.PAUSED, Move.NOBODY, label_off=False),
+    Reason.BASE_RED: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),
+    Reason.MISCONFIGURED: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),
 }

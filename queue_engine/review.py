@@ -47,23 +47,28 @@ async def judge(engine: Engine, repository: Repository, pull: PullRequest, *, de
 
 
 async def _judge(engine: Engine, repository: Repository, pull: PullRequest, delivery: str | None) -> None:
+    async with engine.store.reading() as tx:
+        entry = await tx.entries.find(repository.id, pull.number)
+    if entry is None:
+        return
+    policy = await engine.policies.of(repository, entry.base_branch)
     async with engine.change() as change:
         entry = await change.tx.entries.find(repository.id, pull.number)
         if entry is None:
             return
-        changed = _as_told(entry, pull, engine.policy, change.now)
+        changed = _as_told(entry, pull, policy, change.now)
         if changed is not None:
             await change.tx.entries.save(changed)
             await change.tx.queues.wake(entry.queue_id, change.now)
             return
-        reason = withdrawn(entry, pull, engine.policy)
+        reason = withdrawn(entry, pull, policy)
         if reason is None and pull.mergeable is False and entry.status is EntryStatus.PENDING:
             reason = Reason.CONFLICT
         if reason is None:
             return
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
         change.happenings.append(
-            await journal.dismiss(change.tx, entry, reason, engine.policy, change.now, people=people, delivery=delivery)
+            await journal.dismiss(change.tx, entry, reason, policy, change.now, people=people, delivery=delivery)
         )
     _log.info("left", repository=repository.full_name, number=pull.number, reason=reason.value)
 

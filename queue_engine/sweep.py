@@ -15,6 +15,7 @@ from queue_engine.core.jobs import Job
 from queue_engine.core.urgency import Priority, working
 from queue_engine.engine import Engine
 from queue_engine.model import EntryStatus, Repository
+from queue_engine.policy import carries
 from queue_engine.port import PAGE
 from queue_engine.review import judge, review
 
@@ -142,9 +143,11 @@ class Sweeper:
         engine, repository = self._engine, Repository(**job.request)
         with working(Priority.BACKGROUND):
             latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
-            labelled = {number for number, pull in latest.items() if engine.policy.triggered(pull.labels)}
+            triggers = await engine.policies.labels(repository)
+            labelled = {number for number, pull in latest.items() if carries(pull.labels, triggers)}
             if len(latest) >= PAGE:
-                labelled |= set(await engine.github.labelled_pull_requests(repository, engine.policy.trigger_label))
+                for label in triggers:
+                    labelled |= set(await engine.github.labelled_pull_requests(repository, label))
         queued, new = await self._compare(repository, labelled)
         for number in new:
             await admit(engine, Knock(repository, number, by=None, head_sha=None))

@@ -101,13 +101,14 @@ class WaitingLine:
 
     async def _still_wanted(self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest) -> bool:
         """Whether consent to what was held still stands; if not it leaves the line, and people read why."""
-        reason = lapsed(pull, base_branch=queue.base_branch, head=waiting.head_sha, policy=self._engine.policy)
+        policy = await self._engine.policies.of(queue.repository, queue.base_branch)
+        reason = lapsed(pull, base_branch=queue.base_branch, head=waiting.head_sha, policy=policy)
         if reason is None:
             return True
         by, delivery = waiting.queued_by, waiting.delivery
         async with self._engine.change() as change:
             if await change.tx.outbox.stands(LetterKind.COMMENT, waiting.repository_id, waiting.number):
-                await refuse(self._engine, change, queue, pull, reason, by=by, delivery=delivery)
+                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery)
             else:
                 # It never waited in public: whoever asked for it by the API did not get as far as its label.
                 await change.tx.held.remove(waiting.repository_id, waiting.number)
@@ -116,7 +117,10 @@ class WaitingLine:
 
     async def _first(self, queue_id: int) -> HeldPullRequest | None:
         """Who is first in line, if there is a place."""
-        most = self._engine.policy.max_depth
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.get(queue_id)
+        assert queue is not None
+        most = (await self._engine.policies.of(queue.repository, queue.base_branch)).max_depth
         async with self._engine.store.reading() as tx:
             if most and await tx.entries.count(queue_id) >= most:
                 return None

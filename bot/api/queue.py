@@ -13,7 +13,6 @@ from queue_engine import desk
 from queue_engine.core import trace
 from queue_engine.engine import Engine
 from queue_engine.model import Entry, Repository
-from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 
 _ONE = "/repositories/{owner:[^/]{1,100}}/{repo:[^/]{1,100}}/pulls/{number:[1-9][0-9]{0,8}}/queue"
@@ -82,7 +81,7 @@ class QueueRoutes:
             try:
                 queued = await desk.enqueue(self._engine, repository, number, by=login, head_sha=said.head_sha)
             except desk.Refused as refused:
-                raise _refusal(refused.reason, self._engine.policy) from None
+                raise _refusal(refused) from None
         answer = QueuedAnswer.of(queued.entry).model_dump(mode="json")
         return web.json_response(answer, status=202 if queued.new else 200)
 
@@ -95,7 +94,7 @@ class QueueRoutes:
             try:
                 left = await desk.dequeue(self._engine, repository, number, by=login)
             except desk.Refused as refused:
-                raise _refusal(refused.reason, self._engine.policy) from None
+                raise _refusal(refused) from None
             except desk.NotQueued:
                 raise ApiError(404, "this pull request is not queued") from None
         answer = {"repository": repository.full_name, "number": number, "left": left}
@@ -118,7 +117,8 @@ def _person(request: web.Request) -> str:
     return login
 
 
-def _refusal(reason: Reason, policy: Policy) -> ApiError:
+def _refusal(refused: desk.Refused) -> ApiError:
+    reason = refused.reason
     words = _SENTENCES.get(reason, texts.REASONS[reason].sentence)
-    sentence = words.format(base="its base branch", label=policy.trigger_label)
+    sentence = words.format(base="its base branch", label=refused.label)
     return ApiError(_STATUS.get(reason, 422), sentence, reason=reason.value)

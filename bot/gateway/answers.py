@@ -57,10 +57,54 @@ class PullRequestAnswer(BaseModel):
     draft: bool | None = None
     head: SideAnswer
     base: SideAnswer
+    body: str | None = None
     mergeable: bool | None = None
+    mergeable_state: str | None = None
     labels: list[LabelAnswer] = Field(default_factory=list)
     merge_commit_sha: str | None = None
     maintainer_can_modify: bool = False
+
+
+class NumberAnswer(BaseModel):
+    """A pull request of which only the number matters."""
+
+    number: int
+
+
+class ReviewAnswer(BaseModel):
+    """A review. `author_association` tells whether its author may write: OWNER, MEMBER, COLLABORATOR, or less."""
+
+    user: UserAnswer | None = None
+    state: str
+    commit_id: str | None = None
+    author_association: str = "NONE"
+
+
+class PersonAnswer(BaseModel):
+    """Who wrote a commit, as git has it."""
+
+    name: str
+    email: str
+
+
+class AuthoredAnswer(BaseModel):
+    """The git part of a commit of which only its author matters."""
+
+    author: PersonAnswer | None = None
+
+
+class ListedPullCommitAnswer(BaseModel):
+    """A commit of a pull request."""
+
+    commit: AuthoredAnswer
+
+
+class ContentAnswer(BaseModel):
+    """A file's content; `encoding` is none for what is larger than a megabyte."""
+
+    type: str
+    encoding: str = "none"
+    content: str = ""
 
 
 class ShaAnswer(BaseModel):

@@ -1,5 +1,6 @@
 """GitHub's answers become the engine's facts. Pure functions."""
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -12,6 +13,7 @@ from bot.gateway.answers import (
     PermissionAnswer,
     PullRequestAnswer,
     RepositoryAnswer,
+    ReviewAnswer,
     RuleAnswer,
     RuledCheckAnswer,
     StatusAnswer,
@@ -26,6 +28,8 @@ from queue_engine.facts import (
     Permission,
     PullRequest,
     RequiredCheck,
+    Review,
+    ReviewState,
 )
 
 PASSING_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
@@ -57,6 +61,9 @@ def pull_request(answer: PullRequestAnswer) -> PullRequest:
         merge_sha=answer.merge_commit_sha if answer.merged else None,
         maintainer_can_modify=answer.maintainer_can_modify,
         methods=_methods(answer.base.repo),
+        body=answer.body or "",
+        head_branch=answer.head.ref,
+        merge_state=answer.mergeable_state or "unknown",
     )
 
 
@@ -112,6 +119,10 @@ def _newest(candidates: Iterable[tuple[K, int, V]]) -> list[V]:
     return [value for _, value in newest.values()]
 
 
+_ACTIONS_JOB = re.compile(r"/actions/runs/(\d+)/job/")
+"""Where GitHub Actions shows a job: the address of its check run is the only place that names its workflow's run."""
+
+
 def _run_report(run: CheckRunAnswer) -> CheckReport:
     if run.status != "completed":
         state = CheckState.PENDING
@@ -125,6 +136,22 @@ def _run_report(run: CheckRunAnswer) -> CheckReport:
         url=run.html_url or run.details_url,
         started_at=_utc(run.started_at),
         completed_at=_utc(run.completed_at),
+        run_id=run.id,
+        actions_run=int(job[1]) if (job := _ACTIONS_JOB.search(run.details_url or "")) else None,
+    )
+
+
+_WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+
+
+def review(answer: ReviewAnswer) -> Review:
+    """A review."""
+    state = answer.state.lower()
+    return Review(
+        author=answer.user.login if answer.user else None,
+        state=ReviewState(state) if state in set(ReviewState) else ReviewState.COMMENTED,
+        commit=answer.commit_id,
+        by_writer=answer.author_association in _WRITERS,
     )
 
 

@@ -25,9 +25,10 @@ from bot.gateway.answers import (
 )
 from bot.gateway.client import Call
 from bot.gateway.connection import Connection, Page, listed, understood
-from bot.gateway.letters import LetterBox, place
+from bot.gateway.letters import place
 from bot.gateway.limits import Budget
 from bot.gateway.rules import RuleBook
+from bot.gateway.surroundings import Surroundings
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter
 from queue_engine.core.slots import SlotsStatus
@@ -51,7 +52,7 @@ _MERGE_LIMIT = timedelta(seconds=60)
 """Merges of big repositories take long, and a merge given up on must be read back."""
 
 
-class Gateway(LetterBox):
+class Gateway(Surroundings):
     """Implements the ports `GitHub` and `Letters`. Raises the errors of `queue_engine.errors` and no others.
 
     `private_key` is a PEM; ValueError if it is none. The session stays the caller's: it is neither opened nor closed.
@@ -167,13 +168,24 @@ class Gateway(LetterBox):
         body = {"expected_head_sha": expected_head}
         await self._write(repository, "PUT", template, body, pull_number=str(number))
 
-    async def merge(self, repository: Repository, number: int, head_sha: str, method: MergeMethod) -> str:
+    async def merge(
+        self,
+        repository: Repository,
+        number: int,
+        head_sha: str,
+        method: MergeMethod,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+    ) -> str:
         """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge`. Returns the SHA that landed."""
+        words = {"commit_title": title, "commit_message": body}
         call = Call(
             "PUT",
             "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
             {**place(repository), "pull_number": str(number)},
-            body={"sha": head_sha, "merge_method": method.value},
+            body={"sha": head_sha, "merge_method": method.value}
+            | {name: said for name, said in words.items() if said is not None},
             limit=_MERGE_LIMIT,
         )
         page = await self._connection.call(repository.installation_id, call)

@@ -1,28 +1,42 @@
 """Entries: pull requests standing in queues, in order.
 
-A position is computed from priority and sequence number at every read: nothing has to be shifted when an entry
-leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
+A position is computed from the stored order key at every read: nothing has to be shifted when an entry leaves, so
+positions have no gaps by construction (P3). The key is a rank in milliseconds: when the entry came, less the head start
+of its priority. So whoever waits ages without anything being written: a later arrival overtakes only those who came
+less than its head start before it. Who is being processed stands before all others, whoever comes.
+Every write is compare-and-set on the version.
 """
 
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Row, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import insert_into
 from queue_engine.errors import StaleVersion
-from queue_engine.model import Entry, EntryStatus
+from queue_engine.model import PROCESSING, Entry, EntryStatus
 from queue_engine.store.errors import DuplicateEntry
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues, repositories
 
 _STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
-_FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "version", "trace", "delivery"})
+_FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"})
 """What never changes while an entry stands; `version` only through `save`."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+IN_ORDER = (
+    case((entries.c.status.in_(sorted(PROCESSING)), 0), else_=1),
+    entries.c.first.desc(),
+    entries.c.rank,
+    entries.c.seq,
+)
+"""The order of a queue, front first."""
 
 
 class Entries:
@@ -42,6 +56,11 @@ class Entries:
         queued_head: str,
         enqueued_at: datetime,
         priority: int = 0,
+        ageing: timedelta = timedelta(hours=1),
+        first: bool = False,
+        interrupts: bool = False,
+        fixes_base: bool = False,
+        freeze_exempt: bool = False,
         known_behind: bool = False,
         base_tip: str | None = None,
         trace: str | None = None,
@@ -49,10 +68,14 @@ class Entries:
     ) -> Entry:
         """Stand a pull request at the end of its priority, pending, bound to `queued_head`.
 
+        `ageing` is the head start of one point of priority. On PostgreSQL `Queues.give_places` comes before, so that
+        arrivals are told apart.
+
         Raises DuplicateEntry when it stands in a queue of this repository already; the transaction stays usable.
         """
         repository_id = select(queues.c.repository_id).where(queues.c.id == queue_id).scalar_subquery()
         entry_id = uuid4().hex
+        arrived = max(_milliseconds(enqueued_at), await self._last_arrived(queue_id))
         added = await self._connection.execute(
             insert_into(self._connection, entries)
             .values(
@@ -64,6 +87,14 @@ class Entries:
                 author=author,
                 queued_by=queued_by,
                 priority=priority,
+                arrived=arrived,
+                rank=ranked(arrived, priority, ageing),
+                first=first,
+                interrupts=interrupts,
+                fixes_base=fixes_base,
+                freeze_exempt=freeze_exempt,
+                reruns=0,
+                rerun_checks=[],
                 status=EntryStatus.PENDING,
                 queued_head=queued_head,
                 head=queued_head,
@@ -95,12 +126,12 @@ class Entries:
     async def get(self, entry_id: str) -> Entry | None:
         """The entry with this id, if it still stands."""
         its_queue = select(entries.c.queue_id).where(entries.c.id == entry_id).scalar_subquery()
-        return _only(await self._read(entries.c.queue_id == its_queue, lambda ranked: ranked.c.id == entry_id))
+        return _only(await self._read(entries.c.queue_id == its_queue, lambda placed: placed.c.id == entry_id))
 
     async def find(self, repository_id: int, number: int) -> Entry | None:
         """The entry of this pull request, if it stands in a queue."""
         return _only(
-            await self._read(entries.c.repository_id == repository_id, lambda ranked: ranked.c.number == number)
+            await self._read(entries.c.repository_id == repository_id, lambda placed: placed.c.number == number)
         )
 
     async def stands(self, repository_id: int, number: int) -> bool:
@@ -120,7 +151,7 @@ class Entries:
         """The entries for which this commit is the head, or a head not yet judged."""
         return await self._read(
             entries.c.repository_id == repository_id,
-            lambda ranked: or_(ranked.c.head == sha, ranked.c.candidate_head == sha),
+            lambda placed: or_(placed.c.head == sha, placed.c.candidate_head == sha),
         )
 
     async def under_way(self, repository_ids: Collection[int]) -> tuple[tuple[int, EntryStatus, str], ...]:
@@ -151,6 +182,10 @@ class Entries:
             raise _stale(entry)
         return replace(entry, version=entry.version + 1)
 
+    async def _last_arrived(self, queue_id: int) -> int:
+        latest = select(func.max(entries.c.arrived)).where(entries.c.queue_id == queue_id)
+        return (await self._connection.execute(latest)).scalar_one() or 0
+
     async def keep(self, entry: Entry) -> bool:
         """Whether it stands as it was read; if so, nobody changes or removes it before this transaction ends."""
         found = await self._connection.execute(select(entries.c.seq).where(_same(entry)).with_for_update())
@@ -163,19 +198,26 @@ class Entries:
 
     async def _read(self, scope: ColumnElement[bool], chosen: Any = None) -> tuple[Entry, ...]:
         """Entries in order. `scope` takes in whole queues, so that ranks are positions; `chosen` picks among them."""
-        rank = func.row_number().over(
-            partition_by=entries.c.queue_id, order_by=(entries.c.priority.desc(), entries.c.seq)
-        )
-        ranked = select(entries, (rank - 1).label("position")).where(scope).subquery()
+        place = func.row_number().over(partition_by=entries.c.queue_id, order_by=IN_ORDER)
+        placed = select(entries, (place - 1).label("position")).where(scope).subquery()
         statement = (
-            select(ranked, queues.c.base_branch, *REPOSITORY_FIELDS[1:])
-            .join(queues, queues.c.id == ranked.c.queue_id)
-            .join(repositories, repositories.c.id == ranked.c.repository_id)
-            .order_by(ranked.c.queue_id, ranked.c.position)
+            select(placed, queues.c.base_branch, *REPOSITORY_FIELDS[1:])
+            .join(queues, queues.c.id == placed.c.queue_id)
+            .join(repositories, repositories.c.id == placed.c.repository_id)
+            .order_by(placed.c.queue_id, placed.c.position)
         )
         if chosen is not None:
-            statement = statement.where(chosen(ranked))
+            statement = statement.where(chosen(placed))
         return tuple(map(_entry, await self._connection.execute(statement)))
+
+
+def ranked(arrived: int, priority: int, ageing: timedelta) -> int:
+    """The rank of an entry with this priority; milliseconds, the lower comes first."""
+    return arrived - round(priority * ageing / _MILLISECOND)
+
+
+def _milliseconds(instant: datetime) -> int:
+    return round((instant - _EPOCH) / _MILLISECOND)
 
 
 def _same(entry: Entry) -> ColumnElement[bool]:
@@ -199,4 +241,5 @@ def _entry(row: Row[Any]) -> Entry:
     values["status"] = EntryStatus(row.status)
     values["awaited_checks"] = tuple(row.awaited_checks)
     values["reported_checks"] = tuple(row.reported_checks)
+    values["rerun_checks"] = tuple(row.rerun_checks)
     return Entry(**values, repository=repository_of(row), base_branch=row.base_branch, position=row.position)

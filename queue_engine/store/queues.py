@@ -14,9 +14,10 @@ from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select, type_c
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import UtcDateTime, insert_into
-from queue_engine.model import Pause, Queue, Repository
+from queue_engine.model import Pause, Queue, RedBase, Repository
 from queue_engine.reasons import Reason
 from queue_engine.store import repositories
+from queue_engine.store.entries import IN_ORDER
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues
 from queue_engine.store.tables import repositories as repositories_table
@@ -103,7 +104,7 @@ class Queues:
 
         The longest due come first. An `owner` is one running worker: it must not outlive its process.
         """
-        due = and_(queues.c.due_at <= now, queues.c.paused_reason.is_(None), _free(now))
+        due = and_(queues.c.due_at <= now, ~_paused(now), _free(now))
         first = select(queues.c.id).where(due).order_by(queues.c.due_at, queues.c.id).limit(limit)
         ids = (await self._connection.execute(first.with_for_update(skip_locked=True))).scalars().all()
         if not ids:
@@ -145,23 +146,63 @@ class Queues:
     async def next_due(self) -> datetime | None:
         """When the next queue can be claimed: an instant that may be past; None if no unpaused queue is due ever."""
         claimable = case((queues.c.leased_until > queues.c.due_at, queues.c.leased_until), else_=queues.c.due_at)
-        earliest = select(type_coerce(func.min(claimable), UtcDateTime)).where(queues.c.paused_reason.is_(None))
+        claimable = case((queues.c.paused_until > claimable, queues.c.paused_until), else_=claimable)
+        for_ever = and_(queues.c.paused_reason.is_not(None), queues.c.paused_until.is_(None))
+        earliest = select(type_coerce(func.min(claimable), UtcDateTime)).where(~for_ever)
         return (await self._connection.execute(earliest)).scalar_one()
 
     async def pause(self, queue_id: int, pause: Pause) -> None:
-        """Let the queue stand still until `resume`; a pause that stands is replaced."""
+        """Let the queue stand still until its end or `resume`; a pause that stands is replaced.
+
+        One with an end makes the queue due then, whether anything stands in it or not.
+        """
+        due = {} if pause.until is None else {"due_at": func.coalesce(queues.c.due_at, pause.until)}
         await self._connection.execute(
             update(queues)
             .where(queues.c.id == queue_id)
-            .values(paused_reason=pause.reason, paused_detail=pause.detail, paused_since=pause.since)
+            .values(
+                paused_reason=pause.reason,
+                paused_detail=pause.detail,
+                paused_since=pause.since,
+                paused_until=pause.until,
+                paused_by=pause.by,
+                **due,
+            )
         )
+        self._due()
+
+    async def note_told(self, queue_id: int, told: str | None) -> None:
+        """Remember the standstill that everybody who waits was told of; None: that it is over."""
+        await self._connection.execute(update(queues).where(queues.c.id == queue_id).values(told=told))
+
+    async def note_red(self, queue_id: int, red: RedBase | None) -> None:
+        """Remember that the base does not pass its checks; None: that it does again."""
+        await self._connection.execute(
+            update(queues)
+            .where(queues.c.id == queue_id)
+            .values(
+                red_check=red and red.check,
+                red_tip=red and red.tip,
+                red_since=red and red.since,
+                red_looks=red.looks if red else 0,
+                red_look_at=red and red.look_at,
+            )
+        )
+
+    async def generation(self, repository_id: int) -> int:
+        """How often configuration or rules of this repository have changed, as far as is known; 0 if never seen."""
+        return await repositories.generation(self._connection, repository_id)
+
+    async def renew_settings(self, repository_id: int) -> None:
+        """Configuration or rules changed: whatever any process remembers of them is void."""
+        await repositories.renew(self._connection, repository_id)
 
     async def resume(self, queue_id: int, now: datetime) -> None:
         """Lift the pause; the queue is looked at now."""
         await self._connection.execute(
             update(queues)
             .where(queues.c.id == queue_id)
-            .values(paused_reason=None, paused_detail=None, paused_since=None)
+            .values(paused_reason=None, paused_detail=None, paused_since=None, paused_until=None, paused_by=None)
         )
         await self.wake(queue_id, now)
 
@@ -179,7 +220,7 @@ class Queues:
 _FRONT_TROUBLE = (
     select(entries.c.trouble)
     .where(entries.c.queue_id == queues.c.id)
-    .order_by(entries.c.priority.desc(), entries.c.seq)
+    .order_by(*IN_ORDER)
     .limit(1)
     .correlate(queues)
     .scalar_subquery()
@@ -195,6 +236,12 @@ def _free(now: datetime) -> ColumnElement[bool]:
     return or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
 
 
+def _paused(now: datetime) -> ColumnElement[bool]:
+    """A pause that has ended is lifted by the pass that finds it so."""
+    ended = queues.c.paused_until.is_not(None) & (queues.c.paused_until <= now)
+    return and_(queues.c.paused_reason.is_not(None), ~ended)
+
+
 def _leased(queue_id: int, owner: str) -> ColumnElement[bool]:
     return and_(queues.c.id == queue_id, queues.c.lease_owner == owner)
 
@@ -202,7 +249,16 @@ def _leased(queue_id: int, owner: str) -> ColumnElement[bool]:
 def _queue(row: Row[Any]) -> Queue:
     paused = None
     if row.paused_reason is not None:
-        paused = Pause(reason=Reason(row.paused_reason), detail=row.paused_detail, since=row.paused_since)
+        paused = Pause(
+            reason=Reason(row.paused_reason),
+            detail=row.paused_detail,
+            since=row.paused_since,
+            until=row.paused_until,
+            by=row.paused_by,
+        )
+    red = None
+    if row.red_check is not None:
+        red = RedBase(row.red_check, row.red_tip, row.red_since, row.red_looks, row.red_look_at)
     return Queue(
         id=row.id,
         repository=repository_of(row),
@@ -210,4 +266,6 @@ def _queue(row: Row[Any]) -> Queue:
         paused=paused,
         due_at=row.due_at,
         wakes=row.wakes,
+        told=row.told,
+        red=red,
     )

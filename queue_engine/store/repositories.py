@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, select
+from sqlalchemy import ColumnElement, Row, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import insert_into
@@ -48,6 +48,18 @@ async def named(connection: AsyncConnection, owner: str, name: str) -> Repositor
     found = select(*REPOSITORY_FIELDS).where(*its_name).order_by(repositories.c.id.desc()).limit(1)
     row = (await connection.execute(found)).one_or_none()
     return None if row is None else repository_of(row)
+
+
+async def generation(connection: AsyncConnection, repository_id: int) -> int:
+    """How often configuration or rules of this repository have changed, as far as is known; 0 if never seen."""
+    found = await connection.execute(select(repositories.c.generation).where(repositories.c.id == repository_id))
+    return found.scalar_one_or_none() or 0
+
+
+async def renew(connection: AsyncConnection, repository_id: int) -> None:
+    """Configuration or rules changed: what was read before is void."""
+    count = repositories.c.generation + 1
+    await connection.execute(update(repositories).where(repositories.c.id == repository_id).values(generation=count))
 
 
 def repository_of(row: Row[Any]) -> Repository:

@@ -13,6 +13,7 @@ from queue_engine.core.idempotency import Keys
 from queue_engine.core.jobs import Jobs
 from queue_engine.core.listen import Voice
 from queue_engine.core.meter import Meter, Silent
+from queue_engine.store.answers import Answers
 from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
 from queue_engine.store.figures import Figures
@@ -46,6 +47,7 @@ class Transaction:
         self.entries = Entries(connection)
         self.timeline = Timeline(connection)
         self.refusals = Refusals(connection)
+        self.answers = Answers(connection)
         self.held = Held(connection)
         self.processes = Processes(connection)
         self.tokens = Tokens(connection)

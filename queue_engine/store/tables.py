@@ -13,6 +13,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from queue_engine.core.database import Counter, UtcDateTime, metadata
@@ -25,8 +26,11 @@ repositories = Table(
     Column("owner", String(255), nullable=False),
     Column("name", String(255), nullable=False),
     Column("installation_id", BigInteger, nullable=False),
+    Column("generation", Integer, nullable=False, server_default=text("0")),
 )
-"""Where names and installations change in one place for everything that refers to a repository."""
+"""`generation` counts the changes of configuration and rules: what was read under an older one is read anew.
+
+Where names and installations change in one place for everything that refers to a repository."""
 
 queues = Table(
     "queues",
@@ -37,6 +41,14 @@ queues = Table(
     Column("paused_reason", String(64)),
     Column("paused_detail", Text),
     Column("paused_since", UtcDateTime, info=ahead(Ahead.PAST)),
+    Column("paused_until", UtcDateTime),
+    Column("paused_by", String(255)),
+    Column("told", Text),
+    Column("red_check", String(255)),
+    Column("red_tip", String(64)),
+    Column("red_since", UtcDateTime, info=ahead(Ahead.PAST)),
+    Column("red_looks", Integer, nullable=False, server_default=text("0")),
+    Column("red_look_at", UtcDateTime, info=ahead(Ahead.WAIT)),
     Column("due_at", UtcDateTime, index=True, info=ahead(Ahead.WAIT)),
     Column("wakes", Integer, nullable=False),
     Column("lease_owner", String(255)),
@@ -84,8 +96,18 @@ entries = Table(
     Column("version", Integer, nullable=False),
     Column("trace", String(64)),
     Column("delivery", String(64)),
+    Column("arrived", BigInteger, nullable=False, server_default=text("0")),
+    Column("rank", BigInteger, nullable=False, server_default=text("0")),
+    Column("first", Boolean, nullable=False, server_default=text("FALSE")),
+    Column("interrupts", Boolean, nullable=False, server_default=text("FALSE")),
+    Column("fixes_base", Boolean, nullable=False, server_default=text("FALSE")),
+    Column("freeze_exempt", Boolean, nullable=False, server_default=text("FALSE")),
+    Column("reruns", Integer, nullable=False, server_default=text("0")),
+    Column("rerun_checks", JSON, nullable=False, server_default=text("'[]'")),
+    Column("rerun_at", UtcDateTime, info=ahead(Ahead.PAST)),
+    Column("check_seconds", Integer),
     UniqueConstraint("repository_id", "number"),
-    Index(None, "queue_id", "priority", "seq"),
+    Index(None, "queue_id", "first", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),
     # A sequence number is never given twice: order is told by it, and a removed entry's number may stand in a log.
     sqlite_autoincrement=True,
@@ -105,8 +127,24 @@ timeline = Table(
     Column("delivery", String(64)),
     Column("data", JSON(none_as_null=True)),
     Index(None, "repository_id", "number", "id"),
+    Index(None, "repository_id", "base_branch", "event", "id"),
     sqlite_autoincrement=True,
 )
+"""Events with durations carry them in `data`, in seconds: `ready` `checks`; `landed` `queue`, `front` and `checks`."""
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("comment_id", BigInteger, nullable=False),
+    Column("by", String(255), nullable=False),
+    Column("command", Text, nullable=False),
+    Column("accepted", Boolean, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
+)
+"""The last command that a person gave on a pull request, and what became of it, for the sticky comment."""
 
 outbox = Table(
     "outbox",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Row, select
@@ -70,6 +70,19 @@ class Timeline:
     async def latest(self, limit: int) -> tuple[TimelineEvent, ...]:
         """The last `limit` events of all, newest first."""
         return await self._read(select(timeline).order_by(timeline.c.id.desc()).limit(limit))
+
+    async def durations(
+        self, repository_id: int, base_branch: str, event: str, key: str, *, limit: int = 50
+    ) -> tuple[timedelta, ...]:
+        """What the last `limit` such events on this branch tell of a duration under `key`, newest first."""
+        these = (
+            timeline.c.repository_id == repository_id,
+            timeline.c.base_branch == base_branch,
+            timeline.c.event == event,
+        )
+        latest = select(timeline.c.data).where(*these).order_by(timeline.c.id.desc()).limit(limit)
+        found = (await self._connection.execute(latest)).scalars().all()
+        return tuple(timedelta(seconds=data[key]) for data in found if data and data.get(key) is not None)
 
     async def since(self, event_id: int) -> tuple[TimelineEvent, ...]:
         """The events after this one, oldest first.

@@ -9,6 +9,7 @@ from queue_engine.advance import advance
 from queue_engine.engine import Engine
 from queue_engine.facts import BranchRules, CheckReport, Comparison, PullRequest
 from queue_engine.model import Entry, Queue
+from queue_engine.policies import Fixed
 from queue_engine.port import GitHub as Port
 from queue_engine.store import Store
 from tests.queue_engine.examples import (
@@ -75,7 +76,7 @@ class Scene:
     def __init__(self, store: Store) -> None:
         self.github = GitHub()
         self.store = store
-        self.engine = Engine(store, cast(Port, self.github), Clock(), POLICY, random=lambda: 0.5, owner="w")
+        self.engine = Engine(store, cast(Port, self.github), Clock(), Fixed(POLICY), random=lambda: 0.5, owner="w")
 
     async def front(self, **changes: Any) -> Queue:
         async with self.store.transaction() as tx:

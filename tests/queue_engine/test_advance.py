@@ -103,7 +103,7 @@ async def test_advance_held_back_from_merging_has_no_merge_in_doubt(
 ) -> None:
     """Nothing was done: the next pass reads what every merge needs, and not what a lost answer would."""
 
-    async def merge(*_: object) -> str:
+    async def merge(*_: object, **__: object) -> str:
         await limited()
         raise AssertionError
 

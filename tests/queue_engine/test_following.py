@@ -28,6 +28,7 @@ from queue_engine.errors import (
 )
 from queue_engine.hints import Hint, HintKind
 from queue_engine.inbox import HINT_JOB, RETRIED_JOB, Inbox
+from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
 from queue_engine.store import Store
@@ -77,7 +78,7 @@ class Desk:
             store=Store(database),
             github=cast(GitHub, github),
             clock=Clock(),
-            policy=Policy(),
+            policies=Fixed(Policy()),
             random=lambda: 0.5,
             owner="test",
             meter=meter or Silent(),

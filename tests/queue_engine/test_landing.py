@@ -7,7 +7,7 @@ from queue_engine.landing import land
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
-from tests.queue_engine.examples import CHECKING, NOW, PENDING, READY
+from tests.queue_engine.examples import CHECKING, NOW, PENDING, POLICY, READY
 from tests.queue_engine.scene import Scene
 
 AS_TESTED = Commit("landed-1", "tree-of-head-1", ("base-1", "head-1"))
@@ -33,7 +33,7 @@ async def merged(scene: Scene, landed: Commit, status: EntryStatus = READY) -> t
             enqueued_at=NOW,
         )
         front = (await tx.entries.of_queue(queue.id))[0]
-    await land(scene.engine, queue, front, landed)
+    await land(scene.engine, queue, front, landed, POLICY)
     async with scene.store.reading() as tx:
         after = await tx.queues.get(queue.id)
         assert after is not None
@@ -71,7 +71,7 @@ async def test_landing_of_an_entry_that_changed_meanwhile_stores_nothing(scene: 
         (read,) = await tx.entries.of_queue(queue.id)
     await scene.hint(suspect=True)
     with pytest.raises(StaleVersion):
-        await land(scene.engine, queue, read, OTHERWISE)
+        await land(scene.engine, queue, read, OTHERWISE, POLICY)
     async with scene.store.reading() as tx:
         after = await tx.queues.get(queue.id)
         assert after is not None

@@ -14,6 +14,7 @@ from queue_engine.core.meter import Meter, Silent
 from queue_engine.engine import Engine
 from queue_engine.hints import Hint, HintKind
 from queue_engine.inbox import Inbox
+from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
 from queue_engine.store import Store
@@ -40,7 +41,7 @@ def an_inbox(database: Database, meter: Meter | None = None) -> Inbox:
         store=Store(database),
         github=cast(GitHub, None),
         clock=SystemClock(),
-        policy=Policy(),
+        policies=Fixed(Policy()),
         random=lambda: 0.5,
         owner="test",
         meter=meter or Silent(),

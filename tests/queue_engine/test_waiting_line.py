@@ -14,6 +14,7 @@ from queue_engine.engine import Engine
 from queue_engine.errors import NotFound, RateLimited, Unavailable
 from queue_engine.facts import Permission, PullRequest
 from queue_engine.journal import PLACE_JOB
+from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub as Port
 from queue_engine.store import Store
@@ -49,7 +50,7 @@ class Outside:
     def __init__(self, store: Store) -> None:
         self.github = Door()
         policy = Policy(max_depth=1)
-        self.engine = Engine(store, cast(Port, self.github), Clock(), policy, random=lambda: 0.5, owner="w")
+        self.engine = Engine(store, cast(Port, self.github), Clock(), Fixed(policy), random=lambda: 0.5, owner="w")
         self.line = WaitingLine(self.engine)
 
     async def label(self, *numbers: int) -> None:

@@ -47,7 +47,7 @@ def test_walk_whose_check_never_reports_leaves_in_time_and_says_which() -> None:
         pass
     assert isinstance(action, Leave)
     assert (action.reason, action.detail) == (Reason.CHECKS_TIMED_OUT, "ci")
-    assert walk.now - NOW == POLICY.check_timeout
+    assert walk.now - NOW == POLICY.fallback_check_timeout
 
 
 def test_walk_without_any_check_leaves_with_an_explanation() -> None:

@@ -97,7 +97,7 @@ def test_walk_while_long_checks_run_looks_ever_more_rarely() -> None:
     before = len(walk.asked)
     while isinstance(walk.wait(), Wait):
         pass
-    assert walk.now == NOW + POLICY.check_timeout
+    assert walk.now == NOW + POLICY.fallback_check_timeout
     assert walk.asked[before:] == ["checks"] * 5
 
 

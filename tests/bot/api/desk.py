@@ -16,6 +16,7 @@ from bot.receiver import Receiver
 from bot.web import create_app, serve
 from queue_engine.engine import Engine
 from queue_engine.hints import Hint
+from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
 from queue_engine.store import Store
@@ -130,7 +131,7 @@ async def a_desk(store: Store, routes: Routes = lambda desk: []) -> AsyncIterato
         store=store,
         github=cast(GitHub, None),
         clock=clock,
-        policy=Policy(),
+        policies=Fixed(Policy()),
         random=lambda: 0.5,
         owner="test",
         meter=meter,

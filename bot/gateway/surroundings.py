@@ -1,0 +1,96 @@
+"""What stands around a landing: configuration files, reviews, reruns, branches, reactions."""
+
+import base64
+import binascii
+
+from bot.gateway import facts
+from bot.gateway.answers import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from bot.gateway.client import Call
+from bot.gateway.connection import listed
+from bot.gateway.letters import LetterBox, place
+from queue_engine.errors import Forbidden, Invalid, NotFound
+from queue_engine.facts import CheckReport, Review
+from queue_engine.model import Repository
+
+_OWN_RULES = ".github"
+"""The repository in which an organisation keeps what holds for all of its others."""
+
+
+class Surroundings(LetterBox):
+    """Reads and writes around a landing. Part of `Gateway`."""
+
+    async def configuration(self, repository: Repository, base_branch: str) -> str | None:
+        """`GET /repos/{owner}/{repo}/contents/.github/imq.yml` at a branch. Raises Invalid when it is no text."""
+        return await self._file(repository, {**place(repository), "ref": base_branch}, "?ref={ref}")
+
+    async def organisation_configuration(self, repository: Repository) -> str | None:
+        """The same of the owner's repository `.github`; None where that is missing or not IMQ's to read."""
+        if repository.name == _OWN_RULES:
+            return None
+        try:
+            return await self._file(repository, {"owner": repository.owner, "repo": _OWN_RULES}, "")
+        except Forbidden:
+            return None
+
+    async def _file(self, repository: Repository, variables: dict[str, str], query: str) -> str | None:
+        template = "/repos/{owner}/{repo}/contents/.github/imq.yml" + query
+        try:
+            answer = await self._connection.get(repository.installation_id, ContentAnswer, template, variables)
+        except NotFound:
+            return None
+        if answer.type != "file" or answer.encoding != "base64":
+            raise Invalid(".github/imq.yml is no file that can be read")
+        try:
+            return base64.b64decode(answer.content).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise Invalid(".github/imq.yml is not written in UTF-8") from None
+
+    async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
+        """`GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews`, oldest first."""
+        template = "/repos/{owner}/{repo}/pulls/{pull_number}/reviews?per_page=100"
+        variables = {**place(repository), "pull_number": str(number)}
+        answers = await self._connection.items(repository.installation_id, ReviewAnswer, template, variables)
+        return tuple(map(facts.review, answers))
+
+    async def co_authors(self, repository: Repository, number: int) -> tuple[str, ...]:
+        """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
+        template = "/repos/{owner}/{repo}/pulls/{pull_number}/commits?per_page=100"
+        variables = {**place(repository), "pull_number": str(number)}
+        commits = await self._connection.items(repository.installation_id, ListedPullCommitAnswer, template, variables)
+        authors = (commit.commit.author for commit in commits)
+        return tuple(dict.fromkeys(f"{author.name} <{author.email}>" for author in authors if author is not None))
+
+    async def rerun(self, repository: Repository, check: CheckReport) -> None:
+        """`POST .../actions/runs/{run_id}/rerun-failed-jobs` for a job of Actions, `.../rerequest` for another run."""
+        if check.actions_run is not None:
+            template = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
+            await self._write(repository, "POST", template, {}, run_id=str(check.actions_run))
+        elif check.run_id is not None:
+            template = "/repos/{owner}/{repo}/check-runs/{check_run_id}/rerequest"
+            await self._write(repository, "POST", template, {}, check_run_id=str(check.run_id))
+        else:
+            raise Invalid(f"{check.name} is a commit status, which nobody but its sender can run again")
+
+    async def is_base(self, repository: Repository, branch: str) -> bool:
+        """`GET /repos/{owner}/{repo}/pulls` with this base: whether there is an open one."""
+        template = "/repos/{owner}/{repo}/pulls?state=open&base={base}&per_page=1"
+        call = Call("GET", template, {**place(repository), "base": branch})
+        page = await self._connection.call(repository.installation_id, call, fresh=True)
+        return bool(listed(NumberAnswer, page.data))
+
+    async def delete_branch(self, repository: Repository, branch: str) -> None:
+        """`DELETE /repos/{owner}/{repo}/git/refs/heads/{branch}`; GitHub answers 422 for one that is gone."""
+        template = "/repos/{owner}/{repo}/git/refs/heads/{+ref}"
+        call = Call("DELETE", template, {**place(repository), "ref": branch})
+        try:
+            await self._connection.call(repository.installation_id, call)
+        except NotFound:
+            return
+        except Invalid as refusal:
+            if "does not exist" not in refusal.message.lower():
+                raise
+
+    async def react(self, repository: Repository, comment_id: int, content: str) -> None:
+        """`POST /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions`."""
+        template = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
+        await self._write(repository, "POST", template, {"content": content}, comment_id=str(comment_id))

@@ -1,0 +1,1 @@
+"""Commands that people give in comments: read, judged, carried out. No HTTP, no words of people's."""
