@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox import payloads
 from sandbox.errors import Forbidden, Invalid, NotFound
-from sandbox.state import Actor, Comment, Label, PullRequest, Reaction, Repository, Review
+from sandbox.state import Actor, Comment, Label, PullRequest, Reaction, Repository, Review, Thread
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
@@ -151,8 +151,29 @@ class Conversation:
     def dismiss_review(self, pull: PullRequest, review: Review, *, actor: Actor) -> None:
         """Make a verdict count no longer."""
         self._github.require_role(actor, pull.repository, "write")
+        self.mark_dismissed(pull, review, actor)
+
+    def mark_dismissed(self, pull: PullRequest, review: Review, actor: Actor) -> None:
+        """A verdict counts no longer, whoever caused it; the timeline and the apps learn it."""
         review.state = "DISMISSED"
+        self._github.pulls.record(pull, "review_dismissed", actor)
         self._github.happenings.review(pull, review, "dismissed", actor)
+
+    def open_thread(self, pull: PullRequest, body: str, *, actor: Actor, path: str = "") -> Thread:
+        """Start a conversation on a changed file (the first one): a review with one comment on a line."""
+        path = path or self._github.pulls.files(pull)[0].filename
+        review = self.review(pull, "COMMENTED", actor=actor)
+        thread = Thread(self._github.state.next_id("review_comment"), review, path, body)
+        pull.threads.append(thread)
+        self._github.happenings.review_comment(pull, thread, "created", actor)
+        return thread
+
+    def resolve_thread(self, pull: PullRequest, thread: Thread, *, actor: Actor, resolved: bool = True) -> None:
+        """Mark a conversation as resolved, or as open again: its pull request's author and people with write may."""
+        if actor.user is not pull.author:
+            self._github.require_role(actor, pull.repository, "write")
+        thread.resolved_by = actor.user if resolved else None
+        self._github.happenings.thread(pull, thread, "resolved" if resolved else "unresolved", actor)
 
     def _check_owner(self, pull: PullRequest, comment: Comment, actor: Actor) -> None:
         if actor.user is comment.user:

@@ -12,13 +12,14 @@ from sandbox.checks import Checks
 from sandbox.clock import Clock, ManualClock
 from sandbox.conversation import Conversation
 from sandbox.errors import NotFound
-from sandbox.git import Git, Signature
+from sandbox.git import Commit, Git, Signature
 from sandbox.happenings import Happenings
 from sandbox.merging import Merging
 from sandbox.people import RepositoryHandle
 from sandbox.people_pulls import PullRequestHandle
 from sandbox.pulls import Pulls
 from sandbox.refs import Refs
+from sandbox.reviews import Reviews
 from sandbox.rules import Rules
 from sandbox.schedule import Schedule
 from sandbox.state import ZERO_SHA, Actor, App, Installation, Repository, State, User
@@ -49,6 +50,7 @@ class GitHub:
         self.refs = Refs(self)
         self.pulls = Pulls(self)
         self.rules = Rules(self)
+        self.reviews = Reviews(self)
         self.checks = Checks(self)
         self.merging = Merging(self)
         self.conversation = Conversation(self)
@@ -109,6 +111,10 @@ class GitHub:
             return self.accounts.web_flow
         login = who.email.partition("@")[0].partition("+")[2]
         return self.state.users.get(login.lower())
+
+    def verified(self, commit: Commit) -> bool:
+        """Whether GitHub shows a commit's signature as verified: its author's, or its own on what it commits itself."""
+        return commit.sha in self.state.signed or commit.committer.email == "noreply@github.com"
 
     # What there is
 

@@ -24,6 +24,7 @@ from sandbox.state import (
     Repository,
     Review,
     Ruleset,
+    Thread,
 )
 
 if TYPE_CHECKING:
@@ -122,6 +123,34 @@ class Happenings:
             },
         )
 
+    def review_comment(self, pull: PullRequest, thread: Thread, action: str, actor: Actor) -> None:
+        """A comment on a line of the diff was created."""
+        github = self._github
+        self._send(
+            "pull_request_review_comment",
+            action,
+            pull.repository,
+            actor,
+            lambda: {
+                "comment": payloads.review_comment(github, pull, thread),
+                "pull_request": payloads.simple_pull_request(github, pull),
+            },
+        )
+
+    def thread(self, pull: PullRequest, thread: Thread, action: str, actor: Actor) -> None:
+        """A conversation was resolved, or opened again."""
+        github = self._github
+        self._send(
+            "pull_request_review_thread",
+            action,
+            pull.repository,
+            actor,
+            lambda: {
+                "thread": payloads.thread(github, pull, thread),
+                "pull_request": payloads.simple_pull_request(github, pull),
+            },
+        )
+
     def label(self, repository: Repository, label: Label, action: str, actor: Actor) -> None:
         """A repository's label was created or deleted."""
         github = self._github
@@ -170,9 +199,14 @@ class Happenings:
             lambda: {"rule": payloads.protection_rule(repository, protection)} | extra,
         )
 
-    def ruleset(self, repository: Repository, ruleset: Ruleset, action: str, actor: Actor) -> None:
-        """A ruleset was created, edited or deleted."""
+    def ruleset(self, repository: Repository | None, ruleset: Ruleset, action: str, actor: Actor) -> None:
+        """A ruleset was created, edited or deleted; an organisation's is told without a repository."""
         github = self._github
+        if repository is None:
+            if not self._muted and ruleset.organisation is not None:
+                content = {"repository_ruleset": payloads.ruleset(github, None, ruleset)}
+                github.webhooks.send_of_account("repository_ruleset", action, ruleset.organisation, actor.user, content)
+            return
         self._send(
             "repository_ruleset",
             action,

@@ -160,7 +160,7 @@ class Merging:
             raise NotMergeable("Pull Request is still a draft")
         if sha is not None and sha != pull.head_sha:
             raise Conflict("Head branch was modified. Review and try the merge again.")
-        if not getattr(repository, _ALLOWED[method]):
+        if not getattr(repository, _ALLOWED[method]) or not self._github.rules.allows(pull, method):
             raise NotMergeable(f"{_METHOD_NAMES[method]} not allowed on this repository.")
         settled = repository.pushed_at + self._github.timings.base_settles
         tip = repository.git.branch(pull.base_branch)

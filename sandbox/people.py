@@ -3,7 +3,7 @@
 Every action takes `by`, a login (the owner's when left out), and `webhook`: False changes the state and tells no app.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,21 +11,14 @@ from sandbox.ci import CI, Judge, all_green
 from sandbox.errors import NotFound
 from sandbox.git import Commit, Signature
 from sandbox.people_pulls import PullRequestHandle
-from sandbox.state import Actor, Protection, Repository, RequiredCheck, Ruleset
+from sandbox.people_rules import RulesHandle
 
 if TYPE_CHECKING:
-    from sandbox.github import GitHub
-
-Required = str | tuple[str, int | None]
-"""A required check: its name, or its name and the id of the app that must report it."""
+    pass
 
 
-class RepositoryHandle:
+class RepositoryHandle(RulesHandle):
     """A repository in people's hands. `record` is its state."""
-
-    def __init__(self, github: "GitHub", record: Repository) -> None:
-        self.github = github
-        self.record = record
 
     @property
     def full_name(self) -> str:
@@ -204,98 +197,3 @@ class RepositoryHandle:
             branches=branches,
             cancels_older=cancels_older,
         )
-
-    # Rules
-
-    def protect(
-        self,
-        branch: str,
-        *,
-        required_checks: Iterable[Required] = (),
-        strict: bool = False,
-        required_approvals: int = 0,
-        enforce_admins: bool = False,
-        required_linear_history: bool = False,
-        required_conversation_resolution: bool = False,
-        restrict_pushes: Sequence[str] | None = None,
-        lock: bool = False,
-        allow_force_pushes: bool = False,
-        allow_deletions: bool = False,
-        by: str | None = None,
-        webhook: bool = True,
-    ) -> Protection:
-        """Classic protection of a branch or pattern, replacing what was there."""
-        now = self.github.clock.now()
-        protection = Protection(
-            id=self.github.state.next_id("protection"),
-            pattern=branch,
-            created_at=now,
-            updated_at=now,
-            required_checks=_required(required_checks),
-            strict=strict,
-            required_approvals=required_approvals,
-            enforce_admins=enforce_admins,
-            required_linear_history=required_linear_history,
-            required_conversation_resolution=required_conversation_resolution,
-            restrict_pushes=None if restrict_pushes is None else list(restrict_pushes),
-            lock=lock,
-            allow_force_pushes=allow_force_pushes,
-            allow_deletions=allow_deletions,
-        )
-        self._ruling(lambda actor: self.github.rules.protect(self.record, protection, actor=actor), by, webhook)
-        return protection
-
-    def unprotect(self, branch: str, *, by: str | None = None, webhook: bool = True) -> None:
-        """Remove the protection of a branch or pattern. Raises KeyError when there is none."""
-        self._ruling(lambda actor: self.github.rules.unprotect(self.record, branch, actor=actor), by, webhook)
-
-    def add_ruleset(
-        self,
-        name: str,
-        *,
-        branches: Sequence[str] = ("~DEFAULT_BRANCH",),
-        required_checks: Iterable[Required] = (),
-        strict: bool = False,
-        required_approvals: int = 0,
-        linear_history: bool = False,
-        merge_queue: bool = False,
-        non_fast_forward: bool = False,
-        enforcement: str = "active",
-        by: str | None = None,
-        webhook: bool = True,
-    ) -> Ruleset:
-        """A ruleset for branches named by patterns, `~DEFAULT_BRANCH` or `~ALL`."""
-        now = self.github.clock.now()
-        ruleset = Ruleset(
-            id=self.github.state.next_id("ruleset"),
-            name=name,
-            branches=list(branches),
-            created_at=now,
-            updated_at=now,
-            enforcement=enforcement,
-            required_checks=_required(required_checks),
-            strict=strict,
-            required_approvals=required_approvals,
-            linear_history=linear_history,
-            merge_queue=merge_queue,
-            non_fast_forward=non_fast_forward,
-        )
-        self._ruling(lambda actor: self.github.rules.add_ruleset(self.record, ruleset, actor=actor), by, webhook)
-        return ruleset
-
-    def remove_ruleset(self, ruleset: Ruleset, *, by: str | None = None, webhook: bool = True) -> None:
-        """Remove a ruleset."""
-        self._ruling(lambda actor: self.github.rules.remove_ruleset(self.record, ruleset, actor=actor), by, webhook)
-
-    def _ruling(self, change: Callable[[Actor], None], by: str | None, webhook: bool) -> None:
-        actor = self._actor(by)
-        self.github.require_role(actor, self.record, "admin")
-        with self.github.happenings.muted(not webhook):
-            change(actor)
-
-    def _actor(self, by: str | None) -> Actor:
-        return self.github.actor(by or self.record.owner.login)
-
-
-def _required(checks: Iterable[Required]) -> list[RequiredCheck]:
-    return [RequiredCheck(check) if isinstance(check, str) else RequiredCheck(*check) for check in checks]

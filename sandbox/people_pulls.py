@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sandbox.git import Signature
-from sandbox.state import Actor, CheckRun, Comment, IssueEvent, PullRequest, Review
+from sandbox.state import Actor, CheckRun, Comment, IssueEvent, PullRequest, Review, Thread
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
@@ -100,6 +100,31 @@ class PullRequestHandle:
         """Review it: APPROVED, CHANGES_REQUESTED or COMMENTED."""
         with self._acting(by, webhook) as actor:
             return self.github.conversation.review(self.record, state, actor=actor, body=body)
+
+    def dismiss_review(self, review: Review, *, by: str | None = None, webhook: bool = True) -> None:
+        """Make a verdict count no longer."""
+        with self._acting(by, webhook) as actor:
+            self.github.conversation.dismiss_review(self.record, review, actor=actor)
+
+    def open_thread(self, body: str, *, by: str | None = None, path: str = "", webhook: bool = True) -> Thread:
+        """Start a conversation on a file that it changes."""
+        with self._acting(by, webhook) as actor:
+            return self.github.conversation.open_thread(self.record, body, actor=actor, path=path)
+
+    def resolve_thread(
+        self, thread: Thread, *, by: str | None = None, resolved: bool = True, webhook: bool = True
+    ) -> None:
+        """Mark a conversation as resolved, or as open again; the author does when nobody is named."""
+        with self._acting(by or self._author, webhook) as actor:
+            self.github.conversation.resolve_thread(self.record, thread, actor=actor, resolved=resolved)
+
+    def sign(self) -> None:
+        """All its commits carry signatures that GitHub verified."""
+        self.github.state.signed.update(commit.sha for commit in self.github.pulls.commits(self.record))
+
+    def deploy(self, environment: str) -> None:
+        """Its head is deployed to an environment, with success; no app is told."""
+        self.record.repository.deployed.setdefault(self.head_sha, set()).add(environment)
 
     def assign(self, login: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Assign somebody."""

@@ -56,6 +56,8 @@ class Pulls:
             base_sha=base_sha,
             created_at=now,
             updated_at=now,
+            last_pusher=actor.user,
+            reviewable_sha=head_sha,
             draft=draft,
             maintainer_can_modify=maintainer_can_modify and head_repository is not repository,
         )
@@ -126,6 +128,7 @@ class Pulls:
             self.record(pull, "head_ref_force_pushed", actor, commit_id=after)
         self._touch(pull)
         self._github.happenings.pull_request(pull, "synchronize", actor, before=before, after=after)
+        self._github.reviews.pushed(pull, before, actor)
         if tip is not None and pull.repository.git.is_ancestor(after, tip):
             self.close(pull, actor)
 

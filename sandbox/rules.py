@@ -6,15 +6,15 @@ Source of the rules: GitHub's pages on protected branches and rulesets; the mess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from sandbox import required_checks
 from sandbox.errors import Invalid
-from sandbox.state import Actor, CheckRun, Protection, PullRequest, Repository, RequiredCheck, Ruleset
+from sandbox.state import Actor, Protection, PullRequest, Repository, RequiredCheck, ReviewRule, Ruleset
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
-
-PASSING = frozenset({"success", "skipped", "neutral"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,15 @@ class Demand:
     from_ruleset: bool
     checks: Sequence[RequiredCheck]
     strict: bool
-    approvals: int
+    reviews: ReviewRule | None
     linear: bool
-    queue: bool
-    locked: bool
+    signatures: bool
+    deployments: Sequence[str]
+    threads: bool
+    queue: bool = False
+    locked: bool = False
+    frozen: bool = False
+    workflows: Sequence[str] = ()
 
 
 class Rules:
@@ -47,15 +52,16 @@ class Rules:
         protection = repository.protections.pop(pattern)
         self._github.happenings.protection(repository, protection, "deleted", actor)
 
-    def add_ruleset(self, repository: Repository, ruleset: Ruleset, *, actor: Actor) -> None:
-        """Add a ruleset, or say that this one was edited."""
-        action = "edited" if ruleset.id in repository.rulesets else "created"
-        repository.rulesets[ruleset.id] = ruleset
+    def add_ruleset(self, repository: Repository | None, ruleset: Ruleset, *, actor: Actor) -> None:
+        """Add a ruleset, or say that this one was edited; without a repository it is its organisation's."""
+        place = self._place(repository)
+        action = "edited" if ruleset.id in place else "created"
+        place[ruleset.id] = ruleset
         self._github.happenings.ruleset(repository, ruleset, action, actor)
 
-    def remove_ruleset(self, repository: Repository, ruleset: Ruleset, *, actor: Actor) -> None:
+    def remove_ruleset(self, repository: Repository | None, ruleset: Ruleset, *, actor: Actor) -> None:
         """Remove a ruleset."""
-        del repository.rulesets[ruleset.id]
+        del self._place(repository)[ruleset.id]
         self._github.happenings.ruleset(repository, ruleset, "deleted", actor)
 
     def protection(self, repository: Repository, branch: str) -> Protection | None:
@@ -66,47 +72,56 @@ class Rules:
         return next(matching, None)
 
     def rulesets(self, repository: Repository, branch: str) -> list[Ruleset]:
-        """The active rulesets that hold for a branch."""
+        """The active rulesets that hold for a branch: the repository's own, then its organisation's."""
+        everywhere = [*repository.rulesets.values(), *self._github.state.organisation_rulesets.values()]
         return [
             ruleset
-            for ruleset in repository.rulesets.values()
+            for ruleset in everywhere
             if ruleset.enforcement == "active"
+            and _concerns(repository, ruleset)
             and any(_matches(repository, branch, pattern) for pattern in ruleset.branches)
         ]
 
     def demands(self, repository: Repository, branch: str, actor: Actor | None = None) -> list[Demand]:
         """Everything asked of a branch; an administrator may pass classic protection that spares administrators."""
         found = []
-        protection = self.protection(repository, branch)
-        if protection and not self._bypasses(repository, protection, actor):
-            approvals, linear = protection.required_approvals, protection.required_linear_history
-            checks, strict = protection.required_checks, protection.strict
-            found.append(Demand(False, checks, strict, approvals, linear, False, protection.lock))
-        for rules in self.rulesets(repository, branch):
-            queue, linear = rules.merge_queue, rules.linear_history
+        classic = self.protection(repository, branch)
+        if classic and not self._bypasses(repository, classic, actor):
             found.append(
-                Demand(True, rules.required_checks, rules.strict, rules.required_approvals, linear, queue, False)
+                Demand(
+                    False,
+                    classic.required_checks,
+                    classic.strict,
+                    classic.reviews,
+                    classic.required_linear_history,
+                    classic.signatures,
+                    classic.deployments,
+                    classic.required_conversation_resolution,
+                    locked=classic.lock,
+                )
             )
+        found += [
+            Demand(
+                True,
+                rules.required_checks,
+                rules.strict,
+                rules.reviews,
+                rules.linear_history,
+                rules.signatures,
+                rules.deployments,
+                rules.reviews is not None and rules.reviews.resolve_threads,
+                queue=rules.merge_queue,
+                frozen=rules.update,
+                workflows=rules.workflows,
+            )
+            for rules in self.rulesets(repository, branch)
+        ]
         return found
 
     def required_checks(self, repository: Repository, branch: str) -> list[RequiredCheck]:
         """All required checks of a branch, each once."""
         demands = self.demands(repository, branch)
         return list(dict.fromkeys(check for demand in demands for check in demand.checks))
-
-    def check_states(self, repository: Repository, sha: str, check: RequiredCheck) -> list[str]:
-        """The word for each source that reports a required check: `passing`, `failing`, `pending`...; empty: none."""
-        checks = self._github.checks
-        words = [
-            _word(run)
-            for run in checks.latest_runs(repository, sha)
-            if run.name == check.context and check.app_id in {None, run.app.id}
-        ]
-        for status in checks.latest_statuses(repository, sha):
-            app_id = status.app.id if status.app else None
-            if status.context == check.context and check.app_id in {None, app_id}:
-                words.append({"success": "passing", "pending": "pending"}.get(status.state, "failing"))
-        return words
 
     def merge_violations(self, pull: PullRequest, *, actor: Actor | None = None, method: str = "") -> list[str]:
         """Why the rules refuse to merge this pull request, in GitHub's words; empty when nothing stands against it."""
@@ -131,17 +146,14 @@ class Rules:
     def missing_approvals(self, pull: PullRequest) -> bool:
         """Whether people still have to agree."""
         demands = self.demands(pull.repository, pull.base_branch)
-        return any(list(self._missing_approvals(pull, demand.approvals)) for demand in demands)
+        return any(
+            next(self._github.reviews.missing(pull, demand.reviews), None) for demand in demands if demand.reviews
+        )
 
-    def approvals(self, pull: PullRequest) -> int:
-        """People with write access whose newest verdict approves; -1 when one of them asks for changes."""
-        verdicts: dict[str, str] = {}
-        for review in pull.reviews:
-            if review.state != "COMMENTED" and self._github.has_role(review.user, pull.repository, "write"):
-                verdicts[review.user.login] = review.state
-        if "CHANGES_REQUESTED" in verdicts.values():
-            return -1
-        return sum(state == "APPROVED" for state in verdicts.values())
+    def allows(self, pull: PullRequest, method: str) -> bool:
+        """Whether every ruleset leaves this merge method."""
+        demands = self.demands(pull.repository, pull.base_branch)
+        return all(demand.reviews is None or method in demand.reviews.methods for demand in demands)
 
     def check_push(self, repository: Repository, branch: str, sha: str | None, *, actor: Actor, force: bool) -> None:
         """Raise Invalid when the rules refuse to move a branch to `sha` (None: to delete it) without a pull request."""
@@ -153,12 +165,14 @@ class Rules:
                 raise Invalid("Repository rule violations found\n\nCannot force-push to this branch\n\n")
             if rules.merge_queue:
                 raise Invalid("Repository rule violations found\n\nChanges must be made through the merge queue\n\n")
+            if rules.update:
+                raise Invalid("Repository rule violations found\n\nCannot update this protected ref.\n\n")
         if sha is None:
             return
         for demand in self.demands(repository, branch, actor):
-            if demand.approvals:
+            if demand.reviews:
                 raise Invalid("Changes must be made through a pull request.")
-            missing = list(self._missing_checks(repository, sha, demand.checks))
+            missing = list(required_checks.unmet(self._github, repository, sha, demand.checks))
             if missing:
                 raise Invalid(missing[0])
             if demand.linear and len(repository.git.must(sha).parents) > 1:
@@ -184,43 +198,51 @@ class Rules:
         return self._github.has_role(actor.user, repository, "admin")
 
     def _violations_of(self, pull: PullRequest, demand: Demand, method: str) -> Iterable[str]:
+        repository, head = pull.repository, pull.head_sha
+        if demand.frozen:
+            yield "Cannot update this protected ref."
         if demand.locked:
             yield "Cannot change this locked branch"
         if demand.queue:
             yield "Changes must be made through the merge queue"
         if demand.linear and method == "merge":
             yield "This branch must not contain merge commits."
-        yield from self._missing_approvals(pull, demand.approvals)
+        # A squash lands one commit that GitHub signs itself; the other methods land the author's own.
+        if demand.signatures and (method == "rebase" or (method != "squash" and not self._all_signed(pull))):
+            yield "Commits must have verified signatures."
+        if demand.reviews:
+            yield from self._github.reviews.missing(pull, demand.reviews)
+        if demand.threads and any(thread.resolved_by is None for thread in pull.threads):
+            yield "A conversation must be resolved before this pull request can be merged."
+        environments = [name for name in demand.deployments if name not in repository.deployed.get(head, ())]
+        if environments:
+            noun = "deployment" if len(environments) == 1 else "deployments"
+            yield f"Missing successful active {' and '.join(environments)} {noun}."
         if demand.strict and demand.checks and not self._up_to_date(pull):
             # GitHub forgets results of a head that is behind: strict checks count as expected, however green.
-            yield _expected([check.context for check in demand.checks])
+            words = {check.context: "expected" for check in demand.checks}
+            yield from required_checks.sentence(words, of=len(words))
         else:
-            yield from self._missing_checks(pull.repository, pull.head_sha, demand.checks)
+            yield from required_checks.unmet(self._github, repository, head, demand.checks)
+        workflows = [RequiredCheck(PurePosixPath(path).stem) for path in demand.workflows]
+        yield from required_checks.unmet(self._github, repository, head, workflows)
 
-    def _missing_approvals(self, pull: PullRequest, needed: int) -> Iterable[str]:
-        given = self.approvals(pull)
-        if not needed or given >= needed:
-            return
-        if given < 0:
-            yield "Changes have been requested."
-        elif needed == 1:
-            yield "At least 1 approving review is required by reviewers with write access."
-        else:
-            yield f"At least {needed} approving reviews are required by reviewers with write access."
+    def _all_signed(self, pull: PullRequest) -> bool:
+        return all(self._github.verified(commit) for commit in self._github.pulls.commits(pull))
 
-    def _missing_checks(self, repository: Repository, sha: str, checks: Sequence[RequiredCheck]) -> Iterable[str]:
-        states = {check: self.check_states(repository, sha, check) for check in checks}
-        absent = [check.context for check, words in states.items() if not words]
-        if absent:
-            yield _expected(absent, of=len(checks))
-        for check, words in states.items():
-            bad = sorted((word for word in words if word != "passing"), key=lambda word: word != "failing")
-            if bad:
-                yield f'Required status check "{check.context}" is {bad[0]}.'
+    def _place(self, repository: Repository | None) -> dict[int, Ruleset]:
+        return self._github.state.organisation_rulesets if repository is None else repository.rulesets
 
     def _up_to_date(self, pull: PullRequest) -> bool:
         tip = pull.repository.git.branch(pull.base_branch)
         return tip is not None and pull.repository.git.is_ancestor(tip, pull.head_sha)
+
+
+def _concerns(repository: Repository, ruleset: Ruleset) -> bool:
+    if ruleset.organisation is None:
+        return True
+    named = any(fnmatchcase(repository.name, pattern) for pattern in ruleset.repositories)
+    return ruleset.organisation is repository.owner and named
 
 
 def _matches(repository: Repository, branch: str, pattern: str) -> bool:
@@ -229,16 +251,3 @@ def _matches(repository: Repository, branch: str, pattern: str) -> bool:
     if pattern == "~DEFAULT_BRANCH":
         return branch == repository.default_branch
     return fnmatchcase(branch, pattern.removeprefix("refs/heads/"))
-
-
-def _word(run: CheckRun) -> str:
-    if run.status != "completed":
-        return run.status.replace("_", " ")
-    return "passing" if run.conclusion in PASSING else "failing"
-
-
-def _expected(contexts: Sequence[str], of: int | None = None) -> str:
-    total = of or len(contexts)
-    if len(contexts) == 1:
-        return f'Required status check "{contexts[0]}" is expected.'
-    return f"{len(contexts)} of {total} required status checks are expected."

@@ -37,6 +37,8 @@ _NEEDED = {
     "label": ("issues", "pull_requests", "metadata"),
     "pull_request": ("pull_requests",),
     "pull_request_review": ("pull_requests",),
+    "pull_request_review_comment": ("pull_requests",),
+    "pull_request_review_thread": ("pull_requests",),
     "push": ("contents",),
     "repository_ruleset": ("administration",),
     "status": ("statuses",),
@@ -83,6 +85,16 @@ class Webhooks:
         for installation in recipients:
             stub = {"id": installation.id, "node_id": payloads.node_id("IntegrationInstallation", installation.id)}
             self._deliver(installation, event, action, payload | {"installation": stub}, repository)
+
+    def send_of_account(self, event: str, action: str, account: User, sender: User, content: dict[str, Any]) -> None:
+        """Send an event of an organisation, which has no repository, to each app installed there."""
+        payload: dict[str, Any] = {"action": action, **content, "sender": payloads.user(self._github, sender)}
+        payload["organization"] = payloads.organization(self._github, account)
+        self._observe(event, payload)
+        for installation in self._github.state.installations.values():
+            if installation.account is account and installation.suspended_at is None and _concerns(installation, event):
+                stub = {"id": installation.id, "node_id": payloads.node_id("IntegrationInstallation", installation.id)}
+                self._deliver(installation, event, action, payload | {"installation": stub}, None)
 
     def send_to(self, installation: Installation, event: str, action: str, payload: dict[str, Any]) -> None:
         """Send an event about an installation to its own app, subscribed or not."""

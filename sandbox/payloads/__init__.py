@@ -7,10 +7,10 @@ showing a pull request asks for its `mergeable`, as on GitHub.
 from sandbox.payloads.accounts import app, installation, integration, node_id, organization, user
 from sandbox.payloads.checks import check_run, check_suite, combined_status, status, status_event
 from sandbox.payloads.commits import commit, file_change, git_commit, git_user, push_commit
-from sandbox.payloads.issues import REACTIONS, comment, issue, issue_event, label, review
+from sandbox.payloads.issues import REACTIONS, comment, issue, issue_event, label, review, review_comment, thread
 from sandbox.payloads.pulls import pull_request, pull_request_stub, simple_pull_request
 from sandbox.payloads.repositories import minimal_repository, repository, repository_stub, webhook_repository
-from sandbox.payloads.rules import protection_rule, ruleset, ruleset_rules
+from sandbox.payloads.rules import branch_rules, protection_rule, ruleset
 from sandbox.payloads.times import timestamp
 
 __all__ = [
@@ -34,6 +34,8 @@ __all__ = [
     "comment",
     "label",
     "review",
+    "review_comment",
+    "thread",
     "REACTIONS",
     "check_run",
     "check_suite",
@@ -46,5 +48,5 @@ __all__ = [
     "file_change",
     "protection_rule",
     "ruleset",
-    "ruleset_rules",
+    "branch_rules",
 ]

@@ -13,7 +13,7 @@ from sandbox.state import Repository
 if TYPE_CHECKING:
     from sandbox.github import GitHub
 
-_UNSIGNED = {"verified": False, "reason": "unsigned", "signature": None, "payload": None, "verified_at": None}
+_SIGNATURE = "-----BEGIN PGP SIGNATURE-----\n\nsandbox\n-----END PGP SIGNATURE-----\n"
 
 
 def git_user(who: Signature) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def git_commit(github: "GitHub", record: Repository, found: Commit) -> dict[str,
         "message": found.message,
         "tree": {"sha": found.tree, "url": f"{url}/git/trees/{found.tree}"},
         "parents": _parents(github, record, found, "git/commits"),
-        "verification": dict(_UNSIGNED),
+        "verification": _verification(github, found),
     }
 
 
@@ -54,7 +54,7 @@ def commit(github: "GitHub", record: Repository, found: Commit, *, files: bool =
             "message": found.message,
             "comment_count": 0,
             "tree": {"sha": found.tree, "url": f"{url}/git/trees/{found.tree}"},
-            "verification": dict(_UNSIGNED),
+            "verification": _verification(github, found),
         },
         "author": _account(github, found.author),
         "committer": _account(github, found.committer),
@@ -111,6 +111,19 @@ def file_change(github: "GitHub", record: Repository, sha: str, change: FileChan
     if change.previous_filename is not None:
         shown["previous_filename"] = change.previous_filename
     return shown
+
+
+def _verification(github: "GitHub", found: Commit) -> dict[str, Any]:
+    if not github.verified(found):
+        return {"verified": False, "reason": "unsigned", "signature": None, "payload": None, "verified_at": None}
+    at = timestamp(found.committer.date)
+    return {
+        "verified": True,
+        "reason": "valid",
+        "signature": _SIGNATURE,
+        "payload": f"tree {found.tree}\n",
+        "verified_at": at,
+    }
 
 
 def _parents(github: "GitHub", record: Repository, found: Commit, kind: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from sandbox.payloads.accounts import integration, node_id, user
 from sandbox.payloads.repositories import api, html
 from sandbox.payloads.times import timestamp
-from sandbox.state import Comment, IssueEvent, Label, PullRequest, Repository, Review, User
+from sandbox.state import Comment, IssueEvent, Label, PullRequest, Repository, Review, Thread, User
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
@@ -130,6 +130,53 @@ def review(github: "GitHub", pull: PullRequest, found: Review) -> dict[str, Any]
         "submitted_at": timestamp(found.submitted_at),
         "updated_at": timestamp(found.submitted_at),
         "commit_id": found.commit_id,
+    }
+
+
+def review_comment(github: "GitHub", pull: PullRequest, found: Thread) -> dict[str, Any]:
+    """`pull-request-review-comment`: the one that opens a conversation, on the first line of the file's diff."""
+    record, opener = pull.repository, found.review
+    page = f"{html(github, record)}/pull/{pull.number}#discussion_r{found.id}"
+    place = f"{api(github, record)}/pulls"
+    at = timestamp(opener.submitted_at)
+    return {
+        "url": f"{place}/comments/{found.id}",
+        "pull_request_review_id": opener.id,
+        "id": found.id,
+        "node_id": node_id("PullRequestReviewComment", found.id),
+        "diff_hunk": "@@ -0,0 +1 @@",
+        "path": found.path,
+        "commit_id": opener.commit_id,
+        "original_commit_id": opener.commit_id,
+        "user": user(github, opener.user),
+        "body": found.body,
+        "created_at": at,
+        "updated_at": at,
+        "html_url": page,
+        "pull_request_url": f"{place}/{pull.number}",
+        "author_association": association(github, record, opener.user),
+        "_links": {
+            "self": {"href": f"{place}/comments/{found.id}"},
+            "html": {"href": page},
+            "pull_request": {"href": f"{place}/{pull.number}"},
+        },
+        "reactions": reactions(f"{place}/comments/{found.id}", {}),
+        "position": 1,
+        "original_position": 1,
+        "line": 1,
+        "original_line": 1,
+        "start_line": None,
+        "original_start_line": None,
+        "side": "RIGHT",
+        "subject_type": "line",
+    }
+
+
+def thread(github: "GitHub", pull: PullRequest, found: Thread) -> dict[str, Any]:
+    """The `thread` of a `pull_request_review_thread` webhook."""
+    return {
+        "node_id": node_id("PullRequestReviewThread", found.id),
+        "comments": [review_comment(github, pull, found)],
     }
 
 

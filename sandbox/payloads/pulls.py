@@ -84,7 +84,7 @@ def pull_request(github: "GitHub", pull: PullRequest, *, ask: bool = True) -> di
         "mergeable_state": github.merging.mergeable_state(pull),
         "merged_by": user(github, pull.merged_by) if pull.merged_by else None,
         "comments": len(pull.comments),
-        "review_comments": 0,
+        "review_comments": len(pull.threads),
         "maintainer_can_modify": pull.maintainer_can_modify,
         "commits": len(github.pulls.commits(pull)),
         "additions": sum(change.additions for change in files),

@@ -1,111 +1,156 @@
-"""Branch protection rules and rulesets, as their webhooks show them."""
+"""Branch protection rules and rulesets: as their webhooks show them, and as the rules of a branch list them."""
 
 from typing import TYPE_CHECKING, Any
 
 from sandbox.payloads.accounts import node_id
 from sandbox.payloads.repositories import api, html
 from sandbox.payloads.times import timestamp
-from sandbox.state import Protection, Repository, RequiredCheck, Ruleset
+from sandbox.state import Protection, Repository, RequiredCheck, ReviewRule, Ruleset
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
 
+_QUEUE = {
+    "check_response_timeout_minutes": 60,
+    "grouping_strategy": "ALLGREEN",
+    "max_entries_to_build": 5,
+    "max_entries_to_merge": 5,
+    "merge_method": "MERGE",
+    "min_entries_to_merge": 1,
+    "min_entries_to_merge_wait_minutes": 5,
+}
+
 
 def protection_rule(record: Repository, found: Protection) -> dict[str, Any]:
     """The `rule` of a `branch_protection_rule` webhook."""
-    reviews = "non_admins" if found.required_approvals else "off"
     everyone = "everyone" if found.enforce_admins else "non_admins"
-    checks = everyone if found.required_checks else "off"
+    reviews = found.reviews or ReviewRule()
+
+    def level(holds: object) -> str:
+        return everyone if holds else "off"
+
     return {
         "id": found.id,
         "repository_id": record.id,
         "name": found.pattern,
         "created_at": timestamp(found.created_at),
         "updated_at": timestamp(found.updated_at),
-        "pull_request_reviews_enforcement_level": reviews,
-        "required_approving_review_count": found.required_approvals,
-        "dismiss_stale_reviews_on_push": False,
-        "require_code_owner_review": False,
+        "pull_request_reviews_enforcement_level": level(found.reviews),
+        "required_approving_review_count": reviews.approvals,
+        "dismiss_stale_reviews_on_push": reviews.dismiss_stale,
+        "require_code_owner_review": reviews.code_owners,
         "authorized_dismissal_actors_only": False,
         "ignore_approvals_from_contributors": False,
         "required_status_checks": [check.context for check in found.required_checks],
-        "required_status_checks_enforcement_level": checks,
+        "required_status_checks_enforcement_level": level(found.required_checks),
         "strict_required_status_checks_policy": found.strict,
-        "signature_requirement_enforcement_level": "off",
-        "linear_history_requirement_enforcement_level": everyone if found.required_linear_history else "off",
-        "lock_branch_enforcement_level": everyone if found.lock else "off",
+        "signature_requirement_enforcement_level": level(found.signatures),
+        "linear_history_requirement_enforcement_level": level(found.required_linear_history),
+        "lock_branch_enforcement_level": level(found.lock),
         "lock_allows_fork_sync": False,
         "admin_enforced": found.enforce_admins,
         "create_protected": False,
         "allow_force_pushes_enforcement_level": "everyone" if found.allow_force_pushes else "off",
         "allow_deletions_enforcement_level": "everyone" if found.allow_deletions else "off",
         "merge_queue_enforcement_level": "off",
-        "required_deployments_enforcement_level": "off",
-        "required_conversation_resolution_level": everyone if found.required_conversation_resolution else "off",
+        "required_deployments_enforcement_level": level(found.deployments),
+        "required_conversation_resolution_level": level(found.required_conversation_resolution),
         "authorized_actors_only": found.restrict_pushes is not None,
         "authorized_actor_names": found.restrict_pushes or [],
-        "require_last_push_approval": False,
+        "require_last_push_approval": reviews.last_push,
     }
 
 
-def ruleset_rules(found: Ruleset) -> list[dict[str, Any]]:
-    """A ruleset's rules, in the API's shape."""
-    rules: list[dict[str, Any]] = []
-    if found.required_checks:
-        parameters = {
-            "strict_required_status_checks_policy": found.strict,
-            "do_not_enforce_on_create": False,
-            "required_status_checks": [_check(check) for check in found.required_checks],
-        }
-        rules.append({"type": "required_status_checks", "parameters": parameters})
-    if found.required_approvals:
-        parameters = {
-            "required_approving_review_count": found.required_approvals,
-            "dismiss_stale_reviews_on_push": False,
-            "require_code_owner_review": False,
-            "require_last_push_approval": False,
-            "required_review_thread_resolution": False,
-            "allowed_merge_methods": ["merge", "squash", "rebase"],
-        }
-        rules.append({"type": "pull_request", "parameters": parameters})
-    if found.linear_history:
-        rules.append({"type": "required_linear_history"})
-    if found.non_fast_forward:
-        rules.append({"type": "non_fast_forward"})
-    if found.merge_queue:
-        parameters = {
-            "check_response_timeout_minutes": 60,
-            "grouping_strategy": "ALLGREEN",
-            "max_entries_to_build": 5,
-            "max_entries_to_merge": 5,
-            "merge_method": "MERGE",
-            "min_entries_to_merge": 1,
-            "min_entries_to_merge_wait_minutes": 5,
-        }
-        rules.append({"type": "merge_queue", "parameters": parameters})
-    return rules
+def ruleset_rules(record: Repository | None, found: Ruleset) -> list[dict[str, Any]]:
+    """A ruleset's rules, in the API's shape; `record` holds its required workflows."""
+    with_parameters: dict[str, dict[str, Any] | None] = {
+        "required_status_checks": _checks(found) if found.required_checks else None,
+        "pull_request": _reviews(found.reviews) if found.reviews else None,
+        "merge_queue": dict(_QUEUE) if found.merge_queue else None,
+        "update": {"update_allows_fetch_and_merge": False} if found.update else None,
+        "required_deployments": {"required_deployment_environments": found.deployments} if found.deployments else None,
+        "workflows": _workflows(record, found) if found.workflows else None,
+    }
+    bare = {
+        "required_linear_history": found.linear_history,
+        "non_fast_forward": found.non_fast_forward,
+        "required_signatures": found.signatures,
+    }
+    rules: list[dict[str, Any]] = [
+        {"type": kind, "parameters": parameters} for kind, parameters in with_parameters.items() if parameters
+    ]
+    return rules + [{"type": kind} for kind, holds in bare.items() if holds]
 
 
-def ruleset(github: "GitHub", record: Repository, found: Ruleset) -> dict[str, Any]:
-    """`repository-ruleset`."""
+def branch_rules(record: Repository, found: Ruleset) -> list[dict[str, Any]]:
+    """A ruleset's rules as the rules of a branch list them: each says where it comes from."""
+    origin = {
+        "ruleset_source_type": "Organization" if found.organisation else "Repository",
+        "ruleset_source": found.organisation.login if found.organisation else record.full_name,
+        "ruleset_id": found.id,
+    }
+    return [rule | origin for rule in ruleset_rules(record, found)]
+
+
+def ruleset(github: "GitHub", record: Repository | None, found: Ruleset) -> dict[str, Any]:
+    """`repository-ruleset`; of the organisation when there is no repository."""
     include = [name if name.startswith("~") else f"refs/heads/{name}" for name in found.branches]
+    conditions: dict[str, Any] = {"ref_name": {"include": include, "exclude": []}}
+    if record is not None:
+        kind, source = "Repository", record.full_name
+        links = {
+            "self": f"{api(github, record)}/rulesets/{found.id}",
+            "html": f"{html(github, record)}/rules/{found.id}",
+        }
+    else:
+        assert found.organisation is not None, "a ruleset belongs to a repository or an organisation"
+        kind, source = "Organization", found.organisation.login
+        conditions["repository_name"] = {"include": found.repositories, "exclude": []}
+        links = {
+            "self": f"{github.api_url}/orgs/{source}/rulesets/{found.id}",
+            "html": f"{github.html_url}/organizations/{source}/settings/rules/{found.id}",
+        }
     return {
         "id": found.id,
         "name": found.name,
         "target": "branch",
-        "source_type": "Repository",
-        "source": record.full_name,
+        "source_type": kind,
+        "source": source,
         "enforcement": found.enforcement,
         "bypass_actors": [],
         "node_id": node_id("RepositoryRuleset", found.id),
-        "_links": {
-            "self": {"href": f"{api(github, record)}/rulesets/{found.id}"},
-            "html": {"href": f"{html(github, record)}/rules/{found.id}"},
-        },
-        "conditions": {"ref_name": {"include": include, "exclude": []}},
-        "rules": ruleset_rules(found),
+        "_links": {name: {"href": link} for name, link in links.items()},
+        "conditions": conditions,
+        "rules": ruleset_rules(record, found),
         "created_at": timestamp(found.created_at),
         "updated_at": timestamp(found.updated_at),
+    }
+
+
+def _checks(found: Ruleset) -> dict[str, Any]:
+    return {
+        "strict_required_status_checks_policy": found.strict,
+        "do_not_enforce_on_create": False,
+        "required_status_checks": [_check(check) for check in found.required_checks],
+    }
+
+
+def _reviews(rule: ReviewRule) -> dict[str, Any]:
+    return {
+        "required_approving_review_count": rule.approvals,
+        "dismiss_stale_reviews_on_push": rule.dismiss_stale,
+        "require_code_owner_review": rule.code_owners,
+        "require_last_push_approval": rule.last_push,
+        "required_review_thread_resolution": rule.resolve_threads,
+        "allowed_merge_methods": list(rule.methods),
+    }
+
+
+def _workflows(record: Repository | None, found: Ruleset) -> dict[str, Any]:
+    home = record.id if record else 0
+    return {
+        "do_not_enforce_on_create": False,
+        "workflows": [{"path": path, "repository_id": home, "ref": "refs/heads/main"} for path in found.workflows],
     }
 
 

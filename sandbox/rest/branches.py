@@ -8,7 +8,7 @@ from sandbox.payloads.repositories import api, html
 from sandbox.rest.call import Call
 from sandbox.rest.errors import Refusal
 from sandbox.rest.routing import Answer, Routes
-from sandbox.state import Protection, Ruleset
+from sandbox.state import Protection
 
 routes = Routes("branches/branches")
 
@@ -53,16 +53,8 @@ def get_branch(call: Call) -> Answer:
 def list_rules(call: Call) -> Answer:
     """The active rules of all rulesets that hold for a branch, whether it exists or not."""
     branch = call.params["branch"]
-    rules = [
-        {
-            **rule,
-            "ruleset_source_type": "Repository",
-            "ruleset_source": call.repository.full_name,
-            "ruleset_id": ruleset.id,
-        }
-        for ruleset in call.github.rules.rulesets(call.repository, branch)
-        for rule in _rules_of(ruleset)
-    ]
+    found = call.github.rules.rulesets(call.repository, branch)
+    rules = [rule for ruleset in found for rule in payloads.branch_rules(call.repository, ruleset)]
     return call.page(rules, lambda rule: rule)
 
 
@@ -111,7 +103,7 @@ def _full_protection(call: Call, branch: str, protection: Protection) -> dict[st
         "required_conversation_resolution": {"enabled": protection.required_conversation_resolution},
         "lock_branch": {"enabled": protection.lock},
         "allow_fork_syncing": {"enabled": False},
-        "required_signatures": {"url": f"{url}/required_signatures", "enabled": False},
+        "required_signatures": {"url": f"{url}/required_signatures", "enabled": protection.signatures},
     }
     if protection.required_checks:
         full["required_status_checks"] = {
@@ -121,54 +113,12 @@ def _full_protection(call: Call, branch: str, protection: Protection) -> dict[st
             "contexts_url": f"{url}/required_status_checks/contexts",
             "checks": [{"context": check.context, "app_id": check.app_id} for check in protection.required_checks],
         }
-    if protection.required_approvals:
+    if protection.reviews:
         full["required_pull_request_reviews"] = {
             "url": f"{url}/required_pull_request_reviews",
-            "dismiss_stale_reviews": False,
-            "require_code_owner_reviews": False,
-            "require_last_push_approval": False,
-            "required_approving_review_count": protection.required_approvals,
+            "dismiss_stale_reviews": protection.reviews.dismiss_stale,
+            "require_code_owner_reviews": protection.reviews.code_owners,
+            "require_last_push_approval": protection.reviews.last_push,
+            "required_approving_review_count": protection.reviews.approvals,
         }
     return full
-
-
-def _rules_of(ruleset: Ruleset) -> list[dict[str, Any]]:
-    rules: list[dict[str, Any]] = []
-    if ruleset.required_checks:
-        checks = [_rule_check(check.context, check.app_id) for check in ruleset.required_checks]
-        parameters: dict[str, Any] = {
-            "strict_required_status_checks_policy": ruleset.strict,
-            "do_not_enforce_on_create": False,
-            "required_status_checks": checks,
-        }
-        rules.append({"type": "required_status_checks", "parameters": parameters})
-    if ruleset.required_approvals:
-        parameters = {
-            "required_approving_review_count": ruleset.required_approvals,
-            "dismiss_stale_reviews_on_push": False,
-            "require_code_owner_review": False,
-            "require_last_push_approval": False,
-            "required_review_thread_resolution": False,
-            "allowed_merge_methods": ["merge", "squash", "rebase"],
-        }
-        rules.append({"type": "pull_request", "parameters": parameters})
-    if ruleset.merge_queue:
-        parameters = {
-            "check_response_timeout_minutes": 60,
-            "grouping_strategy": "ALLGREEN",
-            "max_entries_to_build": 5,
-            "max_entries_to_merge": 5,
-            "merge_method": "MERGE",
-            "min_entries_to_merge": 1,
-            "min_entries_to_merge_wait_minutes": 5,
-        }
-        rules.append({"type": "merge_queue", "parameters": parameters})
-    if ruleset.linear_history:
-        rules.append({"type": "required_linear_history"})
-    if ruleset.non_fast_forward:
-        rules.append({"type": "non_fast_forward"})
-    return rules
-
-
-def _rule_check(context: str, app_id: int | None) -> dict[str, Any]:
-    return {"context": context} if app_id is None else {"context": context, "integration_id": app_id}

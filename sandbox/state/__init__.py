@@ -6,9 +6,9 @@ the verbs (refs, pulls, merging, conversation, checks, rules). Times are aware a
 
 from sandbox.state.accounts import ROLES, Actor, App, Installation, User
 from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus
-from sandbox.state.pulls import Comment, IssueEvent, Label, PullRequest, Reaction, Review
+from sandbox.state.pulls import Comment, IssueEvent, Label, PullRequest, Reaction, Review, Thread
 from sandbox.state.repositories import Repository
-from sandbox.state.rules import Protection, RequiredCheck, Ruleset
+from sandbox.state.rules import METHODS, Protection, RequiredCheck, ReviewRule, Ruleset
 from sandbox.state.world import Delivery, State
 
 ZERO_SHA = "0" * 40
@@ -29,9 +29,12 @@ __all__ = [
     "PullRequest",
     "Reaction",
     "Review",
+    "Thread",
     "Repository",
     "Protection",
     "RequiredCheck",
+    "METHODS",
+    "ReviewRule",
     "Ruleset",
     "Delivery",
     "State",

@@ -64,6 +64,17 @@ class Review:
 
 
 @dataclass(eq=False, slots=True, repr=False)
+class Thread:
+    """A conversation on a line of the diff, opened by one comment of a review; `id` is that comment's."""
+
+    id: int
+    review: Review
+    path: str
+    body: str
+    resolved_by: User | None = None
+
+
+@dataclass(eq=False, slots=True, repr=False)
 class IssueEvent:
     """One line of a pull request's timeline: labeled, unlabeled, closed, merged, head_ref_force_pushed..."""
 
@@ -101,6 +112,9 @@ class PullRequest:
     base_sha: str
     created_at: datetime
     updated_at: datetime
+    last_pusher: User
+    """Who made the last push that changed something, and the head it made."""
+    reviewable_sha: str
     draft: bool = False
     maintainer_can_modify: bool = False
     state: str = "open"
@@ -118,6 +132,7 @@ class PullRequest:
     assignees: list[User] = field(default_factory=list)
     comments: dict[int, Comment] = field(default_factory=dict)
     reviews: list[Review] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
     events: list[IssueEvent] = field(default_factory=list)
 
     @property

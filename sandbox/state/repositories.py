@@ -43,6 +43,8 @@ class Repository:
     runs_by_sha: dict[str, list[CheckRun]] = field(default_factory=dict)
     statuses: dict[str, list[CommitStatus]] = field(default_factory=dict)
     """By SHA, oldest first."""
+    deployed: dict[str, set[str]] = field(default_factory=dict)
+    """SHA -> environments to which it was deployed with success."""
 
     @property
     def full_name(self) -> str:

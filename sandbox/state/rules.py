@@ -1,7 +1,10 @@
 """What branches demand."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+
+from sandbox.state.accounts import User
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +13,25 @@ class RequiredCheck:
 
     context: str
     app_id: int | None = None
+
+
+METHODS = ("merge", "squash", "rebase")
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRule:
+    """That changes come by pull request, and what its reviews must be; requested changes always stand in the way."""
+
+    approvals: int = 0
+    code_owners: bool = False
+    dismiss_stale: bool = False
+    """A push that changes something dismisses the approvals given before it."""
+    last_push: bool = False
+    """Somebody other than the last pusher must approve what was pushed last."""
+    resolve_threads: bool = False
+    """Every conversation must be resolved; classic protection asks for it apart from reviews."""
+    methods: Sequence[str] = METHODS
+    """Merge methods that a ruleset allows; classic protection has no say in it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -22,20 +44,23 @@ class Protection:
     updated_at: datetime
     required_checks: list[RequiredCheck] = field(default_factory=list)
     strict: bool = False
-    required_approvals: int = 0
+    reviews: ReviewRule | None = None
     enforce_admins: bool = False
     required_linear_history: bool = False
     required_conversation_resolution: bool = False
     restrict_pushes: list[str] | None = None
     """Logins and app slugs that may push; None for everyone with write access."""
     lock: bool = False
+    signatures: bool = False
+    deployments: list[str] = field(default_factory=list)
+    """Environments to which the head must be deployed."""
     allow_force_pushes: bool = False
     allow_deletions: bool = False
 
 
 @dataclass(eq=False, slots=True)
 class Ruleset:
-    """A repository ruleset. `branches` are fnmatch patterns, `~DEFAULT_BRANCH` or `~ALL`."""
+    """A ruleset of a repository or an organisation. `branches` are fnmatch patterns, `~DEFAULT_BRANCH` or `~ALL`."""
 
     id: int
     name: str
@@ -45,7 +70,17 @@ class Ruleset:
     enforcement: str = "active"
     required_checks: list[RequiredCheck] = field(default_factory=list)
     strict: bool = False
-    required_approvals: int = 0
+    reviews: ReviewRule | None = None
     linear_history: bool = False
     merge_queue: bool = False
     non_fast_forward: bool = False
+    update: bool = False
+    """Nobody may move the branch."""
+    signatures: bool = False
+    deployments: list[str] = field(default_factory=list)
+    workflows: list[str] = field(default_factory=list)
+    """Paths of workflows that must pass; the sandbox takes a check run named like the file for the workflow's run."""
+    organisation: User | None = None
+    """Whose ruleset it is when it is not the repository's own."""
+    repositories: list[str] = field(default_factory=list)
+    """For an organisation's: fnmatch patterns of repository names."""

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sandbox.state.accounts import App, Installation, User
 from sandbox.state.repositories import Repository
+from sandbox.state.rules import Ruleset
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -45,8 +46,11 @@ class State:
     installations: dict[int, Installation] = field(default_factory=dict)
     repositories: dict[str, Repository] = field(default_factory=dict)
     """By lower-case full name."""
+    organisation_rulesets: dict[int, Ruleset] = field(default_factory=dict)
     deliveries: list[Delivery] = field(default_factory=list)
     """Oldest first."""
+    signed: set[str] = field(default_factory=set)
+    """SHAs of commits whose signature GitHub verified, besides those that it signs itself."""
     last_id: dict[str, int] = field(default_factory=dict)
 
     def next_id(self, kind: str) -> int:

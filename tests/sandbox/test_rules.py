@@ -116,7 +116,7 @@ def test_required_approval_counts_people_with_write_access(
     pull.review("APPROVED", by="rea")
     assert refusal(pull) == "At least 1 approving review is required by reviewers with write access."
     pull.review("CHANGES_REQUESTED", by="bob")
-    assert refusal(pull) == "Changes have been requested."
+    assert refusal(pull) == "1 review requesting changes by reviewers with write access."
     pull.review("APPROVED", by="bob")
     assert pull.merge(by="ann")
 

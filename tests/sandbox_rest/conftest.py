@@ -36,6 +36,8 @@ EVENTS = (
     "status",
     "issue_comment",
     "pull_request_review",
+    "pull_request_review_comment",
+    "pull_request_review_thread",
     "branch_protection_rule",
     "repository_ruleset",
     "label",

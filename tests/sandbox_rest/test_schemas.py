@@ -3,6 +3,7 @@
 from typing import Any
 
 from sandbox.rest.endpoints import ROUTES
+from sandbox.state import ReviewRule
 from tests.sandbox_rest.conftest import EVENTS, Client, R
 from tests.sandbox_rest.schemas import SCHEMAS, check_webhook
 
@@ -52,12 +53,17 @@ async def use_repository(client: Client) -> None:
         branches=["~DEFAULT_BRANCH"],
         required_checks=[("ci/test", client.app.id), ("lint", None)],
         strict=True,
-        required_approvals=1,
+        reviews=ReviewRule(1, code_owners=True, dismiss_stale=True, last_push=True, resolve_threads=True),
         linear_history=True,
         merge_queue=True,
         non_fast_forward=True,
+        update=True,
+        signatures=True,
+        deployments=["staging"],
+        workflows=[".github/workflows/ci.yml"],
         by="acme",
     )
+    client.repo.add_ruleset("organisation's", organisation=True, required_approvals=2, by="acme")
     await client.get(R)
     for login in ("acme", "maria", "tom", "stranger"):
         await client.get(f"{R}/collaborators/{login}/permission")
@@ -68,7 +74,12 @@ async def use_repository(client: Client) -> None:
     rules = await client.get(f"{R}/rules/branches/main")
     assert {rule["type"] for rule in rules.content} == {
         "required_status_checks", "pull_request", "merge_queue", "required_linear_history", "non_fast_forward",
+        "update", "required_signatures", "required_deployments", "workflows",
     }  # fmt: skip
+    assert {(rule["ruleset_source_type"], rule["ruleset_source"]) for rule in rules.content} == {
+        ("Repository", "acme/widgets"),
+        ("Organization", "acme"),
+    }
 
 
 async def use_git(client: Client) -> None:
@@ -139,6 +150,7 @@ async def use_pulls(client: Client, pull: Any) -> None:
     second = await client.call("POST", f"{R}/pulls", 201, json_body=new)
     client.repo.unprotect("main", by="acme")
     client.github.state.repositories["acme/widgets"].rulesets.clear()
+    client.github.state.organisation_rulesets.clear()
     await client.call("PUT", f"{place}/merge", 200, json_body={"sha": pull.head_sha})
     await client.get(f"{place}/merge", 204)
     await client.call("PUT", f"{R}/pulls/{second['number']}/update-branch", 202)
@@ -159,6 +171,9 @@ async def test_every_webhook_fits_githubs_schema(client: Client) -> None:
     for delivery in delivered:
         check_webhook(delivery.event, delivery.payload)
     assert set(seen) - {"installation", "installation_repositories"} == set(EVENTS)
+    assert seen["pull_request_review"] == {"submitted", "dismissed"}
+    assert seen["pull_request_review_thread"] == {"resolved", "unresolved"}
+    assert seen["repository_ruleset"] == {"created", "deleted"}
     assert seen["issue_comment"] == {"created", "edited", "deleted"}
     assert seen["pull_request"] >= {
         "opened", "labeled", "unlabeled", "synchronize", "closed", "reopened", "edited", "converted_to_draft",
@@ -183,7 +198,11 @@ async def act_as_people(client: Client) -> None:
     pull.edit_comment(comment, "Very nice")
     pull.delete_comment(comment)
     pull.edit_body("Why", by="ann")
-    pull.review("APPROVED", by="maria")
+    review = pull.review("APPROVED", by="maria")
+    pull.dismiss_review(review, by="acme")
+    thread = pull.open_thread("Why?", by="maria")
+    pull.resolve_thread(thread)
+    pull.resolve_thread(thread, by="maria", resolved=False)
     pull.assign("ann", by="tom")
     pull.convert_to_draft(by="ann")
     pull.ready_for_review(by="ann")
@@ -194,6 +213,8 @@ async def act_as_people(client: Client) -> None:
     pull.edit_title("Better", by="ann")
     repo.protect("main", required_checks=["ci/test"], by="acme")
     repo.add_ruleset("rules", branches=["main"], required_checks=[("ci/test", None)], by="acme")
+    rules = repo.add_ruleset("all of ours", organisation=True, signatures=True, by="acme")
+    repo.remove_ruleset(rules, by="acme")
     sha = pull.head_sha
     new = {"name": "IMQ", "head_sha": sha}
     run = await client.call("POST", f"{R}/check-runs", 201, json_body=new)

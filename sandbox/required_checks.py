@@ -1,0 +1,63 @@
+"""Required checks of a commit: which are met, and GitHub's sentence for those that are not."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from sandbox.state import CheckRun, Repository, RequiredCheck
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+PASSING = frozenset({"success", "skipped", "neutral"})
+_COUNTED = ("expected", "failing", "pending")
+"""The words that GitHub counts when the unmet checks differ; runs under way are left out of that sentence."""
+
+
+def words_of(github: "GitHub", repository: Repository, sha: str, check: RequiredCheck) -> list[str]:
+    """The word for each source that reports a required check: `passing`, `failing`, `pending`...; empty: none."""
+    words = [
+        _word(run)
+        for run in github.checks.latest_runs(repository, sha)
+        if run.name == check.context and check.app_id in {None, run.app.id}
+    ]
+    for status in github.checks.latest_statuses(repository, sha):
+        app_id = status.app.id if status.app else None
+        if status.context == check.context and check.app_id in {None, app_id}:
+            words.append({"success": "passing", "pending": "pending"}.get(status.state, "failing"))
+    return words
+
+
+def unmet(github: "GitHub", repository: Repository, sha: str, checks: Sequence[RequiredCheck]) -> Iterable[str]:
+    """One sentence for the checks that are not met, as the merge endpoint words it; none when all are."""
+    found = {check: words_of(github, repository, sha, check) for check in checks}
+    worst = {check.context: _worst(words) for check, words in found.items()}
+    yield from sentence({context: word for context, word in worst.items() if word != "passing"}, of=len(checks))
+
+
+def sentence(unmet_words: dict[str, str], *, of: int) -> Iterable[str]:
+    """The sentence for unmet checks by context: by name when it is one, else in numbers."""
+    if not unmet_words:
+        return
+    words = Counter(unmet_words.values())
+    count = len(unmet_words)
+    if count == 1:
+        yield f'Required status check "{next(iter(unmet_words))}" is {next(iter(words))}.'
+    elif len(words) == 1:
+        yield f"{count} of {of} required status checks are {next(iter(words))}."
+    else:
+        parts = " and ".join(f"{words[word]} {word}" for word in _COUNTED if words[word])
+        yield f"{count} of {of} required status checks have not succeeded{': ' + parts if parts else ''}."
+
+
+def _worst(words: Sequence[str]) -> str:
+    if not words:
+        return "expected"
+    bad = sorted((word for word in words if word != "passing"), key=lambda word: word != "failing")
+    return bad[0] if bad else "passing"
+
+
+def _word(run: CheckRun) -> str:
+    if run.status != "completed":
+        return run.status.replace("_", " ")
+    return "passing" if run.conclusion in PASSING else "failing"
