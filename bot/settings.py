@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
+from bot.private_key import read_key
 from queue_engine.core.database import database_url
 
 _EPHEMERAL_PLATFORMS = AliasChoices("DYNO", "K_SERVICE", "VCAP_APPLICATION", "RENDER")
@@ -130,7 +130,7 @@ def _private_key(given: str) -> str:
         text = _decoded(text) or _file_content(text)
     pem = text.replace("\\r", "").replace("\\n", "\n").replace("\r\n", "\n").strip() + "\n"
     try:
-        key = load_pem_private_key(pem.encode(), password=None)
+        key = read_key(pem)
     except TypeError:
         raise ValueError("is encrypted; give the key as GitHub's settings page lets you download it") from None
     except Exception:

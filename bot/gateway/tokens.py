@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 import jwt
 from cachetools import TLRUCache
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from bot.private_key import read_key
 from queue_engine.core.clock import Clock
 
 _CLOCK_SKEW = timedelta(seconds=60)
@@ -34,7 +34,7 @@ class AppKey:
 
     def __init__(self, app_id: str, private_key: str, clock: Clock) -> None:
         try:
-            key = load_pem_private_key(private_key.encode(), password=None)
+            key = read_key(private_key)
         except TypeError as error:
             raise ValueError("the key is encrypted") from error
         if not isinstance(key, RSAPrivateKey):

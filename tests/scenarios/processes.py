@@ -20,9 +20,9 @@ from sandbox.github import GitHub
 from sandbox.rest.errors import DropConnection
 from sandbox.rest.record import Exchange
 from sandbox.rest.server import SandboxServer
+from tests.scenarios.template import ROOT, Forked, Template
 from tests.scenarios.world import EVENTS, FILES, PERMISSIONS, REPOSITORY, total_at_most_ten
 
-ROOT = Path(__file__).parents[2]
 CI_TIME = timedelta(milliseconds=300)
 
 
@@ -44,7 +44,9 @@ class Theatre:
     log: Path
     python: tuple[str, ...] = (sys.executable,)
     """What the bot is started by; a test may put it into surroundings of its own."""
-    process: asyncio.subprocess.Process | None = None
+    template: Template | None = None
+    """What the bot is forked from, for tests that start many."""
+    process: asyncio.subprocess.Process | Forked | None = None
     deaths: list[str] = field(default_factory=list)
 
     @property
@@ -53,10 +55,7 @@ class Theatre:
 
     async def start(self) -> None:
         """Start the bot and wait until it is ready, or was killed on its way there."""
-        with self.log.open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                *self.python, "-m", "bot", "run", cwd=ROOT, env=self.environment, stdout=log, stderr=log
-            )
+        self.process = await self._launched()
         async with aiohttp.ClientSession() as session:
             while True:
                 if self.process.returncode == -signal.SIGKILL:
@@ -69,6 +68,14 @@ class Theatre:
                 except aiohttp.ClientError:
                     pass
                 await asyncio.sleep(0.02)  # no-sleep-ok: a real process starts in real time
+
+    async def _launched(self) -> asyncio.subprocess.Process | Forked:
+        if self.template is not None:
+            return await self.template.fork(self.environment, self.log)
+        with self.log.open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                *self.python, "-m", "bot", "run", cwd=ROOT, env=self.environment, stdout=log, stderr=log
+            )
 
     def kill(self, why: str) -> None:
         """`kill -9`, noted with the step it happened at."""
@@ -149,6 +156,8 @@ async def a_theatre(database_url: str, directory: Path) -> AsyncIterator[Theatre
         theatre.server.on_request = None
         if theatre.process is not None:
             await theatre.stop()
+        if theatre.template is not None:
+            await theatre.template.close()
         stop.set()
         await running
         await server.stop()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.scenarios.processes import a_theatre
+from tests.scenarios.template import Template
 from tests.scenarios.world import LABEL
 
 pytestmark = pytest.mark.process
@@ -16,6 +17,7 @@ MARKER = "<!-- imq:comment"
 async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(database_url: str, tmp_path: Path) -> None:
     """Killed before and after each kind of request took effect, the next start carries on: one merge, one comment."""
     async with a_theatre(database_url, tmp_path) as theatre:
+        theatre.template = Template()
         pulls = [
             theatre.repository.open_pull_request(f"Add {n}", head=f"add-{n}", by="mona", files={f"new{n}.py": f"{n}\n"})
             for n in range(4)
