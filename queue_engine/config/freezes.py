@@ -1,0 +1,175 @@
+"""Freezes: how windows are written, and until when a branch is frozen. Times are those on the clocks of their zone.
+
+Where clocks are set forward, what would begin or end in the skipped time does so at the jump; where they are set back,
+a window begins with the first and ends with the last showing of its time.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from queue_engine.config.problems import nearest, quoted
+from queue_engine.policy import DatedFreeze, Policy, WeeklyFreeze
+
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+SHORT = tuple(day[:3] for day in DAYS)
+
+_WEEK = timedelta(days=7)
+_FARTHEST = timedelta(days=8)
+"""Windows are joined no farther than this: weekly ones that touch each other all week would have no end."""
+
+_A_MONDAY = date(2024, 1, 1)
+
+_MOMENT = re.compile(r"(?:(?P<day>[a-z]+) +)?(?P<hour>\d{1,2}):(?P<minute>\d\d)", re.ASCII | re.IGNORECASE)
+_DATED = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)(?:[T ]+(?P<hour>\d{1,2}):(?P<minute>\d\d))?", re.ASCII)
+
+Freeze = WeeklyFreeze | DatedFreeze
+
+
+def frozen_until(policy: Policy, now: datetime) -> tuple[datetime, str] | None:
+    """When the freeze that holds now ends, in UTC, and why it is; None: there is none.
+
+    Windows that overlap or touch are one, followed for a week at most; the reason is that of the one that holds now.
+    """
+    until, why = now, ""
+    while until - now < _FARTHEST and (found := max(_holding(policy, until), default=None)) is not None:
+        until, reason = found
+        why = why or reason
+    return None if until == now else (until.astimezone(UTC), why)
+
+
+def _holding(policy: Policy, at: datetime) -> Iterator[tuple[datetime, str]]:
+    """Ends, with the reason, of the windows in which this instant is."""
+    for freeze in policy.freezes:
+        for start, end in _windows(freeze, at):
+            if start <= at < end:
+                yield end, freeze.why
+
+
+def _windows(freeze: Freeze, at: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """Every window of this freeze that may hold this instant, as instants."""
+    if isinstance(freeze, DatedFreeze):
+        yield freeze.start, freeze.end
+        return
+    today = at.astimezone(freeze.zone).date()
+    for ago in range(freeze.lasts.days + 2):
+        day = today - timedelta(days=ago)
+        if day.weekday() in freeze.days:
+            start = datetime.combine(day, freeze.start)
+            yield instant(start, freeze.zone), instant(start + freeze.lasts, freeze.zone, last=True)
+
+
+def instant(shown: datetime, zone: ZoneInfo, *, last: bool = False) -> datetime:
+    """When clocks in this zone show this, in UTC: the first time or the last, or the jump where they skip it."""
+    first = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    second = shown.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    if first <= second:
+        return second if last else first
+    # Skipped: `first` is behind the jump and `second` before it, each by the offset that does not hold there.
+    before, behind = second, first
+    offset = before.astimezone(zone).utcoffset()
+    while behind - before > timedelta(seconds=1):
+        middle = before + (behind - before) / 2
+        if middle.astimezone(zone).utcoffset() == offset:
+            before = middle
+        else:
+            behind = middle
+    return behind.replace(microsecond=0)
+
+
+def window(start: str, end: str, days: list[str] | None, zone: str, why: str) -> Freeze:
+    """The freeze that is written like this. Raises ValueError.
+
+    `fri 16:00` to `mon 08:00`; `22:00` to `06:00` on the `days` on which it begins, every day without them; or
+    `2026-12-23 18:00` to `2027-01-04 08:00`, where a date without a time means all of that day.
+    """
+    place = time_zone(zone)
+    if _DATED.fullmatch(start) and _DATED.fullmatch(end):
+        if days is not None:
+            raise ValueError("has days and dates: `days` goes with times of the day")
+        return _dated(start, end, place, why)
+    first, last = _moment(start), _moment(end)
+    if (first[0] is None) != (last[0] is None):
+        raise ValueError("must have a day of the week in both of `from` and `to`, or in none")
+    if first[0] is None or last[0] is None:
+        on = frozenset(map(weekday, days)) if days is not None else frozenset(range(7))
+        return WeeklyFreeze(on, first[1], _between(first[1], last[1], timedelta(days=1)), place, why)
+    if days is not None:
+        raise ValueError("has days twice: in `days`, and in `from` and `to`")
+    lasts = timedelta(days=last[0] - first[0]) + _between(first[1], last[1], timedelta(0))
+    return WeeklyFreeze(frozenset({first[0]}), first[1], lasts if lasts > timedelta(0) else lasts + _WEEK, place, why)
+
+
+def shown(freeze: Freeze) -> str:
+    """A freeze in one line, for people."""
+    why = f" ({freeze.why})" if freeze.why else ""
+    if isinstance(freeze, DatedFreeze):
+        return f"{freeze.start:%Y-%m-%d %H:%M} to {freeze.end:%Y-%m-%d %H:%M} {freeze.start.tzname()}{why}"
+    days = "every day" if len(freeze.days) == len(DAYS) else ", ".join(SHORT[day] for day in sorted(freeze.days))
+    begins = datetime.combine(_A_MONDAY + timedelta(days=min(freeze.days)), freeze.start)
+    ends = begins + freeze.lasts
+    until = f"{SHORT[ends.weekday()]} {ends:%H:%M}" if len(freeze.days) == 1 else f"{ends:%H:%M}"
+    return f"{days} {freeze.start:%H:%M} to {until} {freeze.zone.key}{why}"
+
+
+def weekday(name: str) -> int:
+    """The day of the week, Monday 0, by its English name or the first three letters. Raises ValueError."""
+    folded = name.strip().lower()
+    for names in (DAYS, SHORT):
+        if folded in names:
+            return names.index(folded)
+    raise ValueError(f"has no day of the week in {quoted(name)}: they are {', '.join(SHORT)}")
+
+
+@lru_cache(maxsize=200)
+def time_zone(name: str) -> ZoneInfo:
+    """The zone of this name. Raises ValueError."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        from zoneinfo import available_timezones  # it reads a directory: only for whoever misspelt one
+
+        raise ValueError(f"has no time zone {quoted(name)}{nearest(name, available_timezones())}") from None
+
+
+def _between(start: time, end: time, at_least: timedelta) -> timedelta:
+    """From one time of the day to another; to the next day's where that is wanted and it is not later."""
+    difference = timedelta(hours=end.hour - start.hour, minutes=end.minute - start.minute)
+    return difference + timedelta(days=1) if at_least and difference <= timedelta(0) else difference
+
+
+def _moment(text: str) -> tuple[int | None, time]:
+    found = _MOMENT.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f'must be "16:00", "fri 16:00", "2026-12-23" or "2026-12-23 16:00", not {quoted(text)}')
+    return weekday(found["day"]) if found["day"] else None, _time(found["hour"], found["minute"])
+
+
+def _time(hour: str, minute: str) -> time:
+    try:
+        return time(int(hour), int(minute))
+    except ValueError:
+        raise ValueError(f"has no such time of the day: {hour}:{minute}; the last one is 23:59") from None
+
+
+def _dated(start: str, end: str, zone: ZoneInfo, why: str) -> DatedFreeze:
+    begins, ends = _instant(start, zone, last=False), _instant(end, zone, last=True)
+    if begins >= ends:
+        raise ValueError("ends before it begins")
+    return DatedFreeze(begins.astimezone(zone), ends.astimezone(zone), why)
+
+
+def _instant(text: str, zone: ZoneInfo, *, last: bool) -> datetime:
+    found = _DATED.fullmatch(text)
+    assert found is not None
+    try:
+        day = date.fromisoformat(found["date"])
+        if not 2000 <= day.year <= 2200:
+            raise ValueError
+    except ValueError:
+        raise ValueError(f"has no such day: {found['date']}") from None
+    if found["hour"] is not None:
+        return instant(datetime.combine(day, _time(found["hour"], found["minute"])), zone, last=last)
+    return instant(datetime.combine(day, time()) + timedelta(days=int(last)), zone, last=last)

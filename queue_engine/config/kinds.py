@@ -1,0 +1,130 @@
+"""The kinds of values that a configuration is made of: how each is written, and within which bounds."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, GetJsonSchemaHandler, StringConstraints, WithJsonSchema
+from pydantic_core import CoreSchema
+
+from queue_engine.config import durations, patterns, templates
+from queue_engine.config.problems import nearest, quoted
+from queue_engine.notice import NoticeKind
+from queue_engine.reasons import Reason
+
+T = TypeVar("T")
+
+MOST = 50
+"""Of any list."""
+
+TEXT_PLACEHOLDERS = ("base", "label")
+"""What the repository's own texts may hold in braces."""
+
+
+class _Duration:
+    """Reads a duration within bounds; `auto`, where it is allowed, becomes None."""
+
+    def __init__(self, least: timedelta, most: timedelta, *, or_auto: bool = False) -> None:
+        self._least, self._most, self._or_auto = least, most, or_auto
+
+    def __call__(self, value: object) -> timedelta | None:
+        if self._or_auto and value == "auto":
+            return None
+        if not isinstance(value, str):
+            raise ValueError(f"must be a duration with its unit, such as 20m or 2h, not {quoted(value)}")
+        length = durations.duration(value)
+        if not self._least <= length <= self._most:
+            bounds = f"{durations.shown(self._least)} to {durations.shown(self._most)}"
+            raise ValueError(f"must be from {bounds}, not {quoted(value)}")
+        return length
+
+
+_FORM: dict[str, Any] = {"type": "string", "pattern": "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$", "examples": ["2h"]}
+_MINUTE, _WEEK = timedelta(minutes=1), timedelta(days=7)
+
+Timeout = Annotated[timedelta, BeforeValidator(_Duration(_MINUTE, _WEEK)), WithJsonSchema(_FORM)]
+AutoTimeout = Annotated[
+    timedelta | None,
+    BeforeValidator(_Duration(_MINUTE, _WEEK, or_auto=True)),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, _FORM]}),
+]
+Settling = Annotated[
+    timedelta, BeforeValidator(_Duration(timedelta(seconds=1), timedelta(hours=1))), WithJsonSchema(_FORM)
+]
+
+
+class _OrOne:
+    """In the schema, one as well as a list of them."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core)
+        return {"anyOf": [schema["items"], schema]}
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+def _few_and_different(values: list[T]) -> list[T]:
+    if len(values) > MOST:
+        raise ValueError(f"has more than {MOST} values")
+    seen: set[str] = set()
+    for value in values:
+        if (key := str(value).casefold()) in seen:
+            raise ValueError(f"has {quoted(value)} twice")
+        seen.add(key)
+    return values
+
+
+def _some(values: list[T]) -> list[T]:
+    if not values:
+        raise ValueError("must name at least one")
+    return values
+
+
+Many = Annotated[list[T], BeforeValidator(_listed), AfterValidator(_few_and_different), _OrOne()]
+"""One or a list, none of them twice."""
+Some = Annotated[Many[T], AfterValidator(_some)]
+"""The same, and at least one."""
+
+
+def _kept(check: Callable[[str], object]) -> AfterValidator:
+    """Check a text and keep it as it was written."""
+
+    def keep(value: str) -> str:
+        check(value)
+        return value
+
+    return AfterValidator(keep)
+
+
+def _one_line(value: str) -> None:
+    if value != value.strip() or not value.isprintable():
+        raise ValueError("must be one line without blanks around it")
+
+
+def _text(template: str) -> None:
+    templates.checked(template, TEXT_PLACEHOLDERS)
+
+
+def _told(name: str) -> None:
+    known = {*map(str, NoticeKind), *map(str, Reason)}
+    if name not in known:
+        raise ValueError(f"is neither a reason code nor a kind of comment{nearest(name, known)}")
+
+
+Label = Annotated[str, StringConstraints(min_length=1, max_length=50), _kept(_one_line)]
+Login = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}(\[bot\])?$")]
+CheckName = Annotated[str, StringConstraints(min_length=1, max_length=255), _kept(_one_line)]
+Wildcards = Annotated[
+    str, StringConstraints(min_length=1, max_length=patterns.LONGEST), _kept(_one_line), _kept(patterns.branch_pattern)
+]
+TitlePattern = Annotated[
+    str, StringConstraints(min_length=1, max_length=patterns.LONGEST), _kept(patterns.title_pattern)
+]
+TitleTemplate = Annotated[str, StringConstraints(min_length=1, max_length=250), _kept(templates.title_template)]
+BodyTemplate = Annotated[str, StringConstraints(max_length=5000), _kept(templates.body_template)]
+Why = Annotated[str, StringConstraints(max_length=200), _kept(_one_line)]
+Told = Annotated[str, _kept(_told)]
+"""A kind of comment, or a reason code."""
+OwnText = Annotated[str, StringConstraints(min_length=1, max_length=1000), _kept(_text)]

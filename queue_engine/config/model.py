@@ -1,0 +1,237 @@
+"""The configuration's keys. The schema, the table in the documents and the sentences about faults are made from them.
+
+No key has a default here: what is not set leaves what the operator or the level above has set.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from queue_engine.config import freezes
+from queue_engine.config.kinds import (
+    MOST,
+    AutoTimeout,
+    BodyTemplate,
+    CheckName,
+    Label,
+    Login,
+    Many,
+    OwnText,
+    Settling,
+    Some,
+    Timeout,
+    TitlePattern,
+    TitleTemplate,
+    Told,
+    Why,
+    Wildcards,
+)
+
+Method = Literal["merge", "squash", "rebase"]
+
+_MOST_FREEZES = 20
+
+
+class Section(BaseModel):
+    """A mapping in the file. Keys that nobody knows are refused, so that a misspelt one is not silently nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class WhoMayQueue(Section):
+    """Who may queue."""
+
+    permission: Literal["triage", "write", "maintain", "admin"] | None = Field(
+        None, description="The least permission on the repository that lets a person queue."
+    )
+    people: Many[Login] | None = Field(None, description="Logins that may queue whatever their permission.")
+
+
+class Blocking(Section):
+    """What keeps a pull request out."""
+
+    labels: Many[Label] | None = Field(None, description="A pull request with one of these labels is not let in.")
+    titles: Many[TitlePattern] | None = Field(
+        None,
+        description="Regular expressions (RE2): a title in which one is found is not let in. `(?i)` ignores case.",
+    )
+
+
+class PriorityRule(Section):
+    """What one label gives."""
+
+    priority: int = Field(0, ge=-1000, le=1000, description="Higher goes first.")
+    first: bool = Field(False, description="Goes before everything that is not.")
+    interrupts: bool = Field(False, description="Takes even the turn of the pull request that is being checked.")
+    fixes_base: bool = Field(False, description="Is let through while the base branch is red: it is the fix.")
+
+
+def _number_or_rule(value: object) -> object:
+    return {"priority": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+LabelPriority = Annotated[
+    PriorityRule,
+    BeforeValidator(_number_or_rule, json_schema_input_type=int | PriorityRule),
+]
+
+
+class Priority(Section):
+    """Who goes before whom."""
+
+    labels: dict[Label, LabelPriority] | None = Field(
+        None,
+        max_length=MOST,
+        description="By label a number, or a section of `priority`, `first`, `interrupts`, `fixes_base`.",
+    )
+    ageing: Timeout | None = Field(
+        None, description="How long one point of priority may overtake: who has waited longer stays ahead."
+    )
+
+
+class Merge(Section):
+    """How it lands."""
+
+    method: Literal["auto", "merge", "squash", "rebase"] | None = Field(
+        None, description="`auto` is the first that repository and rules allow of merge, squash, rebase."
+    )
+    method_labels: dict[Label, Method] | None = Field(
+        None, max_length=MOST, description="Labels that override the method, each with its method."
+    )
+    title: TitleTemplate | None = Field(
+        None, description="Template of the commit's title; without it GitHub's own. Not for rebase."
+    )
+    body: BodyTemplate | None = Field(
+        None, description="Template of the commit's body; without it GitHub's own. Not for rebase."
+    )
+    delete_branch: bool | None = Field(
+        None, description="Delete the branch after landing, unless another open pull request is based on it."
+    )
+
+
+class AppCheck(Section):
+    """A check of one App."""
+
+    name: CheckName = Field(description="The check's name, as GitHub shows it.")
+    app: int | None = Field(None, ge=1, description="The App's numeric id (GitHub Actions is 15368).")
+
+    def __str__(self) -> str:
+        return self.name if self.app is None else f"{self.name} of App {self.app}"
+
+
+def _name_or_check(value: object) -> object:
+    return {"name": value} if isinstance(value, str) else value
+
+
+Check = Annotated[AppCheck, BeforeValidator(_name_or_check, json_schema_input_type=str | AppCheck)]
+
+
+class Checks(Section):
+    """What has to be green, and how long it may take."""
+
+    required: Many[Check] | None = Field(
+        None, description="Demanded beside what branch protection and rulesets demand: names, or `name` with `app`."
+    )
+    ignored: Many[Wildcards] | None = Field(
+        None, description="Names, or wildcards, that do not count where nothing requires them."
+    )
+    land_without: bool | None = Field(None, description="Whether what no check reports on may land.")
+    timeout: AutoTimeout | None = Field(
+        None, description="How long required checks may take. `auto` goes by this repository's history."
+    )
+    fallback_timeout: Timeout | None = Field(None, description="The same while there is no history.")
+    reruns: int | None = Field(None, ge=0, le=5, description="How often failed checks are run again before they count.")
+    first_report: Timeout | None = Field(
+        None, description="Where nothing is required: how long the first report of any check may take."
+    )
+    settle: Settling | None = Field(
+        None, description="Where nothing is required: how long after the last report later checks may still start."
+    )
+
+
+class Timeouts(Section):
+    """How long other waits may last."""
+
+    update: Timeout | None = Field(None, description="GitHub's update of a branch, and of whether it can be merged.")
+    hold: Timeout | None = Field(None, description="Waiting for a place in a full queue.")
+    turn: Timeout | None = Field(None, description="Starting over because somebody else keeps moving the base branch.")
+
+
+class FreezeWindow(Section):
+    """A time in which nothing lands."""
+
+    start: str = Field(
+        alias="from", description='When it begins: "16:00", "fri 16:00", "2026-12-23" or "2026-12-23 16:00".'
+    )
+    end: str = Field(alias="to", description="When it ends, in the same form; a date includes its day.")
+    days: Some[str] | None = Field(None, description="Days of the week on which times of the day begin: mon, tue, ...")
+    zone: str = Field("UTC", description="The time zone, such as Europe/Berlin.")
+    why: Why = Field("", description="What people read about it.")
+
+    @model_validator(mode="after")
+    def _is_a_window(self) -> Self:
+        self.freeze()
+        return self
+
+    def freeze(self) -> freezes.Freeze:
+        """As the engine knows it. Raises ValueError."""
+        return freezes.window(self.start, self.end, self.days, self.zone, self.why)
+
+
+class Freeze(Section):
+    """When nothing lands."""
+
+    windows: list[FreezeWindow] | None = Field(
+        None, max_length=_MOST_FREEZES, description="Times in which nothing lands; pull requests wait."
+    )
+    exempt_labels: Many[Label] | None = Field(None, description="What carries one of these lands all the same.")
+
+
+class Comments(Section):
+    """What IMQ says on pull requests."""
+
+    level: Literal["all", "outcomes", "none"] | None = Field(
+        None, description="`outcomes` tells only what became of it, and answers commands; `none` says nothing at all."
+    )
+    texts: dict[Told, OwnText] | None = Field(
+        None,
+        max_length=MOST,
+        description="Texts in the place of IMQ's, by kind of comment or reason code; {base} and {label} are filled in.",
+    )
+
+
+class Rules(Section):
+    """What may be set for all base branches, and again for some."""
+
+    enabled: bool | None = Field(None, description="Whether the base branch has a queue at all.")
+    trigger_labels: Some[Label] | None = Field(
+        None, description="Labels that queue, in any case; the first is the one that IMQ names and sets."
+    )
+    depth: int | None = Field(None, ge=1, le=1000, description="Entries per queue; later ones wait for a place.")
+    on_push: Literal["dequeue", "requeue"] | None = Field(
+        None, description="What becomes of a queued pull request to which somebody pushes."
+    )
+    who_may_queue: WhoMayQueue | None = Field(None, description="Who may queue.")
+    blocking: Blocking | None = Field(None, description="What keeps a pull request out.")
+    priority: Priority | None = Field(None, description="Who goes before whom.")
+    merge: Merge | None = Field(None, description="How it lands.")
+    checks: Checks | None = Field(None, description="What has to be green, and how long it may take.")
+    timeouts: Timeouts | None = Field(None, description="How long other waits may last.")
+    freeze: Freeze | None = Field(None, description="When nothing lands.")
+    comments: Comments | None = Field(None, description="What IMQ says on pull requests.")
+
+
+class BranchRules(Rules):
+    """Rules for the base branches that match; what they do not set is as at the top level."""
+
+    match: Some[Wildcards] = Field(
+        description="Base branches, or wildcards: `main`, `release/*`, `**`. The first rule that matches holds."
+    )
+
+
+class Config(Rules):
+    """Rules of IMQ's merge queue: `.github/imq.yml`."""
+
+    branches: list[BranchRules] | None = Field(
+        None, max_length=MOST, description="Rules for some base branches, in the place of those at the top level."
+    )

@@ -1,0 +1,73 @@
+"""Patterns: base branches by GitHub's wildcards, titles by RE2. Matching takes linear time, whatever was written.
+
+Wildcards, as in GitHub's branch filters: `*` is any characters but a slash, `**` any at all, `?` one that is no slash,
+`[a-z]` one of these; all else stands for itself. RE2 matches in a time proportional to the text; what it would need
+backtracking for (look-around, back references) it refuses.
+"""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+from queue_engine.config.problems import quoted
+from queue_engine.policy import Policy
+
+LONGEST = 300
+"""Characters of one pattern."""
+
+_PART = re.compile(r"\*\*/?|\*|\?|\[(?P<not>[!^]?)(?P<set>[^\]/]+)\]|.", re.DOTALL)
+
+
+def branch_matches(pattern: str, branch: str) -> bool:
+    """Whether the whole name of a branch fits the wildcards."""
+    return _compiled(_wildcards(pattern)).fullmatch(branch) is not None
+
+
+def blocked_title(policy: Policy, title: str) -> str | None:
+    """The first of the policy's patterns that is found in this title."""
+    return next((pattern for pattern in policy.blocking_titles if _compiled(pattern).search(title)), None)
+
+
+def title_pattern(pattern: str) -> str:
+    """The pattern, if RE2 takes it. Raises ValueError with RE2's own words."""
+    try:
+        _compiled(pattern)
+    except re2.error as error:
+        words = error.args[0] if error.args else ""
+        text = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
+        raise ValueError(f"is no regular expression that RE2 takes: {quoted(text)}") from None
+    return pattern
+
+
+def branch_pattern(pattern: str) -> str:
+    """The wildcards, if they can be followed. Raises ValueError."""
+    if pattern.startswith("!"):
+        raise ValueError("cannot begin with !: give the branches to leave out a rule of their own, before this one")
+    try:
+        _compiled(_wildcards(pattern))
+    except re2.error:
+        raise ValueError(f"cannot be followed: {quoted(pattern)}") from None
+    return pattern
+
+
+@lru_cache(maxsize=1000)
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 1 << 20
+    return re2.compile(pattern, options=options)
+
+
+def _wildcards(pattern: str) -> str:
+    return "(?s)" + _PART.sub(_translated, pattern)
+
+
+def _translated(found: re.Match[str]) -> str:
+    part = found[0]
+    if found["set"]:
+        inside = re.sub(r"([\\\[\]^&~|])", r"\\\1", found["set"])
+        return f"[{'^/' if found['not'] else ''}{inside}]"
+    fixed = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return fixed.get(part) or re2.escape(part)
