@@ -1,5 +1,6 @@
 """What every test may use, and the rule that with `IMQ_TEST_NO_SKIPS` set a skip is a failure."""
 
+import gc
 import os
 from collections.abc import Generator
 
@@ -12,6 +13,16 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 pytest_plugins = ["tests.databases", "tests.private_postgres"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that take long come first, so that none is left over at the end while other processes have nothing to do.
+
+    What is loaded by now stays: the collector need not look through all of it again and again.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -29,7 +29,7 @@ SETTLING_SECONDS = 90
 JOBS_PER_SECOND = 45
 PROCESSES = 12
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 @dataclass

@@ -14,6 +14,7 @@ from bot.demo.run import run_demo
 
 
 @pytest.mark.process
+@pytest.mark.slow
 async def test_demo_at_high_speed_tells_its_verdict_and_cleans_up(tmp_path: Path) -> None:
     """Everything holds, `--keep-open` says how to act, Ctrl-C ends it with exit code 0 and leaves nothing behind."""
     demo = await asyncio.create_subprocess_exec(

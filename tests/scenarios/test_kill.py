@@ -9,7 +9,7 @@ from tests.scenarios.processes import a_theatre
 from tests.scenarios.template import Template
 from tests.scenarios.world import LABEL
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 MARKER = "<!-- imq:comment"
 

@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 from tests.scenarios.processes import ROOT, Theatre, a_theatre
 from tests.scenarios.world import LABEL
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 UNKNOWN_TOKEN = "imq_4fJ0lZrT9xVb2QmWc7KsYp1NdHgEu3oAi5RtLk8BqXw"
 DATABASE_PASSWORD = "correct-horse-battery"

@@ -67,6 +67,7 @@ class DropNth(WebhookFaults):
         return Fate(drop=True)
 
 
+@pytest.mark.slow
 async def test_any_one_webhook_lost_costs_time_and_nothing_else(world: World) -> None:
     """P2: pull request by pull request, the next delivery in its story is lost; each lands once with one comment."""
     pulls = [world.open(f"add-{number}") for number in range(15)]

@@ -249,6 +249,7 @@ async def until(true: Callable[[], Awaitable[bool]], what: str) -> None:
 
 
 @pytest.mark.postgres
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["fast", "immediate"])
 async def test_postgres_restarted_while_jobs_flow_leaves_every_job_done_once(
     private_postgres: PrivatePostgres, how: str
