@@ -12,7 +12,7 @@ from datetime import datetime
 
 import structlog
 
-from queue_engine import journal
+from queue_engine import asking, journal
 from queue_engine.actions import BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
 from queue_engine.core import trace
 from queue_engine.core.urgency import working
@@ -21,34 +21,25 @@ from queue_engine.engine import Engine
 from queue_engine.errors import (
     Forbidden,
     GitHubError,
-    HeadMoved,
     Invalid,
     InvariantBroken,
     NotFound,
-    NotMergeable,
     RateLimited,
     StaleVersion,
 )
 from queue_engine.facts import CheckReport
-from queue_engine.invariants import check_queue, check_transition
+from queue_engine.invariants import check_queue
+from queue_engine.keeping import Checks, Keeper
 from queue_engine.landing import land
-from queue_engine.model import Entry, EntryStatus, Queue, RedBase
-from queue_engine.notice import NoticeKind
+from queue_engine.model import Entry, Queue, RedBase
 from queue_engine.policy import Policy
 from queue_engine.reasons import REASONS, Outcome, Reason
-from queue_engine.tally import progress
 from queue_engine.trouble import endured, later, longest_wait
 
 _log = structlog.get_logger("imq.advance")
 
 _STEPS = 200
 """More steps than any real pass needs; a pass that reaches it goes on at the next tick, so that it starves nobody."""
-
-
-_TOLD = {EntryStatus.UPDATING: NoticeKind.UPDATING, EntryStatus.CHECKING: NoticeKind.CHECKING}
-
-
-Checks = tuple[CheckReport, ...]
 
 
 class LeaseLost(Exception):
@@ -60,11 +51,15 @@ async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> dat
 
     `held` says whether the lease still stands. Raises LeaseLost when it is not.
     """
-    return await _Pass(engine, queue, held).run()
+    try:
+        policy = await engine.policies.of(queue.repository, queue.base_branch)
+    except GitHubError as error:
+        return await _Pass(engine, queue, held, Policy()).endure(error)
+    return await _Pass(engine, queue, held, policy).run()
 
 
 class _Pass:
-    def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool]) -> None:
+    def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy) -> None:
         self._engine = engine
         self._queue = queue
         self._held = held
@@ -72,11 +67,11 @@ class _Pass:
         self._seen_for: tuple[str, int] | None = None
         """The front, by id and version, that the facts in `_seen` were read for."""
         self._depth = 0
-        self._policy = Policy()
+        self._policy = policy
+        self._keeper = Keeper(engine, policy)
 
     async def run(self) -> datetime | None:
         told: str | None = None
-        self._policy = await self._engine.policies.of(self._queue.repository, self._queue.base_branch)
         with ExitStack() as story:
             for _ in range(_STEPS):
                 if not self._held():
@@ -97,6 +92,11 @@ class _Pass:
                 if due is not None:
                     return due
         return self._engine.clock.now()
+
+    async def endure(self, error: GitHubError) -> datetime | None:
+        """The repository's own rules cannot be read: its queue waits for GitHub as for any other answer."""
+        entry = await self._front()
+        return None if entry is None else await self._trouble(entry, error, looked_at_pull=True)
 
     async def _front(self) -> Entry | None:
         """The entry to work on; a queue whose stored state is broken is paused and harms no other."""
@@ -158,68 +158,13 @@ class _Pass:
                 return await self._wait_for_base(await self._save(entry, changed), check, tip)
 
     async def _save(self, entry: Entry, changed: Entry, *, tell: bool = False, checks: Checks = ()) -> Entry:
-        engine = self._engine
-        moved = changed.status is not entry.status
-        if moved:
-            check_transition(entry.status, changed.status)
-        async with engine.change() as change:
-            saved = await change.tx.entries.save(changed)
-            self._seen_for = (saved.id, saved.version)
-            if (moved or tell) and (kind := _TOLD.get(saved.status)):
-                await journal.tell_progress(
-                    change.tx,
-                    saved,
-                    kind,
-                    self._policy,
-                    change.now,
-                    depth=self._depth,
-                    checks=checks,
-                    # Once the run says what is awaited, further reports are progress: told by its own, rarer letters.
-                    check_run=moved or not entry.awaited_checks,
-                )
-            if (event := progress(entry, saved)) is not None:
-                change.progress.append(event)
-            if moved:
-                data = {"head": saved.head, "base_tip": saved.base_tip}
-                change.happenings.append(
-                    await journal.note(
-                        change.tx,
-                        change.now,
-                        saved.status.value,
-                        saved.repository,
-                        saved.base_branch,
-                        saved.number,
-                        entry_id=saved.id,
-                        delivery=saved.delivery,
-                        data=data,
-                    )
-                )
-        if moved:
-            _log.info(saved.status.value, repository=saved.repository.full_name, number=saved.number, **data)
+        saved = await self._keeper.save(entry, changed, depth=self._depth, tell=tell, checks=checks)
+        self._seen_for = (saved.id, saved.version)
         return saved
 
     async def _look(self, entry: Entry, fact: Fact) -> datetime | None:
-        github, repository = self._engine.github, entry.repository
         try:
-            match fact:
-                case Fact.PULL:
-                    pull = await github.pull_request(repository, entry.number)
-                    self._seen = replace(self._seen, pull=pull)
-                case Fact.COMPARISON:
-                    head = entry.candidate_head or entry.head
-                    compared = await github.comparison(repository, entry.base_branch, head)
-                    self._seen = replace(self._seen, comparison=compared)
-                case Fact.CHECKS:
-                    required = self._seen.rules.required_checks if self._seen.rules else frozenset()
-                    reports = await github.check_reports(repository, entry.head, required)
-                    self._seen = replace(self._seen, reports=reports)
-                case Fact.BASE_REPORTS:
-                    required = self._seen.rules.required_checks if self._seen.rules else frozenset()
-                    reports = await github.check_reports(repository, entry.base_tip or entry.base_branch, required)
-                    self._seen = replace(self._seen, base_reports=reports)
-                case Fact.RULES:
-                    rules = await github.branch_rules(repository, entry.base_branch)
-                    self._seen = replace(self._seen, rules=rules)
+            self._seen = await asking.look(self._engine.github, entry, fact, self._seen, self._policy)
         except GitHubError as error:
             return await self._trouble(entry, error, looked_at_pull=fact is Fact.PULL)
         return None
@@ -228,16 +173,12 @@ class _Pass:
         saved = await self._save(entry, changed)
         self._seen = Seen()
         try:
-            await self._engine.github.update_branch(saved.repository, saved.number, saved.head)
+            self._seen = await asking.update(self._engine.github, saved)
         except RateLimited as limited:
             # Nothing was asked for: the time that GitHub may take for an update begins with the next try.
             due = later(limited, self._engine.clock.now())
             await self._save(saved, replace(saved, status_since=due, recheck=0, recheck_at=due))
             return due
-        except Invalid as refusal:
-            self._seen = Seen(update_refused=refusal.message)
-        except Forbidden as refusal:
-            self._seen = Seen(update_refused=refusal.message, update_forbidden=True)
         except GitHubError as error:
             return await self._trouble(saved, error)
         return None
@@ -245,27 +186,19 @@ class _Pass:
     async def _merge(self, entry: Entry, how: Merge) -> datetime | None:
         self._seen = Seen()
         try:
-            sha = await self._engine.github.merge(
-                entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
-            )
+            answer = await asking.merge(self._engine.github, entry, how)
         except RateLimited as limited:
             # Nothing was done, so nothing is in doubt.
             await self._save(entry, replace(entry, merge_requested_at=None))
             return later(limited, self._engine.clock.now())
-        except (NotMergeable, HeadMoved) as refusal:
-            self._seen = Seen(merge_refused=refusal.message)
-            self._engine.github.forget_rules(entry.repository.id)
-            await self._save(entry, replace(entry, refusals=entry.refusals + 1))
-            return None
-        except Invalid as refusal:
-            self._seen = Seen(merge_refused=refusal.message, merge_denied=Reason.REFUSED_BY_RULES)
-            return None
-        except Forbidden as refusal:
-            self._seen = Seen(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
-            return None
         except GitHubError as error:
             return await self._trouble(entry, error)
-        return await self._confirm(entry, sha)
+        if isinstance(answer, str):
+            return await self._confirm(entry, answer)
+        self._seen = answer
+        if answer.merge_denied is None:
+            await self._save(entry, replace(entry, refusals=entry.refusals + 1))
+        return None
 
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
         """Have the failed checks run again. One that GitHub does not let us rerun counts as it stands."""
@@ -305,23 +238,7 @@ class _Pass:
         pull = self._seen.pull
         if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in _UNREADABLE:
             return await self._look(entry, Fact.PULL)
-        check_transition(entry.status, journal.status_of(reason))
-        people = (entry.author, *(pull.assignees if pull else ()))
-        async with self._engine.change() as change:
-            change.happenings.append(
-                await journal.dismiss(
-                    change.tx,
-                    entry,
-                    reason,
-                    self._policy,
-                    change.now,
-                    detail=detail,
-                    checks=checks,
-                    people=tuple(dict.fromkeys(people)),
-                    delivery=entry.delivery,
-                )
-            )
-        _log.info("left", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
+        await self._keeper.dismiss(entry, reason, pull, detail=detail, checks=checks)
         return None
 
     async def _trouble(self, entry: Entry, error: GitHubError, *, looked_at_pull: bool = False) -> datetime | None:

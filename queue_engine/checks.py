@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from queue_engine.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.facts import BranchRules, CheckReport, CheckState, RequiredCheck
+from queue_engine.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,11 @@ class Verdict:
     reported: bool
     """Whether anything at all has reported."""
     last_completed: datetime | None
+
+
+def required_checks(rules: BranchRules | None, policy: Policy) -> frozenset[RequiredCheck]:
+    """What protection, rulesets and the repository's configuration demand together."""
+    return policy.required_checks | (rules.required_checks if rules else frozenset())
 
 
 def judge(required: Iterable[RequiredCheck], reports: Iterable[CheckReport]) -> Verdict:

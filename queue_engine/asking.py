@@ -1,0 +1,60 @@
+"""What a pass asks of GitHub for its front: facts to read, and the three calls that change something.
+
+A refusal that tells something of the pull request becomes a fact to decide on; every other error is raised.
+"""
+
+from dataclasses import replace
+
+from queue_engine.actions import Fact, Merge, Seen
+from queue_engine.checks import required_checks
+from queue_engine.errors import Forbidden, HeadMoved, Invalid, NotMergeable
+from queue_engine.model import Entry
+from queue_engine.policy import Policy
+from queue_engine.port import GitHub
+from queue_engine.reasons import Reason
+
+
+async def look(github: GitHub, entry: Entry, fact: Fact, seen: Seen, policy: Policy) -> Seen:
+    """Read one fact, and return what has been seen with it."""
+    repository, base = entry.repository, entry.base_branch
+    match fact:
+        case Fact.PULL:
+            return replace(seen, pull=await github.pull_request(repository, entry.number))
+        case Fact.COMPARISON:
+            head = entry.candidate_head or entry.head
+            return replace(seen, comparison=await github.comparison(repository, base, head))
+        case Fact.CHECKS:
+            required = required_checks(seen.rules, policy)
+            return replace(seen, reports=await github.check_reports(repository, entry.head, required))
+        case Fact.BASE_REPORTS:
+            required = required_checks(seen.rules, policy)
+            reports = await github.check_reports(repository, entry.base_tip or base, required)
+            return replace(seen, base_reports=reports)
+        case Fact.RULES:
+            return replace(seen, rules=await github.branch_rules(repository, base))
+
+
+async def update(github: GitHub, entry: Entry) -> Seen:
+    """Ask for the update of the entry's branch; what is known afterwards: nothing, or the refusal."""
+    try:
+        await github.update_branch(entry.repository, entry.number, entry.head)
+    except Invalid as refusal:
+        return Seen(update_refused=refusal.message)
+    except Forbidden as refusal:
+        return Seen(update_refused=refusal.message, update_forbidden=True)
+    return Seen()
+
+
+async def merge(github: GitHub, entry: Entry, how: Merge) -> str | Seen:
+    """Merge the entry's head: the SHA that landed, or the refusal. One with a status of its own names its reason."""
+    try:
+        return await github.merge(
+            entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
+        )
+    except (NotMergeable, HeadMoved) as refusal:
+        github.forget_rules(entry.repository.id)
+        return Seen(merge_refused=refusal.message)
+    except Invalid as refusal:
+        return Seen(merge_refused=refusal.message, merge_denied=Reason.REFUSED_BY_RULES)
+    except Forbidden as refusal:
+        return Seen(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
