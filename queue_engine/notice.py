@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from queue_engine.commands.codes import ReplyCode
 from queue_engine.facts import CheckReport
 from queue_engine.policy import CommentLevel
 from queue_engine.reasons import Reason
@@ -24,6 +25,8 @@ class NoticeKind(StrEnum):
     REFUSED = "refused"
     HELD = "held"
     PAUSED = "paused"
+    ANSWERED = "answered"
+    """Nothing is to be said of its place in a queue: the comment is there for the answer to a command."""
 
 
 class Event(BaseModel):
@@ -38,17 +41,28 @@ class Event(BaseModel):
     data: dict[str, Any] = {}
 
 
+class Reply(BaseModel):
+    """What became of one command."""
+
+    model_config = ConfigDict(frozen=True)
+
+    command: str
+    """As it was typed, without the slash; not trusted."""
+    accepted: bool
+    code: ReplyCode
+    facts: dict[str, Any] = {}
+    """What the sentence is made of; `ReplyCode` says which of them each code has. Foreign words are not trusted."""
+
+
 class CommandAnswer(BaseModel):
-    """What became of the last command that a person gave in a comment; its words are not trusted."""
+    """What became of the commands in the last comment that had any."""
 
     model_config = ConfigDict(frozen=True)
 
     at: datetime
     by: str
-    command: str
-    accepted: bool
-    text: str
-    """Markdown of our own, rendered by `notifications`; foreign words in it are escaped already."""
+    replies: tuple[Reply, ...]
+    """In the order of the commands; those not carried out yet are not among them."""
 
 
 class Notice(BaseModel):

@@ -123,6 +123,20 @@ class Outbox:
         await self._dead_letters.discard(_dead_id(kind, repository.id, number))
         self._due()
 
+    async def again(self, kind: LetterKind, repository_id: int, number: int, *, due: datetime) -> bool:
+        """Have what was wanted last sent once more at `due`, or sooner if it is to go out sooner: what it is made of
+        beside the notice has changed. False if nothing was ever wanted."""
+        its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
+        later = type_coerce(due, UtcDateTime)
+        waits_already = and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < later)
+        found = await self._connection.execute(
+            update(outbox)
+            .where(*its_own, outbox.c.notice.is_not(None))
+            .values(due_at=case((waits_already, outbox.c.due_at), else_=later), version=outbox.c.version + 1)
+        )
+        self._due()
+        return found.rowcount == 1
+
     async def withdraw(self, kind: LetterKind, repository_id: int, number: int) -> None:
         """Drop a letter that must not go out any more, such as a label removal after the label was set again."""
         its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)

@@ -139,12 +139,10 @@ answers = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("comment_id", BigInteger, nullable=False),
     Column("by", String(255), nullable=False),
-    Column("command", Text, nullable=False),
-    Column("accepted", Boolean, nullable=False),
-    Column("text", Text, nullable=False),
+    Column("replies", JSON, nullable=False),
     Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
 )
-"""The last command that a person gave on a pull request, and what became of it, for the sticky comment."""
+"""What became of the commands in the last comment that had any, for IMQ's own comment on each pull request."""
 
 outbox = Table(
     "outbox",

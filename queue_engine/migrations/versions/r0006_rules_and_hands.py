@@ -23,9 +23,7 @@ def upgrade() -> None:
         sa.Column("number", sa.Integer(), nullable=False, autoincrement=False),
         sa.Column("comment_id", sa.BigInteger(), nullable=False),
         sa.Column("by", sa.String(255), nullable=False),
-        sa.Column("command", sa.Text(), nullable=False),
-        sa.Column("accepted", sa.Boolean(), nullable=False),
-        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("replies", sa.JSON(), nullable=False),
         sa.Column("at", INSTANT, nullable=False),
         sa.PrimaryKeyConstraint("repository_id", "number", name="pk_answers"),
     )

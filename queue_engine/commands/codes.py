@@ -1,0 +1,58 @@
+"""What can become of a command: codes, with the facts that each comes with. The sentences are in `notifications`."""
+
+from enum import StrEnum
+
+
+class ReplyCode(StrEnum):
+    """An answer's code.
+
+    Facts that several have: `position` counts from 0, `depth` is how many stand in the queue, `base_branch` names the
+    queue, instants are ISO 8601 in UTC, lengths are seconds; `reason` is a `Reason`'s value.
+    """
+
+    QUEUED = "queued"
+    """It joined: `position`, `depth`, `base_branch`."""
+    ALREADY_QUEUED = "already_queued"
+    """It stood there: `position`, `depth`, `base_branch`."""
+    REQUEUED = "requeued"
+    """It left and joined again at the end with its present head: `position`, `depth`, `base_branch`."""
+    HELD = "held"
+    """The queue is full, it joins when a place is free: `ahead` (who wait longer), `base_branch`."""
+    REFUSED = "refused"
+    """The door says no: `reason`, `label` (the one that queues here, or empty)."""
+    LEFT = "left"
+    """It left the queue, or the line for a place: `base_branch`."""
+    LANDING = "landing"
+    """Its merge is under way: whether it still leaves only GitHub can tell. `base_branch`."""
+    NOT_QUEUED = "not_queued"
+    """It neither stands in a queue nor waits for a place."""
+    PRIORITY = "priority"
+    """Its place by the new priority: `priority`, `position`, `depth`, `base_branch`, `overtakes` (a list of
+    `[number, seconds]`: who waits longer now, and about how much; seconds are null while there is no history)."""
+    PAUSED = "paused"
+    """The queue stands still until somebody resumes it: `base_branch`, `depth`, `detail` (why, as typed, or empty)."""
+    FROZEN = "frozen"
+    """The queue stands still until an instant: `base_branch`, `depth`, `until`, `detail`."""
+    RESUMED = "resumed"
+    """The queue goes on: `base_branch`, `depth`, `reason` (of the pause that was lifted)."""
+    NOT_PAUSED = "not_paused"
+    """Nobody had paused it: `base_branch`, `depth`."""
+    WHY = "why"
+    """Where it stands and what it waits for, as `queue_engine.commands.why` has it."""
+    STATUS = "status"
+    """The queue: `base_branch`, `depth`, `entries` (a list of `[number, status, since]`, front first, at most ten),
+    `held` (how many wait for a place), and if it stands still `reason`, `detail` and `until` (or null)."""
+    HELP = "help"
+    """The commands, as `queue_engine.commands.catalogue` has them."""
+    NOT_ALLOWED = "not_allowed"
+    """Whoever asked has too little right: `needs` and `has` (values of `Permission`)."""
+    NOT_UNDERSTOOD = "not_understood"
+    """It is a command with an argument that it does not take: `name` (of the command), `argument` (as typed, or
+    empty if one is missing), `usage` (how it is written)."""
+    CHANGED_SINCE = "changed_since"
+    """Something about the pull request changed after the command was typed, a push perhaps: nobody has consented to
+    what it is now."""
+    TOO_MANY = "too_many"
+    """One comment has more commands than are carried out: `limit`."""
+    FAILED = "failed"
+    """GitHub refused what it takes: `detail`, GitHub's words."""

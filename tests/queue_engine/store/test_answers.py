@@ -1,0 +1,40 @@
+"""What became of commands, as it is kept."""
+
+from queue_engine.commands.codes import ReplyCode
+from queue_engine.notice import CommandAnswer, Notice, NoticeKind, Reply
+from queue_engine.store import Store
+from queue_engine.store.outbox import LetterKind
+from tests.queue_engine.store.examples import LEASE, NOW, REPOSITORY, SOON
+
+
+def _answer(*commands: str) -> CommandAnswer:
+    replies = [Reply(command=each, accepted=True, code=ReplyCode.PAUSED, facts={"depth": 2}) for each in commands]
+    return CommandAnswer(at=NOW, by="mona", replies=tuple(replies))
+
+
+async def test_answer_is_found_as_it_was_put_until_a_newer_one_replaces_it(store: Store) -> None:
+    """One answer per pull request: to the last comment that had a command."""
+    async with store.transaction() as tx:
+        await tx.answers.put(REPOSITORY.id, 3, 70, _answer("pause"))
+        assert await tx.answers.find(REPOSITORY.id, 3) == _answer("pause")
+        await tx.answers.put(REPOSITORY.id, 3, 71, _answer("pause", "resume"))
+        assert await tx.answers.find(REPOSITORY.id, 3) == _answer("pause", "resume")
+        assert await tx.answers.find(REPOSITORY.id, 3, comment_id=71) is not None
+        assert await tx.answers.find(REPOSITORY.id, 3, comment_id=70) is None
+        assert await tx.answers.find(REPOSITORY.id, 4) is None
+
+
+async def test_letter_that_is_wanted_again_goes_out_with_the_notice_that_it_had(store: Store) -> None:
+    """An answer changes the comment although nothing about the pull request's place has changed."""
+    notice = Notice(kind=NoticeKind.QUEUED, number=3, base_branch="main", head_sha="abc", at=NOW)
+    async with store.transaction() as tx:
+        assert not await tx.outbox.again(LetterKind.COMMENT, REPOSITORY.id, 3, due=NOW)
+        await tx.outbox.want(LetterKind.COMMENT, REPOSITORY, 3, due=NOW, notice=notice)
+        letter = await tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
+        assert letter is not None
+        await tx.outbox.done(letter, NOW)
+        assert await tx.outbox.again(LetterKind.COMMENT, REPOSITORY.id, 3, due=NOW + SOON)
+        assert await tx.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
+        letter = await tx.outbox.claim(owner="w", now=NOW + SOON, lease=LEASE)
+        assert letter is not None
+        assert letter.notice == notice
