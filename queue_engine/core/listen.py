@@ -8,9 +8,9 @@ connection. SQLite has nothing of the kind: there, one process does all.
 from collections.abc import Callable, Collection
 from contextlib import aclosing
 from datetime import timedelta
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import psycopg
 import structlog
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,6 +19,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.backoff import Backoff, wait
 from queue_engine.core.clock import Clock
 from queue_engine.core.database import Database
+
+if TYPE_CHECKING:
+    import psycopg
 
 _log = structlog.get_logger("imq.listener")
 
@@ -75,6 +78,9 @@ class Listener:
 
     async def run(self) -> None:
         """Listen until cancelled."""
+        # Imported when needed: whoever lives on SQLite never loads PostgreSQL's driver.
+        import psycopg
+
         while True:
             try:
                 await self._listen()
@@ -87,6 +93,8 @@ class Listener:
             await self._clock.sleep(wait(_RECONNECT, max(0, self._failures - 1), random=self._random))
 
     async def _listen(self) -> None:
+        import psycopg
+
         connection = await psycopg.AsyncConnection.connect(**self._database.connect_args, autocommit=True)
         try:
             await connection.execute(f"LISTEN {_CHANNEL}")
@@ -100,7 +108,7 @@ class Listener:
         finally:
             await connection.close()
 
-    async def _attend(self, connection: psycopg.AsyncConnection, seconds: float | None) -> None:
+    async def _attend(self, connection: "psycopg.AsyncConnection", seconds: float | None) -> None:
         async with aclosing(connection.notifies(timeout=seconds)) as notes:
             async for note in notes:
                 self._take(note.payload)

@@ -5,10 +5,10 @@ person, and whoever meets one tries again later. Every other error of the databa
 """
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from enum import StrEnum
 
-import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
@@ -107,14 +107,15 @@ def _classified(error: BaseException) -> Fault | None:
     match error:
         case sqlite3.Error():
             return _of_sqlite(error)
-        case psycopg.Error():
-            return _of_postgres(error)
         case ReadOnly():
             return Fault.READ_ONLY
         case Busy():
             return Fault.LOCKED
         case NoConnectionFree():
             return Fault.CROWDED
+    # Whoever lives on SQLite never loads the other driver, whose errors nobody can meet before it is loaded.
+    if "psycopg" in sys.modules:
+        return _of_postgres(error)
     return None
 
 
@@ -125,7 +126,11 @@ def _of_sqlite(error: sqlite3.Error) -> Fault | None:
     return Fault.FULL if code == _NO_ROOM_FOR_INDEX else _SQLITE.get(code & 0xFF)
 
 
-def _of_postgres(error: psycopg.Error) -> Fault | None:
+def _of_postgres(error: BaseException) -> Fault | None:
+    import psycopg
+
+    if not isinstance(error, psycopg.Error):
+        return None
     if error.sqlstate is not None:
         known = (error.sqlstate[:length] for length in (5, 3, 2))
         return next((_POSTGRES[code] for code in known if code in _POSTGRES), None)

@@ -88,7 +88,9 @@ class Template:
 
 def main() -> None:
     """For each order on standard input: fork a bot, tell its pid, wait for its end, tell its exit code."""
-    from bot import cli, process  # noqa: F401 - what a bot imports at its start
+    import psycopg  # noqa: F401 - what a bot imports at its start
+
+    from bot import cli, process  # noqa: F401
     from queue_engine.core import worker
 
     # Whoever is killed dozens of times within seconds has many suspects; they need not wait for ten seconds each.
