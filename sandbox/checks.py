@@ -11,7 +11,17 @@ from sandbox.state import Actor, App, CheckRun, CheckSuite, CommitStatus, Reposi
 if TYPE_CHECKING:
     from sandbox.github import GitHub
 
-_WORST_FIRST = ("failure", "timed_out", "cancelled", "action_required", "stale", "success", "neutral", "skipped")
+_WORST_FIRST = (
+    "startup_failure",
+    "failure",
+    "timed_out",
+    "cancelled",
+    "action_required",
+    "stale",
+    "success",
+    "neutral",
+    "skipped",
+)
 _STATUSES = ("queued", "in_progress", "completed", "waiting", "requested", "pending")
 
 
@@ -57,14 +67,23 @@ class Checks:
         external_id: str = "",
         details_url: str | None = None,
         output: dict[str, Any] | None = None,
+        workflow: str | None = None,
     ) -> CheckRun:
-        """Report a new run. Raises Invalid for an unknown commit. A conclusion completes it."""
+        """Report a new run. Raises Invalid for an unknown commit. A conclusion completes it.
+
+        With `workflow` it is a job of that workflow of Actions, and its details are the job's page.
+        """
         if repository.git.commit(head_sha) is None:
             raise Invalid(f"No commit found for SHA: {head_sha}")
         suite = self.suite(repository, app, head_sha)
         run_id = self._github.state.next_id("check_run")
         started = started_at or self._github.clock.now()
         run = CheckRun(run_id, suite, name, head_sha, "queued", None, started, external_id=external_id)
+        if workflow is not None:
+            run.workflow_run = self._github.actions.run_of(suite, workflow)
+            run.workflow_run.add(run)
+            page = f"{self._github.html_url}/{repository.full_name}/actions/runs/{run.workflow_run.id}"
+            details_url = f"{page}/job/{run.id}"
         suite.runs.append(run)
         repository.runs[run.id] = run
         repository.runs_by_sha.setdefault(head_sha, []).append(run)
@@ -99,9 +118,14 @@ class Checks:
                 self._follow(run)
 
     def rerequest(self, run: CheckRun, *, actor: Actor) -> None:
-        """Ask the run's app to run it again. The run itself stays as it is; its suite waits. (GitHub's REST page.)"""
+        """Ask the run's app to run it again. The run itself stays as it is; its suite waits. (GitHub's REST page.)
+
+        Raises Forbidden when an app asks for another's run, Invalid for a job of Actions.
+        """
         if actor.app is not None and actor.app is not run.app:
             raise Forbidden("Resource not accessible by integration")
+        if run.workflow_run is not None:
+            raise Invalid("This check run is not rerequestable")
         run.suite.status, run.suite.conclusion = "queued", None
         self._github.happenings.check_run(run, "rerequested", actor)
         self._github.happenings.tell(Happening("rerequest", run.repository, run.head_sha, run=run))

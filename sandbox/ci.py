@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sandbox.actions import SLUG
 from sandbox.happenings import Happening
 from sandbox.schedule import Appointment
 from sandbox.state import Actor, App, CheckRun, Repository
@@ -38,8 +39,11 @@ class CI:
     The tree of the commit is judged, so two changes can be green alone and red together. A commit is tested once,
     whether it was pushed or opened as a pull request first; a rerequested run is tested again. `waits` passes before
     a run starts, then `duration` plus up to `jitter`. `flaky` is the probability that a green tree fails, the same for
-    the same seed, commit and attempt. With `reports` False nothing ever appears; with `finishes` False runs never end.
-    `branches` are fnmatch patterns of the branch pushed to, or of the pull request's base.
+    the same seed, commit and attempt. `plan` are the conclusions of a commit's first attempts, whatever its tree: flaky
+    is `("failure",)`, a broken machine `("timed_out",)`; later attempts are judged. With `reports` False nothing ever
+    appears; with `finishes` False runs never end.
+    `branches` are fnmatch patterns of the branch pushed to, or of the pull request's base. With `workflow` the check is
+    a job of that workflow of GitHub Actions. `judge`, `plan` and the like may be changed any time.
     """
 
     def __init__(
@@ -55,6 +59,8 @@ class CI:
         jitter: timedelta,
         judge: Judge,
         flaky: float,
+        plan: Sequence[str],
+        workflow: str | None,
         reports: bool,
         finishes: bool,
         on: frozenset[str],
@@ -62,15 +68,17 @@ class CI:
         cancels_older: bool,
     ) -> None:
         self.name = name
-        self.app = _app(github, app, repository)
+        self.app = _app(github, app if workflow is None else SLUG, repository)
         self.duration = duration
         self.judge = judge
         self.flaky = flaky
+        self.plan = tuple(plan)
         self.reports = reports
         self.finishes = finishes
         self._github = github
         self._repository = repository
         self._as_status = as_status
+        self._workflow = workflow
         self._waits = waits
         self._jitter = jitter
         self._on = on
@@ -117,7 +125,12 @@ class CI:
             self._report_status(job, "pending")
         else:
             job.run = self._github.checks.create_run(
-                self._repository, app=self.app, name=self.name, head_sha=job.sha, details_url=self._url(job)
+                self._repository,
+                app=self.app,
+                name=self.name,
+                head_sha=job.sha,
+                details_url=self._url(job),
+                workflow=self._workflow,
             )
         self._after(job, self._waits, self._start)
 
@@ -131,16 +144,24 @@ class CI:
 
     def _finish(self, job: _Job) -> None:
         job.next_step = None
-        green = self.judge(self._repository.git.files(job.sha))
-        flake = self._github.random(f"{self.name} {job.sha} {job.attempt}").random() < self.flaky
+        conclusion, title = self._conclude(job)
         if self._as_status:
-            self._report_status(job, "success" if green and not flake else "failure")
+            state = conclusion if conclusion in {"success", "failure"} else "error"
+            self._report_status(job, state)
         elif job.run:
-            self._github.checks.update_run(
-                job.run,
-                conclusion="success" if green and not flake else "failure",
-                output={"title": _title(green, flake), "summary": f"{self.name} tested the tree of {job.sha[:7]}."},
-            )
+            summary = f"{self.name} tested the tree of {job.sha[:7]}."
+            self._github.checks.update_run(job.run, conclusion=conclusion, output={"title": title, "summary": summary})
+
+    def _conclude(self, job: _Job) -> tuple[str, str]:
+        """The conclusion of an attempt and the sentence for it."""
+        if job.attempt <= len(self.plan):
+            planned = self.plan[job.attempt - 1]
+            return planned, f"Planned: {planned}"
+        if not self.judge(self._repository.git.files(job.sha)):
+            return "failure", "Some tests failed"
+        if self._github.random(f"{self.name} {job.sha} {job.attempt}").random() < self.flaky:
+            return "failure", "A test failed that passes elsewhere"
+        return "success", "All tests passed"
 
     def _cancel(self, job: _Job) -> None:
         if job.next_step is None:
@@ -150,7 +171,12 @@ class CI:
             self._github.checks.update_run(job.run, conclusion="cancelled")
 
     def _report_status(self, job: _Job, state: str) -> None:
-        words = {"pending": "Running", "success": "All tests passed", "failure": "Some tests failed"}
+        words = {
+            "pending": "Running",
+            "success": "All tests passed",
+            "failure": "Some tests failed",
+            "error": "The machine broke down",
+        }
         self._github.checks.create_status(
             self._repository,
             job.sha,
@@ -163,12 +189,6 @@ class CI:
 
     def _url(self, job: _Job) -> str:
         return f"{self._github.html_url}/{self._repository.full_name}/actions/runs/{job.sha[:12]}-{job.attempt}"
-
-
-def _title(green: bool, flake: bool) -> str:
-    if not green:
-        return "Some tests failed"
-    return "A test failed that passes elsewhere" if flake else "All tests passed"
 
 
 def _app(github: "GitHub", slug: str, repository: Repository) -> App:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from sandbox.accounts import Accounts
+from sandbox.actions import Actions
 from sandbox.checks import Checks
 from sandbox.clock import Clock, ManualClock
 from sandbox.conversation import Conversation
@@ -52,6 +53,7 @@ class GitHub:
         self.rules = Rules(self)
         self.reviews = Reviews(self)
         self.checks = Checks(self)
+        self.actions = Actions(self)
         self.merging = Merging(self)
         self.conversation = Conversation(self)
 

@@ -12,6 +12,7 @@ from sandbox.errors import NotFound
 from sandbox.git import Commit, Signature
 from sandbox.people_pulls import PullRequestHandle
 from sandbox.people_rules import RulesHandle
+from sandbox.state import CheckRun
 
 if TYPE_CHECKING:
     pass
@@ -157,6 +158,15 @@ class RepositoryHandle(RulesHandle):
             )
         return PullRequestHandle(self.github, pull)
 
+    def rerun(self, run: CheckRun, *, by: str | None = None, webhook: bool = True) -> None:
+        """Press "Re-run" on a check: its app is asked, or the failed jobs of its workflow run start again."""
+        actor = self._actor(by)
+        with self.github.happenings.muted(not webhook):
+            if run.workflow_run is None:
+                self.github.checks.rerequest(run, actor=actor)
+            else:
+                self.github.actions.rerun(run.workflow_run, actor=actor, failed_only=True)
+
     def delete_label(self, name: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Delete a label from the repository and all its pull requests."""
         with self.github.happenings.muted(not webhook):
@@ -173,6 +183,8 @@ class RepositoryHandle(RulesHandle):
         jitter: timedelta = timedelta(0),
         judge: Judge = all_green,
         flaky: float = 0.0,
+        plan: Sequence[str] = (),
+        workflow: str | None = None,
         reports: bool = True,
         finishes: bool = True,
         on: Iterable[str] = ("push", "pull_request"),
@@ -191,6 +203,8 @@ class RepositoryHandle(RulesHandle):
             jitter=jitter,
             judge=judge,
             flaky=flaky,
+            plan=plan,
+            workflow=workflow,
             reports=reports,
             finishes=finishes,
             on=frozenset(on),

@@ -1,6 +1,7 @@
 """Every endpoint there is, in the order in which paths are matched."""
 
 from sandbox.rest import (
+    actions,
     apps,
     branches,
     checks,
@@ -29,6 +30,7 @@ ROUTES: tuple[Route, ...] = tuple(
         branches,
         git,
         checks,
+        actions,
         statuses,
         compare,
         comments,

@@ -13,6 +13,7 @@ from sandbox.rest.routing import Answer, Routes
 
 routes = Routes("repos/repos")
 # What GitHub's older `permission` field says for each role: triage and maintain are told by role_name only.
+_LARGEST = 1024**2
 _LEGACY = {"triage": "read", "maintain": "write"}
 
 
@@ -57,6 +58,9 @@ def get_contents(call: Call) -> Answer:
     assert data is not None, "a listed file can be read"
     if "raw" in call.accept:
         return Answer(data)
+    if len(data) > _LARGEST:
+        # GitHub's page: above a megabyte only the raw media type gives the content.
+        return Answer({**_content(call, entry, ref), "encoding": "none", "content": ""})
     content = base64.encodebytes(data).decode()
     return Answer({**_content(call, entry, ref), "encoding": "base64", "content": content})
 

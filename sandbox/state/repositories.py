@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sandbox.git import Git
 from sandbox.state.accounts import User
-from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus
+from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus, WorkflowRun
 from sandbox.state.pulls import Label, PullRequest
 from sandbox.state.rules import Protection, Ruleset
 
@@ -41,6 +41,7 @@ class Repository:
     suites_by_sha: dict[str, list[CheckSuite]] = field(default_factory=dict)
     runs: dict[int, CheckRun] = field(default_factory=dict)
     runs_by_sha: dict[str, list[CheckRun]] = field(default_factory=dict)
+    workflow_runs: dict[int, WorkflowRun] = field(default_factory=dict)
     statuses: dict[str, list[CommitStatus]] = field(default_factory=dict)
     """By SHA, oldest first."""
     deployed: dict[str, set[str]] = field(default_factory=dict)

@@ -20,6 +20,7 @@ from tests.sandbox_rest.schemas import check_answer
 
 PERMISSIONS = {
     "metadata": "read",
+    "actions": "write",
     "administration": "read",
     "checks": "write",
     "contents": "write",

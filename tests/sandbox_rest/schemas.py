@@ -55,6 +55,8 @@ SCHEMAS = {
     f"GET {_REPO}/check-runs/{{check_run_id}}": "CheckRun",
     f"PATCH {_REPO}/check-runs/{{check_run_id}}": "CheckRun",
     f"POST {_REPO}/check-runs/{{check_run_id}}/rerequest": "EmptyObject",
+    f"POST {_REPO}/actions/runs/{{run_id}}/rerun": "EmptyObject",
+    f"POST {_REPO}/actions/runs/{{run_id}}/rerun-failed-jobs": "EmptyObject",
     f"GET {_REPO}/commits/{{ref}}/status": "CombinedCommitStatus",
     f"GET {_REPO}/commits/{{ref}}/statuses": "[Status]",
     f"POST {_REPO}/statuses/{{sha}}": "Status",

@@ -106,6 +106,13 @@ async def use_checks(client: Client, sha: str) -> None:
     await client.call("PATCH", place, 200, json_body={"conclusion": "success"})
     await client.get(place)
     await client.call("POST", f"{place}/rerequest", 201)
+    actions = client.github.create_app("github-actions", permissions={"checks": "write"})
+    for again in ("rerun", "rerun-failed-jobs"):
+        job = client.github.checks.create_run(
+            client.repo.record, app=actions, name="unit", head_sha=sha, workflow="ci", conclusion="failure"
+        )
+        assert job.workflow_run is not None
+        await client.call("POST", f"{R}/actions/runs/{job.workflow_run.id}/{again}", 201)
     await client.get(f"{R}/commits/{sha}/check-runs")
     await client.get(f"{R}/commits/topic/check-suites")
     await client.call("POST", f"{R}/statuses/{sha}", 201, json_body={"state": "success", "context": "ci/old"})
