@@ -6,7 +6,7 @@ from datetime import datetime
 
 import structlog
 
-from queue_engine import journal
+from queue_engine import journal, telling
 from queue_engine.core import trace
 from queue_engine.core.backoff import OVERLOAD
 from queue_engine.door import Admit, Answer, Hold, Refuse, knock
@@ -206,7 +206,7 @@ async def _hold(
     engine.meter.count("queue_full", where="label")
     ahead = await tx.held.ahead(queue.id, repository.id, pull.number)
     notice = _notice(policy, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, by, position=ahead)
-    await tx.outbox.want(LetterKind.COMMENT, repository, pull.number, due=now, notice=notice)
+    await telling.tell(tx, repository, notice, policy, due=now)
     change.happenings.append(
         await journal.note(
             tx,
@@ -237,7 +237,7 @@ async def refuse(
         await tx.held.remove(repository.id, pull.number)
         await journal.call_waiting(tx, queue.id, now)
     notice = _notice(policy, pull, NoticeKind.REFUSED, reason, now, by)
-    await tx.outbox.want(LetterKind.COMMENT, repository, pull.number, due=now, notice=notice)
+    await telling.tell(tx, repository, notice, policy, due=now)
     if REASONS[reason].label_off:
         await tx.refusals.put(repository.id, pull.number, pull.head_sha, reason, now)
         await journal.take_label_off(tx, repository, pull.number, policy, now)

@@ -1,7 +1,7 @@
 """The writes that belong together: an entry's change, its row in the timeline, and what people are told of it.
 
 Each function works inside the caller's transaction, so that a state change and the effects that it calls for are
-stored together or not at all (P2).
+stored together or not at all (P2). What people are told is made in `queue_engine.telling`.
 """
 
 from collections.abc import Sequence
@@ -9,13 +9,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from queue_engine.facts import CheckReport, CheckState
+from queue_engine.facts import CheckReport
 from queue_engine.model import Entry, EntryStatus, Pause, Queue, Repository
-from queue_engine.notice import Notice, NoticeKind
 from queue_engine.policy import Policy
-from queue_engine.reasons import REASONS, Move, Outcome, Reason
+from queue_engine.reasons import REASONS, Outcome, Reason
+from queue_engine.standing import Standstill, Told
 from queue_engine.store import Transaction
-from queue_engine.store.outbox import LetterKind
+from queue_engine.telling import take_label_off, tell_end, tell_progress, tell_standstill
+
+__all__ = [
+    "PLACE_JOB",
+    "Happening",
+    "call_waiting",
+    "dismiss",
+    "free_place",
+    "note",
+    "pause",
+    "status_of",
+    "take_label_off",
+    "tell_end",
+    "tell_progress",
+]
 
 PLACE_JOB = "place"
 """Kind of the job that lets those who are held in as far as there are places."""
@@ -32,17 +46,6 @@ class Happening:
     number: int
     reason: Reason | None = None
     data: dict[str, Any] | None = None
-
-
-_CHECKED = frozenset({EntryStatus.CHECKING, EntryStatus.READY})
-
-_NOTICE_OF_OUTCOME = {
-    Outcome.FAILED: NoticeKind.FAILED,
-    Outcome.CANCELLED: NoticeKind.CANCELLED,
-    Outcome.REFUSED: NoticeKind.REFUSED,
-    Outcome.HELD: NoticeKind.HELD,
-    Outcome.PAUSED: NoticeKind.PAUSED,
-}
 
 
 def status_of(reason: Reason) -> EntryStatus:
@@ -76,79 +79,6 @@ async def note(
         data=data,
     )
     return Happening(at, event, repository, base_branch, number, reason, data)
-
-
-async def tell_progress(
-    tx: Transaction,
-    entry: Entry,
-    kind: NoticeKind,
-    policy: Policy,
-    now: datetime,
-    *,
-    depth: int,
-    checks: Sequence[CheckReport] = (),
-    check_run: bool = True,
-) -> None:
-    """Bring comment and `check_run` up to a passing state, after the courtesy pause that joins quick changes."""
-    notice = Notice(
-        kind=kind,
-        number=entry.number,
-        base_branch=entry.base_branch,
-        head_sha=entry.head,
-        at=now,
-        position=entry.position,
-        depth=depth,
-        checks=tuple(checks) or _awaited(entry),
-        enqueued_at=entry.enqueued_at,
-        started_at=entry.started_at,
-        queued_by=entry.queued_by,
-        trigger_label=policy.trigger_label,
-    )
-    due = now + policy.courtesy
-    await tx.outbox.want(LetterKind.COMMENT, entry.repository, entry.number, due=due, notice=notice)
-    if check_run and entry.status in _CHECKED:
-        await tx.outbox.want(LetterKind.CHECK_RUN, entry.repository, entry.number, due=due, notice=notice)
-
-
-async def tell_end(
-    tx: Transaction,
-    entry: Entry,
-    policy: Policy,
-    now: datetime,
-    *,
-    reason: Reason | None,
-    detail: str | None = None,
-    checks: Sequence[CheckReport] = (),
-    people: Sequence[str] = (),
-    landed_sha: str | None = None,
-) -> None:
-    """Finish comment, check run and label for an entry that left; `reason` None means that it landed."""
-    notice = Notice(
-        kind=NoticeKind.LANDED if reason is None else _NOTICE_OF_OUTCOME[REASONS[reason].outcome],
-        number=entry.number,
-        base_branch=entry.base_branch,
-        head_sha=entry.head,
-        at=now,
-        people=tuple(people) if reason is not None and REASONS[reason].move is Move.AUTHOR else (),
-        reason=reason,
-        detail=detail,
-        checks=tuple(checks),
-        landed_sha=landed_sha,
-        enqueued_at=entry.enqueued_at,
-        started_at=entry.started_at,
-        queued_by=entry.queued_by,
-        trigger_label=policy.trigger_label,
-    )
-    await tx.outbox.want(LetterKind.COMMENT, entry.repository, entry.number, due=now, notice=notice)
-    if await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number):
-        await tx.outbox.want(LetterKind.CHECK_RUN, entry.repository, entry.number, due=now, notice=notice)
-    if reason is None or REASONS[reason].label_off:
-        await take_label_off(tx, entry.repository, entry.number, policy, now)
-
-
-async def take_label_off(tx: Transaction, repository: Repository, number: int, policy: Policy, now: datetime) -> None:
-    """Have the trigger label removed: the stay in the queue that it asked for is over."""
-    await tx.outbox.want(LetterKind.LABEL_OFF, repository, number, due=now, label=policy.trigger_label)
 
 
 async def dismiss(
@@ -208,26 +138,8 @@ async def pause(
 ) -> Happening:
     """Stop this queue until a maintainer resumes it, and say so to everybody who waits in it."""
     await tx.queues.pause(queue.id, Pause(reason, detail, now))
-    for entry in entries:
-        notice = Notice(
-            kind=NoticeKind.PAUSED,
-            number=entry.number,
-            base_branch=entry.base_branch,
-            head_sha=entry.head,
-            at=now,
-            position=entry.position,
-            depth=len(entries),
-            reason=reason,
-            detail=detail,
-            enqueued_at=entry.enqueued_at,
-            trigger_label=policy.trigger_label,
-        )
-        await tx.outbox.want(LetterKind.COMMENT, entry.repository, entry.number, due=now, notice=notice)
+    await tell_standstill(tx, entries, reason, detail, None, policy, now)
+    told = Told.of(Standstill(reason, detail, noted=True), entries)
+    await tx.queues.note_told(queue.id, told.written())
     return await note(tx, now, "paused", queue.repository, queue.base_branch, 0, reason=reason, data={"detail": detail})
 
-
-def _awaited(entry: Entry) -> tuple[CheckReport, ...]:
-    """The checks that an entry waits for, as far as they are known by name only."""
-    return tuple(
-        CheckReport(name, None, CheckState.PENDING, "expected", None, None, None) for name in entry.awaited_checks
-    )

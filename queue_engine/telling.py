@@ -1,0 +1,257 @@
+"""What people are to be told, made of the queue's state and wanted in the transaction that makes it true.
+
+The rules of speaking are here: how much a repository wants to hear, its own words in the place of ours, and that
+nothing is said any more once a pull request was closed by others. The words are in `notifications`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from queue_engine.eta import landing
+from queue_engine.facts import CheckReport, CheckState
+from queue_engine.model import Entry, EntryStatus, Repository
+from queue_engine.notice import Notice, NoticeKind
+from queue_engine.policy import CommentLevel, Policy
+from queue_engine.reasons import REASONS, Move, Outcome, Reason
+from queue_engine.store import Transaction
+from queue_engine.store.outbox import LetterKind
+
+AHEAD_NAMED = 10
+"""How many of the pull requests before it a notice names."""
+
+PASSING = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
+"""Kinds that tell of progress, not of what became of a pull request."""
+
+_CLOSED = frozenset({Reason.CLOSED, Reason.MERGED_ELSEWHERE})
+_CHECKED = frozenset({EntryStatus.CHECKING, EntryStatus.READY})
+
+_NOTICE_OF_STATUS = {
+    EntryStatus.PENDING: NoticeKind.QUEUED,
+    EntryStatus.UPDATING: NoticeKind.UPDATING,
+    EntryStatus.CHECKING: NoticeKind.CHECKING,
+    EntryStatus.READY: NoticeKind.READY,
+}
+_NOTICE_OF_OUTCOME = {
+    Outcome.FAILED: NoticeKind.FAILED,
+    Outcome.CANCELLED: NoticeKind.CANCELLED,
+    Outcome.REFUSED: NoticeKind.REFUSED,
+    Outcome.HELD: NoticeKind.HELD,
+    Outcome.PAUSED: NoticeKind.PAUSED,
+}
+
+
+async def tell(tx: Transaction, repository: Repository, notice: Notice, policy: Policy, *, due: datetime) -> None:
+    """Bring the comment up to this notice, if its repository wants to hear of it."""
+    if policy.comments is CommentLevel.NONE:
+        return
+    if policy.comments is CommentLevel.OUTCOMES and notice.kind in PASSING:
+        shown = await tx.outbox.wanted(LetterKind.COMMENT, repository.id, notice.number)
+        # Progress is told only where the comment would go on saying what is not true any more.
+        if shown is None or shown.kind in PASSING:
+            return
+    worded = _in_own_words(notice, policy)
+    await tx.outbox.want(LetterKind.COMMENT, repository, notice.number, due=due, notice=worded)
+
+
+async def tell_progress(
+    tx: Transaction,
+    entry: Entry,
+    kind: NoticeKind,
+    policy: Policy,
+    now: datetime,
+    *,
+    depth: int,
+    checks: Sequence[CheckReport] = (),
+    check_run: bool = True,
+) -> None:
+    """Bring comment and `check_run` up to a passing state, after the courtesy pause that joins quick changes."""
+    notice = await _progress(tx, entry, kind, policy, now, depth=depth, checks=checks)
+    due = now + policy.courtesy
+    await tell(tx, entry.repository, notice, policy, due=due)
+    if (check_run and entry.status in _CHECKED) or (kind is NoticeKind.QUEUED and await _is_shown(tx, entry)):
+        await _check_run(tx, entry, notice, policy, due)
+
+
+async def tell_end(
+    tx: Transaction,
+    entry: Entry,
+    policy: Policy,
+    now: datetime,
+    *,
+    reason: Reason | None,
+    detail: str | None = None,
+    checks: Sequence[CheckReport] = (),
+    people: Sequence[str] = (),
+    landed_sha: str | None = None,
+) -> None:
+    """Finish comment, check run and label for an entry that left; `reason` None means that it landed."""
+    notice = Notice(
+        kind=NoticeKind.LANDED if reason is None else _NOTICE_OF_OUTCOME[REASONS[reason].outcome],
+        number=entry.number,
+        base_branch=entry.base_branch,
+        head_sha=entry.head,
+        at=now,
+        people=tuple(people) if reason is not None and REASONS[reason].move is Move.AUTHOR else (),
+        reason=reason,
+        detail=detail,
+        checks=tuple(checks),
+        landed_sha=landed_sha,
+        enqueued_at=entry.enqueued_at,
+        started_at=entry.started_at,
+        queued_by=entry.queued_by,
+        trigger_label=policy.trigger_label,
+    )
+    await tell(tx, entry.repository, notice, policy, due=now)
+    if await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number):
+        await _check_run(tx, entry, notice, policy, now)
+    if reason is None or REASONS[reason].label_off:
+        await take_label_off(tx, entry.repository, entry.number, policy, now)
+
+
+async def take_label_off(tx: Transaction, repository: Repository, number: int, policy: Policy, now: datetime) -> None:
+    """Have the trigger label removed: the stay in the queue that it asked for is over."""
+    await tx.outbox.want(LetterKind.LABEL_OFF, repository, number, due=now, label=policy.trigger_label)
+
+
+async def tell_standstill(
+    tx: Transaction,
+    entries: Sequence[Entry],
+    reason: Reason,
+    detail: str,
+    until: datetime | None,
+    policy: Policy,
+    now: datetime,
+) -> None:
+    """Say to these of a queue why it stands still, and until when, if that is known.
+
+    Check runs that stand say so too. A broken configuration is shown in everybody's, where whoever mends it looks.
+    """
+    for entry in entries:
+        notice = Notice(
+            kind=NoticeKind.PAUSED,
+            number=entry.number,
+            base_branch=entry.base_branch,
+            head_sha=entry.head,
+            at=now,
+            position=entry.position,
+            reason=reason,
+            detail=detail or None,
+            until=until,
+            enqueued_at=entry.enqueued_at,
+            started_at=entry.started_at,
+            queued_by=entry.queued_by,
+            trigger_label=policy.trigger_label,
+        )
+        await tell(tx, entry.repository, notice, policy, due=now)
+        stands = await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number)
+        if stands or reason is Reason.MISCONFIGURED:
+            await _check_run(tx, entry, notice, policy, now)
+
+
+async def tell_resumed(tx: Transaction, entries: Sequence[Entry], policy: Policy, now: datetime) -> None:
+    """Say to everybody in a queue that goes on where they stand now."""
+    due = now + policy.courtesy
+    for entry in entries:
+        kind = _NOTICE_OF_STATUS[entry.status]
+        notice = await _progress(tx, entry, kind, policy, now, depth=len(entries))
+        await tell(tx, entry.repository, notice, policy, due=due)
+        if await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number):
+            await _check_run(tx, entry, notice, policy, due)
+
+
+async def tell_answer(
+    tx: Transaction,
+    repository: Repository,
+    number: int,
+    *,
+    base_branch: str,
+    head: str,
+    policy: Policy,
+    asked_at: datetime,
+    now: datetime,
+) -> bool:
+    """Bring the comment up to the answer that was just put; whether there is anything to be read on GitHub.
+
+    Who asked before the pull request was closed by others gets no answer after it.
+    """
+    if policy.comments is CommentLevel.NONE:
+        return False
+    shown = await tx.outbox.wanted(LetterKind.COMMENT, repository.id, number)
+    if shown is not None and shown.reason in _CLOSED and asked_at < shown.at:
+        return False
+    if await tx.outbox.again(LetterKind.COMMENT, repository.id, number, due=now):
+        return True
+    entry = await tx.entries.find(repository.id, number)
+    if entry is None:
+        notice = Notice(
+            kind=NoticeKind.ANSWERED,
+            number=number,
+            base_branch=base_branch,
+            head_sha=head,
+            at=now,
+            trigger_label=policy.trigger_label,
+        )
+    else:
+        # It waits where only outcomes are told: who asks is told of the rest.
+        depth = await tx.entries.count(entry.queue_id)
+        notice = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    worded = _in_own_words(notice, policy)
+    await tx.outbox.want(LetterKind.COMMENT, repository, number, due=now, notice=worded)
+    return True
+
+
+async def _progress(
+    tx: Transaction,
+    entry: Entry,
+    kind: NoticeKind,
+    policy: Policy,
+    now: datetime,
+    *,
+    depth: int,
+    checks: Sequence[CheckReport] = (),
+) -> Notice:
+    named = await tx.entries.of_queue(entry.queue_id, most=min(entry.position, AHEAD_NAMED)) if entry.position else ()
+    turns = await tx.timeline.durations(entry.repository.id, entry.base_branch, EntryStatus.LANDED.value, "front")
+    front = named[0] if named else entry
+    spent = timedelta(0) if front.started_at is None else now - front.started_at
+    expected = landing(turns, ahead=entry.position, spent=spent)
+    return Notice(
+        kind=kind,
+        number=entry.number,
+        base_branch=entry.base_branch,
+        head_sha=entry.head,
+        at=now,
+        position=entry.position,
+        depth=depth,
+        checks=tuple(checks) or _awaited(entry),
+        enqueued_at=entry.enqueued_at,
+        started_at=entry.started_at,
+        queued_by=entry.queued_by,
+        trigger_label=policy.trigger_label,
+        ahead=tuple(other.number for other in named),
+        eta=None if expected is None else (now + expected[0], now + expected[1]),
+    )
+
+
+async def _is_shown(tx: Transaction, entry: Entry) -> bool:
+    """Whether the check run tells of this very stay: of one that began, and was sent back into line."""
+    shown = await tx.outbox.wanted(LetterKind.CHECK_RUN, entry.repository.id, entry.number)
+    return shown is not None and shown.kind in PASSING | {NoticeKind.PAUSED}
+
+
+async def _check_run(tx: Transaction, entry: Entry, notice: Notice, policy: Policy, due: datetime) -> None:
+    worded = _in_own_words(notice, policy)
+    await tx.outbox.want(LetterKind.CHECK_RUN, entry.repository, entry.number, due=due, notice=worded)
+
+
+def _in_own_words(notice: Notice, policy: Policy) -> Notice:
+    """The notice with the repository's own words, if it has some for this reason, or for this kind."""
+    text = policy.texts.get(notice.reason or "") or policy.texts.get(notice.kind)
+    return notice.model_copy(update={"text": text})
+
+
+def _awaited(entry: Entry) -> tuple[CheckReport, ...]:
+    """The checks that an entry waits for, as far as they are known by name only."""
+    return tuple(
+        CheckReport(name, None, CheckState.PENDING, "expected", None, None, None) for name in entry.awaited_checks
+    )
