@@ -102,7 +102,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """Store the entry (the rerun noted), then have these failed checks run again on the same head."""
+    """Store the entry (the rerun noted as asked for), then have these failed checks run again on the same head."""
 
     entry: Entry
     checks: tuple[CheckReport, ...]

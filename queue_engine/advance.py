@@ -12,7 +12,7 @@ from datetime import datetime
 
 import structlog
 
-from queue_engine import asking, journal
+from queue_engine import asking
 from queue_engine.actions import BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
 from queue_engine.core import trace
 from queue_engine.core.urgency import working
@@ -21,20 +21,19 @@ from queue_engine.engine import Engine
 from queue_engine.errors import (
     Forbidden,
     GitHubError,
-    Invalid,
-    InvariantBroken,
     NotFound,
     RateLimited,
     StaleVersion,
 )
 from queue_engine.facts import CheckReport
-from queue_engine.invariants import check_queue
 from queue_engine.keeping import Checks, Keeper
 from queue_engine.landing import land
 from queue_engine.model import Entry, Queue, RedBase
 from queue_engine.policy import Policy
 from queue_engine.reasons import REASONS, Outcome, Reason
 from queue_engine.trouble import endured, later, longest_wait
+from queue_engine.turn import Rest, turn
+from queue_engine.verdicts import rerun_answered
 
 _log = structlog.get_logger("imq.advance")
 
@@ -47,7 +46,7 @@ class LeaseLost(Exception):
 
 
 async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
-    """Advance a leased queue as far as it goes; returns when to look again, None if it is empty or paused.
+    """Advance a leased queue as far as it goes; returns when to look again, None if it is empty or stands still.
 
     `held` says whether the lease still stands. Raises LeaseLost when it is not.
     """
@@ -77,8 +76,8 @@ class _Pass:
                 if not self._held():
                     raise LeaseLost(self._queue.repository.full_name)
                 entry = await self._front()
-                if entry is None:
-                    return None
+                if isinstance(entry, Rest):
+                    return entry.until
                 if entry.id != told:
                     story.close()
                     story.enter_context(_story_of(entry))
@@ -95,35 +94,15 @@ class _Pass:
 
     async def endure(self, error: GitHubError) -> datetime | None:
         """The repository's own rules cannot be read: its queue waits for GitHub as for any other answer."""
-        entry = await self._front()
-        return None if entry is None else await self._trouble(entry, error, looked_at_pull=True)
+        found = await turn(self._engine, self._queue.id, None)
+        return found.until if isinstance(found, Rest) else await self._trouble(found.entry, error, looked_at_pull=True)
 
-    async def _front(self) -> Entry | None:
-        """The entry to work on; a queue whose stored state is broken is paused and harms no other."""
-        async with self._engine.store.reading() as tx:
-            queue = await tx.queues.get(self._queue.id)
-            entries = await tx.entries.of_queue(self._queue.id)
-        if queue is None or queue.paused is not None or not entries:
-            return None
-        try:
-            check_queue(entries)
-        except InvariantBroken as broken:
-            _log.critical("invariant_broken", queue=self._queue.id, detail=str(broken))
-            async with self._engine.change() as change:
-                change.happenings.append(
-                    await journal.pause(
-                        change.tx,
-                        queue,
-                        entries,
-                        Reason.INVARIANT_BROKEN,
-                        str(broken),
-                        self._policy,
-                        change.now,
-                    )
-                )
-            return None
-        self._depth = len(entries)
-        front = entries[0]
+    async def _front(self) -> Entry | Rest:
+        """The entry to work on, or how long there is none."""
+        found = await turn(self._engine, self._queue.id, self._policy)
+        if isinstance(found, Rest):
+            return found
+        front, self._depth = found.entry, found.depth
         if (front.id, front.version) != self._seen_for:
             # A hint came, or another front: facts read before it may be older than what it tells of.
             self._seen, self._seen_for = Seen(), (front.id, front.version)
@@ -201,16 +180,15 @@ class _Pass:
         return None
 
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
-        """Have the failed checks run again. One that GitHub does not let us rerun counts as it stands."""
         self._seen = Seen()
         try:
-            for check in failed:
-                await self._engine.github.rerun(entry.repository, check)
-        except (Forbidden, NotFound, Invalid) as refusal:
-            _log.info("no_rerun", number=entry.number, message=refusal.message)
-            await self._save(entry, replace(entry, recheck_at=self._engine.clock.now()))
+            words = await asking.rerun(self._engine.github, entry, failed)
         except GitHubError as error:
             return await self._trouble(entry, error)
+        if words is not None:
+            _log.info("no_rerun", number=entry.number, message=words)
+        answered = rerun_answered(entry, failed, words, self._policy, self._engine.clock.now())
+        await self._save(entry, answered, tell=words is None)
         return None
 
     async def _wait_for_base(self, entry: Entry, check: CheckReport, tip: str) -> datetime | None:

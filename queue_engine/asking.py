@@ -3,11 +3,13 @@
 A refusal that tells something of the pull request becomes a fact to decide on; every other error is raised.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from queue_engine.actions import Fact, Merge, Seen
 from queue_engine.checks import required_checks
-from queue_engine.errors import Forbidden, HeadMoved, Invalid, NotMergeable
+from queue_engine.errors import Forbidden, HeadMoved, Invalid, NotFound, NotMergeable
+from queue_engine.facts import CheckReport
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
@@ -58,3 +60,13 @@ async def merge(github: GitHub, entry: Entry, how: Merge) -> str | Seen:
         return Seen(merge_refused=refusal.message, merge_denied=Reason.REFUSED_BY_RULES)
     except Forbidden as refusal:
         return Seen(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
+
+
+async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport]) -> str | None:
+    """Have these checks run again, each workflow run once; GitHub's words if it refuses one."""
+    for check in {check.actions_run: check for check in failed}.values():
+        try:
+            await github.rerun(entry.repository, check)
+        except (Forbidden, NotFound, Invalid) as refusal:
+            return refusal.message
+    return None

@@ -4,11 +4,12 @@ Sources: required checks match by name and, where bound, by App; the newest run 
 run and a status of one name are both required; absent is pending (GitHub's documentation on status checks).
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from queue_engine.facts import BranchRules, CheckReport, CheckState, RequiredCheck
+from queue_engine.model import Entry
 from queue_engine.policy import Policy
 
 
@@ -25,7 +26,7 @@ class Verdict:
     ended: tuple[str, ...]
     """Names that count and are not awaited any more, sorted."""
     reported: bool
-    """Whether anything at all has reported."""
+    """Whether anything that counts has reported."""
     last_completed: datetime | None
 
 
@@ -34,11 +35,17 @@ def required_checks(rules: BranchRules | None, policy: Policy) -> frozenset[Requ
     return policy.required_checks | (rules.required_checks if rules else frozenset())
 
 
-def judge(required: Iterable[RequiredCheck], reports: Iterable[CheckReport]) -> Verdict:
-    """Judge a commit. Nothing required: every report must pass, and at least one must have come."""
+def judge(required: Iterable[RequiredCheck], reports: Iterable[CheckReport], ignored: Sequence[str] = ()) -> Verdict:
+    """Judge a commit. Nothing required: every report must pass, and at least one must have come.
+
+    `ignored` are names, or patterns with `*`, of checks that then do not count; what is required always does.
+    """
     reports = tuple(reports)
     required = frozenset(required)
-    counted = tuple(r for r in reports if not required or any(_matches(q, r) for q in required))
+    if required:
+        counted = tuple(r for r in reports if any(_matches(q, r) for q in required))
+    else:
+        counted = tuple(r for r in reports if not any(_fits(r.name, pattern) for pattern in ignored))
     absent = {q.name for q in required if not any(_matches(q, r) for r in reports)}
     failed = tuple(r for r in counted if r.state is CheckState.FAILED)
     pending = tuple(r for r in counted if r.state is CheckState.PENDING)
@@ -54,8 +61,45 @@ def judge(required: Iterable[RequiredCheck], reports: Iterable[CheckReport]) -> 
     return Verdict(state, awaited, pending, failed, ended, bool(counted), max(completed, default=None))
 
 
+def run_key(report: CheckReport) -> str:
+    """One run of one check, as an entry remembers it: ids tell an old run from its rerun, whatever the clocks say."""
+    return f"{report.run_id}:{report.name}"
+
+
+def rerun_names(entry: Entry) -> tuple[str, ...]:
+    """Names of the checks that were run again on the entry's head, each once."""
+    return tuple(dict.fromkeys(key.partition(":")[2] for key in entry.rerun_checks))
+
+
+def of_now(entry: Entry, reports: Iterable[CheckReport]) -> tuple[CheckReport, ...]:
+    """The reports as they count: a run that was asked to run again is pending until a newer one has appeared."""
+    return tuple(
+        replace(r, state=CheckState.PENDING, conclusion="queued", completed_at=None)
+        if run_key(r) in entry.rerun_checks
+        else r
+        for r in reports
+    )
+
+
 def _matches(required: RequiredCheck, report: CheckReport) -> bool:
     """A commit status does not tell its App: GitHub itself holds the binding when it merges."""
     if required.name != report.name:
         return False
     return required.app_id is None or report.app_id is None or required.app_id == report.app_id
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a name is of this pattern, in which `*` stands for any characters; each part is looked for once."""
+    first, *others = pattern.split("*")
+    if not others:
+        return name == pattern
+    *middle, last = others
+    if not name.startswith(first):
+        return False
+    at = len(first)
+    for part in middle:
+        found = name.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return name.endswith(last) and len(name) - len(last) >= at

@@ -8,15 +8,15 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
-from queue_engine.checks import Verdict, judge
 from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
-from queue_engine.entering import bound, check_limit, enter, looked, unseen_head, up_to_date, updating
-from queue_engine.facts import BranchRules, CheckState, Comparison
+from queue_engine.entering import bound, looked, unseen_head, up_to_date, updating
+from queue_engine.facts import Comparison
 from queue_engine.merging import commit_words, merge_method
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from queue_engine.refusal import forbids_merge_commits, judge_refused_merge, judge_refused_update
+from queue_engine.verdicts import judge_checks
 
 
 def decide(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
@@ -53,6 +53,12 @@ def _in_doubt(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action
 
 
 def _pending(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
+    if not entry.head_proved:
+        # It was updated, and gave its turn to a hotfix: an update of an unproved head would hide what it came from.
+        if seen.comparison is None:
+            return Look(Fact.COMPARISON)
+        if (unproved := _prove(entry, seen.comparison)) is not None:
+            return unproved
     if entry.known_behind:
         return Update(updating(entry, entry.base_tip, policy, now))
     if seen.comparison is None:
@@ -108,43 +114,7 @@ def _judge_candidate(entry: Entry, candidate: str, seen: Seen, policy: Policy, n
 def _checking(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if entry.known_behind:
         return _follow_base(entry, seen, policy, now)
-    if seen.rules is None:
-        return Look(Fact.RULES)
-    required = seen.rules.required_checks
-    if seen.reports is None:
-        limit = check_limit(entry, policy) if required or entry.awaited_checks else policy.first_report
-        due = min(entry.recheck_at or now, entry.status_since + limit)
-        if now >= due:
-            return Look(Fact.CHECKS)
-        names = entry.awaited_checks or tuple(sorted({check.name for check in required}))
-        return Wait(replace(entry, awaited_checks=names), due)
-    verdict = judge(required, seen.reports)
-    if verdict.state is CheckState.FAILED:
-        return Leave(Reason.CHECKS_FAILED, checks=verdict.failed)
-    if verdict.state is CheckState.PASSED:
-        return _passed(entry, seen.rules, verdict, policy, now)
-    return _keep_checking(entry, seen.rules, verdict, policy, now)
-
-
-def _keep_checking(entry: Entry, rules: BranchRules, verdict: Verdict, policy: Policy, now: datetime) -> Action:
-    silent = not rules.required_checks and not verdict.reported
-    deadline = entry.status_since + (policy.first_report if silent else check_limit(entry, policy))
-    if now >= deadline:
-        if silent:
-            return Leave(Reason.NO_CHECKS)
-        return Leave(Reason.CHECKS_TIMED_OUT, detail=", ".join(verdict.awaited), checks=verdict.pending)
-    waiting = looked(entry, policy.check_look, now)
-    waiting = replace(waiting, awaited_checks=verdict.awaited, reported_checks=verdict.ended)
-    return Wait(waiting, min(waiting.recheck_at or now, deadline), verdict.pending)
-
-
-def _passed(entry: Entry, rules: BranchRules, verdict: Verdict, policy: Policy, now: datetime) -> Action:
-    """Green. Where nothing is required, later workflows get a moment to appear before that is believed."""
-    if not rules.required_checks and verdict.last_completed is not None:
-        settled = verdict.last_completed + policy.settle
-        if now < settled:
-            return Wait(replace(entry, recheck_at=settled), settled)
-    return Save(replace(enter(entry, EntryStatus.READY, now), awaited_checks=(), reported_checks=()))
+    return judge_checks(entry, seen, policy, now)
 
 
 def _follow_base(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:

@@ -87,6 +87,29 @@ def bound(entry: Entry, candidate: str, policy: Policy, now: datetime, *, proved
         candidate_is_ours=False,
         reported_checks=(),
         refusals=0,
+        reruns=0,
+        rerun_checks=(),
+        rerun_at=None,
         # A head that its webhook announced has no reports yet; theirs will say when looking is worth a request.
         recheck_at=now + policy.check_look.base if entry.candidate_is_ours and not reported_already else now,
+    )
+
+
+def set_back(entry: Entry, now: datetime) -> Entry:
+    """The entry after it gave its turn to another: in line again, with the head that it was bound to.
+
+    That head is no less its own: it is proved before anything else is made of it, if it was not yet.
+    """
+    return replace(
+        entry,
+        status=EntryStatus.PENDING,
+        status_since=now,
+        started_at=None,
+        recheck=0,
+        recheck_at=None,
+        trouble=0,
+        trouble_since=None,
+        refusals=0,
+        awaited_checks=(),
+        reported_checks=(),
     )

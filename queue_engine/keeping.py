@@ -1,17 +1,22 @@
 """What becomes of the front, stored: each change of it with all that follows from it, in one transaction (P2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
 import structlog
 
 from queue_engine import journal
+from queue_engine.checks import rerun_names
 from queue_engine.engine import Engine
 from queue_engine.facts import CheckReport, PullRequest
+from queue_engine.history import check_limit_by
 from queue_engine.invariants import check_transition
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.notice import NoticeKind
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
+from queue_engine.store import Transaction
 from queue_engine.tally import progress
 
 _log = structlog.get_logger("imq.advance")
@@ -37,6 +42,8 @@ class Keeper:
         if moved:
             check_transition(entry.status, changed.status)
         async with self.engine.change() as change:
+            if moved and changed.status is EntryStatus.CHECKING:
+                changed = await _with_limit(change.tx, changed)
             saved = await change.tx.entries.save(changed)
             if (moved or tell) and (kind := _TOLD.get(saved.status)):
                 await journal.tell_progress(
@@ -52,13 +59,13 @@ class Keeper:
                 )
             if (event := progress(entry, saved)) is not None:
                 change.progress.append(event)
-            if moved:
-                data = {"head": saved.head, "base_tip": saved.base_tip}
+            story = _story(entry, saved, change.now)
+            for word, data in story.items():
                 change.happenings.append(
                     await journal.note(
                         change.tx,
                         change.now,
-                        saved.status.value,
+                        word,
                         saved.repository,
                         saved.base_branch,
                         saved.number,
@@ -67,8 +74,8 @@ class Keeper:
                         data=data,
                     )
                 )
-        if moved:
-            _log.info(saved.status.value, repository=saved.repository.full_name, number=saved.number, **data)
+        for word, data in story.items():
+            _log.info(word, repository=saved.repository.full_name, number=saved.number, **data)
         return saved
 
     async def dismiss(
@@ -78,6 +85,8 @@ class Keeper:
         check_transition(entry.status, journal.status_of(reason))
         people = (entry.author, *(pull.assignees if pull else ()))
         async with self.engine.change() as change:
+            if reason is Reason.CONFLICT and detail is None:
+                detail = await _landed_meanwhile(change.tx, entry)
             change.happenings.append(
                 await journal.dismiss(
                     change.tx,
@@ -92,3 +101,37 @@ class Keeper:
                 )
             )
         _log.info("left", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
+
+
+def _story(before: Entry, after: Entry, now: datetime) -> dict[str, dict[str, Any]]:
+    """What this change of an entry adds to its timeline: events and their data."""
+    story: dict[str, dict[str, Any]] = {}
+    if before.rerun_at is not None and after.rerun_at is None and before.rerun_checks == after.rerun_checks:
+        story["rerun"] = {"head": after.head, "checks": list(rerun_names(after))}
+    if after.status is before.status:
+        return story
+    data: dict[str, Any] = {"head": after.head, "base_tip": after.base_tip}
+    story[after.status.value] = data
+    if after.status is EntryStatus.READY and before.refusals == 0:
+        if after.rerun_checks:
+            story["flaky"] = {"head": after.head, "checks": list(rerun_names(after))}
+        elif after.head != after.queued_head:
+            # A head that is IMQ's own was new when its checks began: only that tells how long they take.
+            data["checks"] = (now - before.status_since).total_seconds()
+    return story
+
+
+async def _with_limit(tx: Transaction, entry: Entry) -> Entry:
+    """The entry with the time that its checks may take, by how long they took on this branch before."""
+    durations = await tx.timeline.durations(entry.repository.id, entry.base_branch, "ready", "checks")
+    limit = check_limit_by(durations)
+    return replace(entry, check_seconds=None if limit is None else int(limit.total_seconds()))
+
+
+async def _landed_meanwhile(tx: Transaction, entry: Entry) -> str | None:
+    """With what a conflict may be: what landed since this entry was queued; those ahead of it among them."""
+    landed = EntryStatus.LANDED.value
+    numbers = await tx.timeline.pull_requests(entry.repository.id, entry.base_branch, landed, entry.enqueued_at)
+    return (
+        f"since it was queued, {', '.join(f'#{n}' for n in numbers)} landed on {entry.base_branch}" if numbers else None
+    )

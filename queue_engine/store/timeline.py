@@ -84,6 +84,19 @@ class Timeline:
         found = (await self._connection.execute(latest)).scalars().all()
         return tuple(timedelta(seconds=data[key]) for data in found if data and data.get(key) is not None)
 
+    async def pull_requests(
+        self, repository_id: int, base_branch: str, event: str, since: datetime, *, limit: int = 10
+    ) -> tuple[int, ...]:
+        """To which pull requests this happened on this branch since then, the last `limit`, in the order it did."""
+        these = (
+            timeline.c.repository_id == repository_id,
+            timeline.c.base_branch == base_branch,
+            timeline.c.event == event,
+            timeline.c.at >= since,
+        )
+        latest = select(timeline.c.number).where(*these).order_by(timeline.c.id.desc()).limit(limit)
+        return tuple(reversed((await self._connection.execute(latest)).scalars().all()))
+
     async def since(self, event_id: int) -> tuple[TimelineEvent, ...]:
         """The events after this one, oldest first.
 

@@ -88,11 +88,18 @@ def report(
     *,
     app_id: int | None = 10,
     completed_at: datetime | None = None,
+    conclusion: str | None = None,
+    run: int | None = None,
+    workflow: int | None = None,
 ) -> CheckReport:
-    """The newest report of one check run; completed at NOW unless it is pending."""
+    """The newest report of one check run; completed at NOW unless it is pending.
+
+    `run` is its number, `workflow` that of the run of GitHub Actions that it is a job of.
+    """
     done = None if state is CheckState.PENDING else completed_at or NOW
     words = {CheckState.PENDING: "in_progress", CheckState.PASSED: "success", CheckState.FAILED: "failure"}
-    return CheckReport(name, app_id, state, words[state], f"https://ci.example/{name}", NOW, done)
+    word = conclusion or words[state]
+    return CheckReport(name, app_id, state, word, f"https://ci.example/{name}", NOW, done, run, workflow)
 
 
 def seen(**facts: Any) -> Seen:

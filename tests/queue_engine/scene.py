@@ -51,7 +51,9 @@ class GitHub:
         compared = replace(self.compared, head=replace(self.compared.head, sha=head))
         return await self._answer("comparison", compared)
 
-    async def check_reports(self, *_: object) -> tuple[CheckReport, ...]:
+    async def check_reports(self, _repository: object, sha: str, *_: object) -> tuple[CheckReport, ...]:
+        if sha.startswith("base"):
+            return await self._answer("base_reports", ())
         return await self._answer("checks", self.reports)
 
     async def branch_rules(self, *_: object) -> BranchRules:

@@ -68,7 +68,7 @@ async def test_advance_told_of_a_report_while_it_reads_reports_reads_them_again(
 
     scene.github.meanwhile["checks"] = check_fails
     assert await scene.advance(queue) is None
-    assert scene.github.asked == ["rules", "checks", "rules", "checks", "pull"]
+    assert scene.github.asked == ["rules", "checks", "rules", "checks", "base_reports", "pull"]
 
 
 async def test_advance_keeps_what_it_read_over_its_own_changes(scene: Scene) -> None:

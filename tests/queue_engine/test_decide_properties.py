@@ -6,7 +6,8 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
+from queue_engine.actions import Action, BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
+from queue_engine.checks import run_key
 from queue_engine.decide import decide
 from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, MergeMethod, PullRequest, RequiredCheck
 from queue_engine.model import TRANSITIONS, Entry
@@ -56,6 +57,10 @@ entries = st.builds(
     tested_tree=st.sampled_from([None, "tree-of-head-1"]),
     awaited_checks=st.sampled_from([(), ("ci",)]),
     reported_checks=st.sampled_from([(), ("ci",), ("head-2:ci",)]),
+    reruns=st.integers(0, 2),
+    rerun_checks=st.sampled_from([(), ("1:ci",), ("1:ci", "2:lint")]),
+    rerun_at=mostly(None, NOW),
+    fixes_base=mostly(False, True),
     suspect=mostly(False, True),
     merge_requested_at=mostly(None, NOW),
     refusals=st.integers(0, 5),
@@ -92,6 +97,9 @@ checks = st.builds(
     st.sampled_from([CheckState.PASSED, CheckState.PASSED, CheckState.PENDING, CheckState.FAILED]),
     app_id=st.sampled_from([10, 11, None]),
     completed_at=instants,
+    conclusion=st.sampled_from([None, "timed_out", "cancelled"]),
+    run=st.sampled_from([1, 2, None]),
+    workflow=st.sampled_from([7, 8, None]),
 )
 
 branch_rules = st.builds(
@@ -112,6 +120,7 @@ sights = st.builds(
     pull=often(pulls),
     comparison=often(comparisons),
     reports=often(st.lists(checks, max_size=3).map(tuple)),
+    base_reports=often(st.lists(checks, max_size=3).map(tuple)),
     rules=often(branch_rules),
     update_refused=mostly(None, "merge conflict", "no"),
     update_forbidden=mostly(False, True),
@@ -186,7 +195,7 @@ def test_every_decision_keeps_to_the_table_of_transitions_and_to_the_future(situ
     """No forbidden status, no wait that is over already, and nothing changed that is not an entry's to change."""
     at, facts = situation
     action = decide(at, facts, POLICY, NOW)
-    if isinstance(action, Save | Wait | Update | Merge):
+    if isinstance(action, Save | Wait | Update | Merge | Rerun | BaseIsRed):
         changed = action.entry
         assert changed.status is at.status or changed.status in TRANSITIONS[at.status]
         assert not changed.status.final
@@ -202,6 +211,10 @@ def test_every_decision_keeps_to_the_table_of_transitions_and_to_the_future(situ
         assert action.entry.recheck_at > NOW
     if isinstance(action, Merge):
         assert action.entry.status is READY
+    if isinstance(action, Rerun):
+        assert action.entry.rerun_at is not None
+        assert action.checks
+        assert all(run_key(check) in action.entry.rerun_checks for check in action.checks)
 
 
 @settings(max_examples=300, deadline=None)
@@ -222,7 +235,7 @@ def test_head_is_bound_only_as_own_update_or_to_be_proved(at: Entry, facts: Seen
         assert at.candidate_is_ours
 
 
-ENDS = (Wait, Leave, Merge, Update, Confirm)
+ENDS = (Wait, Leave, Merge, Update, Confirm, Rerun, BaseIsRed)
 
 
 @settings(max_examples=400, deadline=None)
@@ -230,6 +243,7 @@ ENDS = (Wait, Leave, Merge, Update, Confirm)
     entries,
     pulls,
     comparisons,
+    st.lists(checks, max_size=3).map(tuple),
     st.lists(checks, max_size=3).map(tuple),
     branch_rules,
     mostly(None, "merge conflict", "no"),
@@ -240,6 +254,7 @@ def test_pass_over_unchanging_facts_ends(
     read: PullRequest,
     compared: Comparison,
     reports: tuple[CheckReport, ...],
+    base_reports: tuple[CheckReport, ...],
     demanded: BranchRules,
     update_refused: str | None,
     merge_refused: str | None,
@@ -265,6 +280,8 @@ def test_pass_over_unchanging_facts_ends(
                 facts = replace(facts, comparison=replace(compared, head=replace(compared.head, sha=subject)))
             case Fact.CHECKS:
                 facts = replace(facts, reports=reports)
+            case Fact.BASE_REPORTS:
+                facts = replace(facts, base_reports=base_reports)
             case Fact.RULES:
                 facts = replace(facts, rules=demanded)
     raise AssertionError(f"no end: {asked}")

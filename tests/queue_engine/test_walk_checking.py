@@ -46,7 +46,10 @@ def test_walk_whose_check_never_reports_leaves_in_time_and_says_which() -> None:
     while isinstance(action := walk.wait(), Wait):
         pass
     assert isinstance(action, Leave)
-    assert (action.reason, action.detail) == (Reason.CHECKS_TIMED_OUT, "ci")
+    assert (action.reason, action.detail) == (
+        Reason.CHECKS_TIMED_OUT,
+        "ci (limit: 120 minutes, while there is no history to tell how long checks take here)",
+    )
     assert walk.now - NOW == POLICY.fallback_check_timeout
 
 

@@ -1,16 +1,18 @@
 """A walk: `decide` played against a scripted GitHub, pass by pass, with every request counted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
+from queue_engine.actions import Action, BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
 from queue_engine.decide import decide
 from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, PullRequest
 from queue_engine.invariants import check_transition
 from queue_engine.model import Entry
+from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
+from queue_engine.verdicts import rerun_answered
 from tests.queue_engine.examples import CHECKING, NOW, POLICY, UPDATING, comparison, entry, pull, report, rules
 
 STEPS = 25
@@ -43,6 +45,12 @@ class GitHub:
     """Answers to the next updates; after them they are accepted."""
     merges: list[Refusal] = field(default_factory=list)
     """Answers to the next merges; after them they are carried out."""
+    reruns: list[Refusal] = field(default_factory=list)
+    """Answers to the next reruns; after them they are carried out."""
+    workflow: int | None = None
+    """The run of GitHub Actions that all reports on heads are jobs of; None: an App's own."""
+    runs: int = 100
+    """Number of the last check run."""
 
     def compare(self, head: str) -> Comparison:
         behind = int(self.merge_base != self.base_tip)
@@ -61,9 +69,23 @@ class GitHub:
         self.pull = replace(self.pull, head_sha=head)
         self.parents, self.merge_base = parents, merge_base
 
-    def say(self, state: CheckState, name: str = "ci", at: datetime = NOW) -> None:
-        """A check reports on the present head."""
-        self.reports[self.pull.head_sha] = (report(name, state, completed_at=at),)
+    def say(self, state: CheckState, name: str = "ci", at: datetime = NOW, conclusion: str | None = None) -> None:
+        """A check reports on the present head, in a new run."""
+        self.reports[self.pull.head_sha] = (self._run(name, state, at, conclusion),)
+
+    def say_on_base(self, state: CheckState, name: str = "ci", conclusion: str | None = None) -> None:
+        """The same on the base's tip."""
+        self.reports[self.base_tip] = (self._run(name, state, NOW, conclusion),)
+
+    def _run(self, name: str, state: CheckState, at: datetime, conclusion: str | None = None) -> CheckReport:
+        self.runs += 1
+        return report(name, state, completed_at=at, conclusion=conclusion, run=self.runs, workflow=self.workflow)
+
+    def rerun(self, failed: Iterable[CheckReport]) -> None:
+        """Jobs that failed begin again: their new runs are pending."""
+        again = {check.name: self._run(check.name, CheckState.PENDING, NOW) for check in failed}
+        head = self.pull.head_sha
+        self.reports[head] = tuple(again.get(report.name, report) for report in self.reports[head])
 
     def merge(self) -> None:
         """The pull request is merged."""
@@ -76,6 +98,7 @@ class Walk:
 
     github: GitHub = field(default_factory=GitHub)
     entry: Entry = field(default_factory=entry)
+    policy: Policy = POLICY
     now: datetime = NOW
     due: datetime = NOW
     """When the last wait ends."""
@@ -92,7 +115,7 @@ class Walk:
         """One pass: until it waits, ends, or a call's answer is lost (None)."""
         self._seen = Seen()
         for _ in range(STEPS):
-            action = decide(self.entry, self._seen, POLICY, self.now)
+            action = decide(self.entry, self._seen, self.policy, self.now)
             match action:
                 case Look(fact):
                     self._look(fact)
@@ -105,6 +128,13 @@ class Walk:
                     return action
                 case Leave() | Confirm():
                     return action
+                case BaseIsRed(changed):
+                    self._save(changed)
+                    return action
+                case Rerun(changed, failed):
+                    self._save(changed)
+                    if not self._rerun(failed):
+                        return None
                 case Update(changed):
                     self._save(changed)
                     if not self._update():
@@ -165,6 +195,9 @@ class Walk:
                 self._seen = replace(self._seen, comparison=compared)
             case Fact.CHECKS:
                 self._seen = replace(self._seen, reports=self.github.reports.get(self.entry.head, ()))
+            case Fact.BASE_REPORTS:
+                reports = self.github.reports.get(self.entry.base_tip or "", ())
+                self._seen = replace(self._seen, base_reports=reports)
             case Fact.RULES:
                 self._seen = replace(self._seen, rules=self.github.rules)
         self.meanwhile.pop(fact.value, lambda: None)()
@@ -178,6 +211,19 @@ class Walk:
         if not refusal.lost:
             self._seen = Seen(update_refused=refusal.words, update_forbidden=refusal.forbidden)
         return not refusal.lost
+
+    def _rerun(self, failed: tuple[CheckReport, ...]) -> bool:
+        """Whether an answer came at all."""
+        self._ask("rerun")
+        self._seen = Seen()
+        refusal = self.github.reruns.pop(0) if self.github.reruns else None
+        if refusal is None or refusal.happened:
+            self.github.rerun(failed)
+        if refusal is not None and refusal.lost:
+            return False
+        words = None if refusal is None else refusal.words
+        self._save(rerun_answered(self.entry, failed, words, self.policy, self.now))
+        return True
 
     def _merge(self) -> Action | None:
         """What became of the merge: confirmed, unknown (None), or refused and to be decided again."""
@@ -216,9 +262,9 @@ def updating(**changes: Any) -> Walk:
     return walk
 
 
-def checking() -> Walk:
+def checking(**changes: Any) -> Walk:
     """An entry whose update is bound and whose check has not reported."""
-    walk = updating()
+    walk = updating(**changes)
     walk.updated()
     walk.go()
     assert (walk.entry.status, walk.entry.head) == (CHECKING, "head-2")

@@ -1,0 +1,36 @@
+"""What a branch's history tells of the time that checks take: figures from past stays, as pure functions."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from math import ceil
+
+from queue_engine.model import EntryStatus
+from queue_engine.store.timeline import TimelineEvent
+
+_ENOUGH = 8
+"""With fewer stays than this there is no history to speak of."""
+
+_SHARE = 0.95
+_MARGIN_FACTOR = 1.5
+_MARGIN = timedelta(minutes=5)
+_SHORTEST, _LONGEST = timedelta(minutes=10), timedelta(hours=24)
+
+
+def check_limit_by(durations: Sequence[timedelta]) -> timedelta | None:
+    """How long checks may take that took so long before: the 95th percentile with a margin; None: too few to tell."""
+    if len(durations) < _ENOUGH:
+        return None
+    usual = sorted(durations)[ceil(_SHARE * len(durations)) - 1]
+    return min(max(usual * _MARGIN_FACTOR + _MARGIN, _SHORTEST), _LONGEST)
+
+
+def time_in_checks(events: Iterable[TimelineEvent], entry_id: str) -> timedelta:
+    """How long an entry was being checked, by the events of its pull request, oldest first; all its tries together."""
+    total, since = timedelta(0), None
+    for event in events:
+        if event.entry_id != entry_id or event.event not in set(EntryStatus):
+            continue
+        if since is not None:
+            total += event.at - since
+        since = event.at if event.event == EntryStatus.CHECKING else None
+    return total

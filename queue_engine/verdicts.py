@@ -1,0 +1,182 @@
+"""What its checks mean for the front entry: wait, go on, or whose fault it is. Pure.
+
+Nobody is blamed before those ahead have settled, by construction: only the front is tested, on top of exactly what
+has landed, and whoever was ahead of it has landed or left. What remains is asked in this order: does it pass when it
+is run again (then it was flaky)? Does it fail on the base as well (then the base is red)? Did it tell anything at all
+(or did its runner break down)? Only then it is the change's own.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from queue_engine.actions import Action, BaseIsRed, Fact, Leave, Look, Rerun, Save, Seen, Wait
+from queue_engine.checks import Verdict, judge, of_now, required_checks, rerun_names, run_key
+from queue_engine.entering import check_limit, enter, looked
+from queue_engine.facts import CheckReport, CheckState
+from queue_engine.model import Entry, EntryStatus
+from queue_engine.policy import Policy
+from queue_engine.reasons import Reason
+
+BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "error"})
+"""GitHub's words for a check that ended without having told anything about the change. `action_required` is not among
+them: it asks somebody to do something about this very change."""
+
+_UNDER_WAY = "already running"
+"""In the words with which GitHub refuses to run a workflow again before it has ended (403)."""
+
+_NO_EVIDENCE = frozenset({"cancelled", "stale", "action_required"})
+"""Ends of a check on the base that do not show the base to be red."""
+
+
+def judge_checks(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
+    """The next step of an entry that waits for its checks."""
+    if seen.rules is None:
+        return Look(Fact.RULES)
+    required = required_checks(seen.rules, policy)
+    if seen.reports is None:
+        limit = check_limit(entry, policy) if required or entry.awaited_checks else policy.first_report
+        due = min(entry.recheck_at or now, entry.status_since + limit)
+        if now >= due:
+            return Look(Fact.CHECKS)
+        names = entry.awaited_checks or tuple(sorted({check.name for check in required}))
+        return Wait(replace(entry, awaited_checks=names), due)
+    if entry.rerun_at is not None:
+        return _rerun_in_doubt(entry, seen.reports, policy, now)
+    verdict = judge(required, of_now(entry, seen.reports), policy.ignored_checks)
+    if verdict.state is CheckState.FAILED:
+        return _judge_failure(entry, verdict, seen, policy, now)
+    if verdict.state is CheckState.PASSED:
+        # After a rerun, too: jobs that depend on the one that failed appear a moment after it has passed.
+        return _passed(entry, verdict, policy, now, settled=bool(required) and not entry.rerun_checks)
+    return _keep_checking(entry, verdict, policy, now, silent=not required and not verdict.reported)
+
+
+def _keep_checking(entry: Entry, verdict: Verdict, policy: Policy, now: datetime, *, silent: bool) -> Action:
+    deadline = entry.status_since + (policy.first_report if silent else check_limit(entry, policy))
+    if now >= deadline:
+        if silent and policy.land_without_checks:
+            return _passed(entry, verdict, policy, now, settled=True)
+        if silent:
+            return Leave(Reason.NO_CHECKS)
+        detail = f"{', '.join(verdict.awaited)} (limit: {_limit_explained(entry, policy)})"
+        return Leave(Reason.CHECKS_TIMED_OUT, detail=detail, checks=verdict.pending)
+    waiting = looked(entry, policy.check_look, now)
+    waiting = replace(waiting, awaited_checks=verdict.awaited, reported_checks=verdict.ended)
+    return Wait(waiting, min(waiting.recheck_at or now, deadline), verdict.pending)
+
+
+def _limit_explained(entry: Entry, policy: Policy) -> str:
+    """The limit of the checks' time, in words, and where it comes from."""
+    limit = f"{round(check_limit(entry, policy) / timedelta(minutes=1))} minutes"
+    if policy.check_timeout is not None:
+        return f"{limit}, as configured"
+    if entry.check_seconds is not None:
+        return f"{limit}, by how long checks took here before"
+    return f"{limit}, while there is no history to tell how long checks take here"
+
+
+def _passed(entry: Entry, verdict: Verdict, policy: Policy, now: datetime, *, settled: bool) -> Action:
+    """Green. Unless that is `settled`, later jobs and workflows get a moment to appear before it is believed."""
+    if not settled and verdict.last_completed is not None:
+        due = verdict.last_completed + policy.settle
+        if now < due:
+            return Wait(replace(entry, recheck_at=due), due)
+    return Save(replace(enter(entry, EntryStatus.READY, now), awaited_checks=(), reported_checks=()))
+
+
+def _judge_failure(entry: Entry, verdict: Verdict, seen: Seen, policy: Policy, now: datetime) -> Action:
+    """A check that has to pass has failed: whose fault that is."""
+    if entry.reruns < policy.check_reruns and all(check.actions_run is not None for check in verdict.failed):
+        return _run_again(entry, verdict, seen.reports or (), policy, now)
+    if entry.fixes_base:
+        return _blame(entry, verdict.failed)
+    if seen.base_reports is None:
+        return Look(Fact.BASE_REPORTS)
+    on_base = {(report.name, report.app_id): report for report in seen.base_reports}
+    twins = [on_base.get((check.name, check.app_id)) for check in verdict.failed]
+    own = tuple(check for check, twin in zip(verdict.failed, twins, strict=True) if not _is_red(twin))
+    if not own:
+        # It stands as it is until the base is green; then it deserves one more run, whatever it has had before.
+        waiting = replace(entry, reruns=policy.check_reruns - 1, recheck=0, recheck_at=None)
+        return BaseIsRed(waiting, verdict.failed[0], entry.base_tip or entry.base_branch)
+    unsettled = all(twin is not None and (_is_red(twin) or twin.state is CheckState.PENDING) for twin in twins)
+    deadline = entry.status_since + check_limit(entry, policy)
+    if unsettled and now < deadline:
+        # The base is being checked still, and nothing but that can tell whose fault it is.
+        waiting = looked(entry, policy.ask_again, now)
+        return Wait(waiting, min(waiting.recheck_at or now, deadline))
+    return _blame(entry, own)
+
+
+def _is_red(report: CheckReport | None) -> bool:
+    return report is not None and report.state is CheckState.FAILED and report.conclusion not in _NO_EVIDENCE
+
+
+def _blame(entry: Entry, failed: tuple[CheckReport, ...]) -> Leave:
+    again = sorted({check.name for check in failed} & set(rerun_names(entry)))
+    detail = f"run again on the same commit, without success: {', '.join(again)}" if again else None
+    broke_down = all(check.conclusion in BREAKDOWNS for check in failed)
+    return Leave(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)
+
+
+def _run_again(
+    entry: Entry, verdict: Verdict, reports: tuple[CheckReport, ...], policy: Policy, now: datetime
+) -> Action:
+    """Have what failed run once more, as soon as GitHub lets it: not while other jobs of its workflow run go on."""
+    runs = {check.actions_run for check in verdict.failed}
+    running = tuple(r for r in of_now(entry, reports) if r.actions_run in runs and r.state is CheckState.PENDING)
+    deadline = entry.status_since + check_limit(entry, policy)
+    if running:
+        if now >= deadline:
+            return _blame(entry, verdict.failed)
+        names = tuple(sorted({report.name for report in running}))
+        waiting = looked(entry, policy.check_look, now)
+        waiting = replace(
+            waiting, awaited_checks=names, reported_checks=tuple(n for n in verdict.ended if n not in names)
+        )
+        return Wait(waiting, min(waiting.recheck_at or now, deadline), running)
+    again = {check.name for check in verdict.failed}
+    asked = replace(
+        entry,
+        reruns=entry.reruns + 1,
+        rerun_checks=tuple(dict.fromkeys((*entry.rerun_checks, *map(run_key, verdict.failed)))),
+        rerun_at=now,
+        # The new run has the whole time for itself.
+        status_since=now,
+        recheck=0,
+        recheck_at=now,
+        awaited_checks=tuple(sorted({*verdict.awaited, *again})),
+        reported_checks=tuple(name for name in verdict.ended if name not in again),
+    )
+    return Rerun(asked, verdict.failed)
+
+
+def _rerun_in_doubt(entry: Entry, reports: tuple[CheckReport, ...], policy: Policy, now: datetime) -> Action:
+    """A rerun was asked for and its answer is not known: it happened if newer runs have appeared, else ask again.
+
+    Asking twice starts nothing twice: GitHub refuses while a workflow run goes on.
+    """
+    old = tuple(r for r in reports if run_key(r) in entry.rerun_checks and r.state is CheckState.FAILED)
+    if not old:
+        return Save(replace(entry, rerun_at=None))
+    if now - entry.status_since >= check_limit(entry, policy):
+        return _blame(entry, old)
+    return Rerun(entry, old)
+
+
+def rerun_answered(
+    entry: Entry, failed: Iterable[CheckReport], words: str | None, policy: Policy, now: datetime
+) -> Entry:
+    """The entry after the answer to its rerun: accepted (`words` None), or refused in these words of GitHub.
+
+    What GitHub does not run again counts as it stands, and is not asked for a second time. A workflow run that goes
+    on is waited for: its other jobs have not ended, or this very rerun has begun already.
+    """
+    if words is None:
+        return replace(entry, rerun_at=None, recheck=0, recheck_at=now + policy.check_look.base)
+    if _UNDER_WAY in words.lower():
+        return looked(entry, policy.ask_again, now)
+    refused = {run_key(check) for check in failed}
+    kept = tuple(key for key in entry.rerun_checks if key not in refused)
+    return replace(entry, rerun_at=None, rerun_checks=kept, recheck_at=now)
