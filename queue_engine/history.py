@@ -1,10 +1,10 @@
 """What a branch's history tells of the time that checks take: figures from past stays, as pure functions."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import ceil
 
-from queue_engine.model import EntryStatus
+from queue_engine.model import Entry, EntryStatus
 from queue_engine.store.timeline import TimelineEvent
 
 _ENOUGH = 8
@@ -22,6 +22,17 @@ def check_limit_by(durations: Sequence[timedelta]) -> timedelta | None:
         return None
     usual = sorted(durations)[ceil(_SHARE * len(durations)) - 1]
     return min(max(usual * _MARGIN_FACTOR + _MARGIN, _SHORTEST), _LONGEST)
+
+
+def figures_of(entry: Entry, events: Iterable[TimelineEvent], now: datetime) -> dict[str, float]:
+    """What an entry that lands now leaves to history, in seconds: time in the queue, at its front, in its checks.
+
+    `events` are those of its pull request, oldest first.
+    """
+    figures = {"queue": now - entry.enqueued_at, "checks": time_in_checks(events, entry.id)}
+    if entry.started_at is not None:
+        figures["front"] = now - entry.started_at
+    return {name: figure.total_seconds() for name, figure in figures.items()}
 
 
 def time_in_checks(events: Iterable[TimelineEvent], entry_id: str) -> timedelta:

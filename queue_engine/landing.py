@@ -7,6 +7,7 @@ import structlog
 from queue_engine import journal
 from queue_engine.engine import Engine
 from queue_engine.facts import Commit
+from queue_engine.history import figures_of
 from queue_engine.invariants import check_transition
 from queue_engine.model import Entry, EntryStatus, Queue
 from queue_engine.policy import Policy
@@ -27,6 +28,7 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
         tx, now = change.tx, change.now
         await tx.entries.remove(entry)
         await tx.refusals.clear(entry.repository.id, entry.number)
+        figures = figures_of(entry, await tx.timeline.of_pull_request(entry.repository.id, entry.number), now)
         await journal.tell_end(tx, entry, policy, now, reason=None, landed_sha=landed.sha)
         change.happenings.append(
             await journal.note(
@@ -38,13 +40,16 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
                 entry.number,
                 entry_id=entry.id,
                 delivery=entry.delivery,
-                data={"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.tested_tree, "head": entry.head},
+                data={"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.tested_tree, "head": entry.head}
+                | figures,
             )
         )
         others = await tx.entries.of_queue(queue.id)
         for other in others:
             await tx.entries.save(replace(other, known_behind=True, base_tip=landed.sha))
         if agree:
+            # Its tree passed, and is the base's now.
+            await tx.queues.note_red(queue.id, None)
             await journal.free_place(tx, queue.id, now)
         else:
             detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.tested_tree}"
