@@ -221,6 +221,7 @@ class Inbox:
             bound = [e for e in entries if e.status is EntryStatus.CHECKING and e.head == hint.head_sha]
             for entry in bound:
                 await _count_report(change, entry, hint)
+            await change.tx.queues.base_reported(repository.id, hint.head_sha, change.now)
             if not bound:
                 for entry in await change.tx.entries.of_repository(repository.id):
                     if entry.status is EntryStatus.UPDATING and entry.head != hint.head_sha:
@@ -232,9 +233,12 @@ class Inbox:
         Those cost nothing but this read, which reports that come at the same time share.
         """
         async with self._engine.store.reading() as tx:
-            under_way = await tx.entries.under_way({repository_id for repository_id, _ in reports})
+            repository_ids = {repository_id for repository_id, _ in reports}
+            under_way = await tx.entries.under_way(repository_ids)
+            red = await tx.queues.red_tips(repository_ids)
         return [
-            any(
+            (repository_id, sha) in red
+            or any(
                 of == repository_id and (status is EntryStatus.CHECKING) == (head == sha)
                 for of, status, head in under_way
             )
@@ -256,6 +260,7 @@ class Inbox:
                 # A front under way compares before it updates: the push may be one that it contains already.
                 tip = entry.base_tip if entry.status in PROCESSING else hint.head_sha
                 await change.tx.entries.save(replace(entry, known_behind=True, base_tip=tip))
+            await change.tx.queues.base_moved(queue, hint.head_sha, change.now)
             await change.tx.queues.wake(queue.id, change.now)
 
 

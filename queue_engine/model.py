@@ -31,9 +31,10 @@ TRANSITIONS: Mapping[EntryStatus, frozenset[EntryStatus]] = {
     EntryStatus.PENDING: _LEAVING | {EntryStatus.UPDATING, EntryStatus.CHECKING},
     EntryStatus.UPDATING: _LEAVING | {EntryStatus.CHECKING},
     # Back to updating: the base moved while the checks ran, or between the last check and the merge. Back to checking:
-    # GitHub names a check at the merge that was not known to be required, or was started again.
-    EntryStatus.CHECKING: _LEAVING | {EntryStatus.UPDATING, EntryStatus.READY},
-    EntryStatus.READY: _LEAVING | {EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.LANDED},
+    # GitHub names a check at the merge that was not known to be required, or was started again. Back to pending: a
+    # hotfix takes the turn. Never from updating: the head that was asked for is bound first, so that it is nobody's.
+    EntryStatus.CHECKING: _LEAVING | {EntryStatus.PENDING, EntryStatus.UPDATING, EntryStatus.READY},
+    EntryStatus.READY: _LEAVING | {EntryStatus.PENDING, EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.LANDED},
     EntryStatus.LANDED: frozenset(),
     EntryStatus.FAILED: frozenset(),
     EntryStatus.CANCELLED: frozenset(),
@@ -101,7 +102,7 @@ class Queue:
     due_at: datetime | None
     wakes: int
     told: str | None = None
-    """The standstill that everybody who waits has been told of, as `queue_engine.standing` writes it down."""
+    """The standstill that those who wait were told of, and which of them, as `queue_engine.standing` writes it down."""
     red: RedBase | None = None
     """What is known of a base that does not pass its checks; only what mends it is let through."""
 
@@ -173,8 +174,9 @@ class Entry:
     reruns: int = 0
     """How often the failed checks of this head were run again."""
     rerun_checks: tuple[str, ...] = ()
-    """Names of the checks that were run again on this head, for the story and for telling flaky ones."""
+    """Runs of checks on this head that were asked to run again, `id:name` each: newer ones are waited for."""
     rerun_at: datetime | None = None
+    """Set before the call that has checks run again goes out, until its answer is known."""
     check_seconds: int | None = None
     """How long the required checks of this head may take; set when it is bound."""
     trace: str | None = None

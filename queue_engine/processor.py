@@ -1,7 +1,7 @@
 """The processor: every interval, and at once when something happened, each queue with work is advanced.
 
-A queue is advanced by whoever holds its lease. How many are advanced at once is bounded; a slow answer in one delays
-no other.
+A queue is advanced by whoever holds its lease. How many are advanced at once is bounded, and how many of them may be of
+one repository, and of one installation: where those have much to do, or slow answers, there is room for others still.
 """
 
 from datetime import datetime, timedelta
@@ -24,10 +24,15 @@ _AFTER_A_FAULT = timedelta(minutes=1)
 
 
 class Processor:
-    """Advances what is due, at most `concurrency` queues at once."""
+    """Advances what is due, at most `concurrency` queues at once.
+
+    Of them at most half are of one repository and three quarters of one installation.
+    """
 
     def __init__(self, engine: Engine, *, concurrency: int = 8) -> None:
         self._engine = engine
+        self._of_repository = max(1, concurrency // 2)
+        self._of_installation = max(1, concurrency * 3 // 4)
         self._under_way: set[int] = set()
         self._pool = Pool(concurrency, done=partial(engine.bell.ring, Due.QUEUES))
 
@@ -38,7 +43,12 @@ class Processor:
         now = self._engine.clock.now()
         async with self._engine.store.transaction() as tx:
             queues = await tx.queues.claim_due(
-                owner=self._engine.owner, now=now, lease=self._engine.lease, limit=self._pool.free
+                owner=self._engine.owner,
+                now=now,
+                lease=self._engine.lease,
+                limit=self._pool.free,
+                of_repository=self._of_repository,
+                of_installation=self._of_installation,
             )
         # Its lease may have ended under a pass that goes on: then the claim prolonged it, and one pass is enough.
         started = [queue for queue in queues if queue.id not in self._under_way]

@@ -1,24 +1,143 @@
-"""Why a queue stands still, if it does: a pause, a broken configuration, a freeze, a base that is red. Pure."""
+"""Why a queue stands still, if it does: a pause, a broken configuration, a freeze, a base that is red. Pure.
 
-from dataclasses import dataclass
+A queue may stand still for several reasons at once; who is let through by one may be held by another. What is under
+way on GitHub is always let settle first: an update that was asked for, a merge that is in doubt.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from json import dumps, loads
+from typing import Self
 
-from queue_engine.model import Entry, Queue
+from queue_engine.config.freezes import frozen_until
+from queue_engine.core.monitor import MonitorEntry
+from queue_engine.facts import CheckReport, CheckState
+from queue_engine.model import PROCESSING, Entry, EntryStatus, Pause, Queue, RedBase
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """The reason, what people read of it beside its sentence, and when it is looked at again; None: when woken."""
+    """The reason, what people read of it beside its sentence, and when it ends by itself, if that is known."""
 
     reason: Reason
     detail: str
-    until: datetime | None
+    until: datetime | None = None
+    look_at: datetime | None = None
+    """When it is looked into again; None: when the queue is woken."""
+    noted: bool = False
+    """Whoever brought it about has written that into the timeline."""
+
+    def lets(self, entry: Entry) -> bool:
+        """Whether this entry may go on all the same."""
+        if self.reason is Reason.FROZEN:
+            return entry.freeze_exempt
+        return self.reason is Reason.BASE_RED and entry.fixes_base
 
 
-def standstill(queue: Queue, front: Entry, policy: Policy, now: datetime) -> Standstill | None:
-    """Why this front may not be advanced now; None if nothing stands in its way."""
-    if queue.paused is not None and (queue.paused.until is None or now < queue.paused.until):
-        return Standstill(queue.paused.reason, queue.paused.detail, queue.paused.until)
-    return None
+def standstills(queue: Queue, policy: Policy, now: datetime) -> tuple[Standstill, ...]:
+    """Everything for which this queue stands still now, what people have to know first."""
+    found = []
+    if queue.paused is not None and not ended(queue.paused, now):
+        pause = queue.paused
+        found.append(Standstill(pause.reason, pause.detail, pause.until, pause.until, noted=True))
+    if policy.fault is not None:
+        found.append(Standstill(Reason.MISCONFIGURED, policy.fault))
+    if (frozen := frozen_until(policy, now)) is not None:
+        until, why = frozen
+        found.append(Standstill(Reason.FROZEN, why, until, until))
+    if queue.red is not None:
+        found.append(Standstill(Reason.BASE_RED, queue.red.check, look_at=queue.red.look_at))
+    return tuple(found)
+
+
+def standstill(queue: Queue, policy: Policy, now: datetime) -> Standstill | None:
+    """What people are told for why this queue stands still; None: it does not."""
+    return next(iter(standstills(queue, policy, now)), None)
+
+
+def ended(pause: Pause, now: datetime) -> bool:
+    """Whether a pause is over by itself."""
+    return pause.until is not None and pause.until <= now
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What those who wait were told of last, and up to which of them, by the order of joining."""
+
+    reason: str
+    detail: str
+    until: str | None
+    noted: bool
+    last: int
+
+    @classmethod
+    def of(cls, stands: Standstill, entries: Sequence[Entry]) -> Self:
+        """Everybody here has been told of this."""
+        until = None if stands.until is None else stands.until.isoformat()
+        last = max((entry.seq for entry in entries), default=0)
+        return cls(stands.reason.value, stands.detail, until, stands.noted, last)
+
+    @classmethod
+    def read(cls, stored: str | None) -> "Told | None":
+        """As it is stored in a queue."""
+        return None if stored is None else cls(**loads(stored))
+
+    def written(self) -> str:
+        """As it is stored in a queue."""
+        return dumps(asdict(self))
+
+    def same(self, other: "Told | None") -> bool:
+        """Whether this is the same standstill, whoever was told of it."""
+        return other is not None and replace(self, last=0) == replace(other, last=0)
+
+
+def to_tell(before: Told | None, stands: Standstill, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Who is yet to be told that nothing goes on; who is let through has nothing to be told of."""
+    known = before.last if before is not None and Told.of(stands, ()).same(before) else 0
+    return tuple(entry for entry in entries if entry.seq > known and not stands.lets(entry))
+
+
+def settles(entry: Entry) -> bool:
+    """Whether something is under way that has to end first, whatever stands in the way of the rest."""
+    return entry.status is EntryStatus.UPDATING or entry.merge_requested_at is not None
+
+
+def next_in_turn(entries: Sequence[Entry], halts: Sequence[Standstill]) -> Entry | None:
+    """Whose turn it is, of a queue in order; None if nobody may go on.
+
+    Who has begun keeps the turn, unless it may not go on and somebody else may, or a hotfix comes that waits for
+    nobody. Hotfixes do not interrupt each other.
+    """
+    front = entries[0]
+    if settles(front):
+        return front
+    may = [entry for entry in entries if all(halt.lets(entry) for halt in halts)]
+    if front.status in PROCESSING and front in may and not front.first:
+        return next((entry for entry in may if entry.first and entry.interrupts), front)
+    return front if front in may else next(iter(may), None)
+
+
+def base_looked_at(
+    red: RedBase, tip: str, reports: Sequence[CheckReport], policy: Policy, now: datetime
+) -> RedBase | None:
+    """What is known of a base after a look at the reports on its tip; None: nothing holds its queue any more.
+
+    A tip on which nothing has reported after a while is not known to be red: checks may run on pull requests only.
+    """
+    if tip != red.tip:
+        red = replace(red, tip=tip, looks=0)
+    states = {report.state for report in reports if report.name == red.check}
+    if states == {CheckState.PASSED} or (not states and red.looks > 0):
+        return None
+    if not states:
+        return replace(red, looks=1, look_at=now + policy.first_report)
+    return base_unseen(red, policy, now)
+
+
+def base_unseen(red: RedBase, policy: Policy, now: datetime) -> RedBase:
+    """The same after a look that told nothing new: the next one is later than the last."""
+    after = MonitorEntry(now, red.looks).answered(policy.check_look, now)
+    return replace(red, looks=after.looks, look_at=after.next_at)

@@ -3,22 +3,24 @@
 A position is computed from the stored order key at every read: nothing has to be shifted when an entry leaves, so
 positions have no gaps by construction (P3). The key is a rank in milliseconds: when the entry came, less the head start
 of its priority. So whoever waits ages without anything being written: a later arrival overtakes only those who came
-less than its head start before it. Who is being processed stands before all others, whoever comes.
+less than its head start before it. Within a priority who came first is first, whatever clocks and settings do
+meanwhile. Who is being processed stands before all others, whoever comes.
 Every write is compare-and-set on the version.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Row, and_, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, delete, func, or_, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import insert_into
 from queue_engine.errors import StaleVersion
 from queue_engine.model import PROCESSING, Entry, EntryStatus
+from queue_engine.priority import Standing
 from queue_engine.store.errors import DuplicateEntry
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues, repositories
@@ -26,6 +28,22 @@ from queue_engine.store.tables import entries, queues, repositories
 _STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
 _FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"})
 """What never changes while an entry stands; `version` only through `save`."""
+
+_AT_FIRST: Mapping[str, Any] = {
+    "status": EntryStatus.PENDING,
+    "head_proved": True,
+    "candidate_is_ours": False,
+    "awaited_checks": [],
+    "reported_checks": [],
+    "suspect": False,
+    "trouble": 0,
+    "refusals": 0,
+    "recheck": 0,
+    "reruns": 0,
+    "rerun_checks": [],
+    "version": 1,
+}
+"""What every entry begins with."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -73,44 +91,32 @@ class Entries:
 
         Raises DuplicateEntry when it stands in a queue of this repository already; the transaction stays usable.
         """
-        repository_id = select(queues.c.repository_id).where(queues.c.id == queue_id).scalar_subquery()
         entry_id = uuid4().hex
         arrived = max(_milliseconds(enqueued_at), await self._last_arrived(queue_id))
         added = await self._connection.execute(
             insert_into(self._connection, entries)
             .values(
+                **_AT_FIRST,
                 id=entry_id,
                 queue_id=queue_id,
-                repository_id=repository_id,
+                repository_id=select(queues.c.repository_id).where(queues.c.id == queue_id).scalar_subquery(),
                 number=number,
                 title=title,
                 author=author,
                 queued_by=queued_by,
                 priority=priority,
                 arrived=arrived,
-                rank=ranked(arrived, priority, ageing),
+                rank=await self._rank(queue_id, arrived, None, priority, ageing),
                 first=first,
                 interrupts=interrupts,
                 fixes_base=fixes_base,
                 freeze_exempt=freeze_exempt,
-                reruns=0,
-                rerun_checks=[],
-                status=EntryStatus.PENDING,
                 queued_head=queued_head,
                 head=queued_head,
-                head_proved=True,
-                candidate_is_ours=False,
                 known_behind=known_behind,
                 base_tip=base_tip,
-                awaited_checks=[],
-                reported_checks=[],
-                suspect=False,
-                trouble=0,
-                refusals=0,
-                recheck=0,
                 enqueued_at=enqueued_at,
                 status_since=enqueued_at,
-                version=1,
                 trace=trace,
                 delivery=delivery,
             )
@@ -139,9 +145,11 @@ class Entries:
         its_own = and_(entries.c.repository_id == repository_id, entries.c.number == number)
         return (await self._connection.execute(select(entries.c.seq).where(its_own))).first() is not None
 
-    async def of_queue(self, queue_id: int) -> tuple[Entry, ...]:
-        """The queue in order, front first."""
-        return await self._read(entries.c.queue_id == queue_id)
+    async def of_queue(self, queue_id: int, *, most: int | None = None) -> tuple[Entry, ...]:
+        """The queue in order, front first; with `most` only the first so many."""
+        return await self._read(
+            entries.c.queue_id == queue_id, None if most is None else lambda placed: placed.c.position < most
+        )
 
     async def of_repository(self, repository_id: int) -> tuple[Entry, ...]:
         """Every entry of a repository, queue by queue, each in order."""
@@ -182,9 +190,37 @@ class Entries:
             raise _stale(entry)
         return replace(entry, version=entry.version + 1)
 
+    async def reprioritise(self, entry: Entry, standing: Standing, ageing: timedelta) -> Entry:
+        """Give a standing entry another priority and other permissions; returns it with its new position.
+
+        It came when it came: within the new priority it stands where it would if it had joined with it. Who is being
+        processed keeps the turn. Raises StaleVersion as `save` does.
+        """
+        rank = await self._rank(entry.queue_id, entry.arrived, entry.seq, standing.priority, ageing)
+        await self.save(replace(entry, rank=rank, **vars(standing)))
+        changed = await self.get(entry.id)
+        assert changed is not None
+        return changed
+
     async def _last_arrived(self, queue_id: int) -> int:
         latest = select(func.max(entries.c.arrived)).where(entries.c.queue_id == queue_id)
         return (await self._connection.execute(latest)).scalar_one() or 0
+
+    async def _rank(self, queue_id: int, arrived: int, seq: int | None, priority: int, ageing: timedelta) -> int:
+        """The rank of who came then, as number `seq` or last, between those of this priority before and behind it.
+
+        Between them it lies anyway, unless the head start of a priority was changed while they waited.
+        """
+        alike = and_(entries.c.queue_id == queue_id, entries.c.priority == priority)
+        earlier = true() if seq is None else entries.c.seq < seq
+        bounds = select(
+            select(func.max(entries.c.rank)).where(alike, earlier).scalar_subquery(),
+            select(func.min(entries.c.rank)).where(alike, ~earlier, entries.c.seq != seq).scalar_subquery(),
+        )
+        lowest, highest = (await self._connection.execute(bounds)).one()
+        rank = ranked(arrived, priority, ageing)
+        rank = rank if lowest is None else max(rank, lowest)
+        return rank if highest is None else min(rank, highest)
 
     async def keep(self, entry: Entry) -> bool:
         """Whether it stands as it was read; if so, nobody changes or removes it before this transaction ends."""

@@ -3,10 +3,12 @@
 Nothing runs while a queue waits: `due_at` is its alarm clock. A claim leaves `due_at` as it is, so that a worker that
 dies leaves the queue due as soon as its lease ends. Whoever releases a queue in which entries stand gives the
 instant of the next look; without one only `wake` brings it back: a hint, a command, or the sweep, which wakes every
-queue that has entries.
+queue that has entries. A queue that stands still is claimed like any other: its pass tells those who join, and finds
+out that it may go on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,6 +25,9 @@ from queue_engine.store.tables import entries, queues
 from queue_engine.store.tables import repositories as repositories_table
 
 _QUEUES = select(queues, *REPOSITORY_FIELDS[1:]).join(repositories_table).order_by(queues.c.id)
+
+_MANY = 1_000_000
+"""No bound."""
 
 _PLACES = 20_261
 """What tells the locks of queues' places apart from other advisory locks on the same PostgreSQL."""
@@ -99,21 +104,77 @@ class Queues:
         )
         self._due()
 
-    async def claim_due(self, *, owner: str, now: datetime, lease: timedelta, limit: int) -> tuple[Queue, ...]:
-        """Take up to `limit` queues that are due, not paused and in nobody's hands, until `now + lease`.
+    async def claim_due(
+        self,
+        *,
+        owner: str,
+        now: datetime,
+        lease: timedelta,
+        limit: int,
+        of_repository: int | None = None,
+        of_installation: int | None = None,
+    ) -> tuple[Queue, ...]:
+        """Take up to `limit` queues that are due and in nobody's hands, until `now + lease`.
 
-        The longest due come first. An `owner` is one running worker: it must not outlive its process.
+        Installations get their turns one after the other, within them repositories, within these the longest due
+        queue first; those that this owner has already under way count. `of_repository` and `of_installation` bound how
+        many of one it has at once. An `owner` is one running worker: it must not outlive its process.
         """
-        due = and_(queues.c.due_at <= now, ~_paused(now), _free(now))
-        first = select(queues.c.id).where(due).order_by(queues.c.due_at, queues.c.id).limit(limit)
-        ids = (await self._connection.execute(first.with_for_update(skip_locked=True))).scalars().all()
-        if not ids:
+        due, taken, seen = _due(now), list[int](), list[int]()
+        bounds = (of_repository or _MANY, of_installation or _MANY)
+        while len(taken) < limit:
+            # What others lock meanwhile is passed over, and the next in turn looked at.
+            ids = await self._in_turn(owner, now, bounds, seen, limit - len(taken))
+            if not ids:
+                break
+            seen += ids
+            free = select(queues.c.id).where(queues.c.id.in_(ids), due).with_for_update(skip_locked=True)
+            locked = set((await self._connection.execute(free)).scalars())
+            await self._connection.execute(
+                update(queues).where(queues.c.id.in_(locked)).values(lease_owner=owner, leased_until=now + lease)
+            )
+            taken += [queue_id for queue_id in ids if queue_id in locked]
+        if not taken:
             return ()
-        await self._connection.execute(
-            update(queues).where(queues.c.id.in_(ids)).values(lease_owner=owner, leased_until=now + lease)
+        claimed = {queue.id: queue for queue in await self._many(queues.c.id.in_(taken))}
+        return tuple(claimed[queue_id] for queue_id in taken)
+
+    async def _in_turn(
+        self, owner: str, now: datetime, bounds: tuple[int, int], without: Collection[int], limit: int
+    ) -> list[int]:
+        """Ids of the queues whose turn it is next, in order; `bounds` as of one repository and of one installation."""
+        own = and_(queues.c.lease_owner == owner, queues.c.leased_until > now)
+        # What is under way comes first in every count, so that turns go on from there.
+        waits = case((own, 0), else_=1)
+        row = func.row_number()
+        of_repository = row.over(
+            partition_by=queues.c.repository_id, order_by=(waits, queues.c.due_at, queues.c.id)
+        ).label("turn")
+        one = (
+            select(
+                queues.c.id, queues.c.due_at, repositories_table.c.installation_id, waits.label("waits"), of_repository
+            )
+            .join(repositories_table)
+            .where(or_(own, and_(_due(now), queues.c.id.not_in(without))))
+            .subquery()
+            .c
         )
-        claimed = {queue.id: queue for queue in await self._many(queues.c.id.in_(ids))}
-        return tuple(claimed[queue_id] for queue_id in ids)
+        of_installation = row.over(
+            partition_by=one.installation_id, order_by=(one.waits, one.turn, one.due_at, one.id)
+        ).label("round")
+        each = (
+            select(one.id, one.due_at, one.waits, one.turn, of_installation)
+            .where(or_(one.waits == 0, one.turn <= bounds[0]))
+            .subquery()
+            .c
+        )
+        found = (
+            select(each.id)
+            .where(each.waits == 1, each.round <= bounds[1])
+            .order_by(each.round, each.turn, each.due_at, each.id)
+            .limit(limit)
+        )
+        return list((await self._connection.execute(found)).scalars())
 
     async def renew(self, queue_id: int, owner: str, until: datetime) -> bool:
         """Prolong a lease. False when it is no longer this owner's."""
@@ -144,19 +205,16 @@ class Queues:
         await self._connection.execute(update(queues).where(leased).values(lease_owner=None, leased_until=None))
 
     async def next_due(self) -> datetime | None:
-        """When the next queue can be claimed: an instant that may be past; None if no unpaused queue is due ever."""
+        """When the next queue can be claimed: an instant that may be past; None if no queue is due ever."""
         claimable = case((queues.c.leased_until > queues.c.due_at, queues.c.leased_until), else_=queues.c.due_at)
-        claimable = case((queues.c.paused_until > claimable, queues.c.paused_until), else_=claimable)
-        for_ever = and_(queues.c.paused_reason.is_not(None), queues.c.paused_until.is_(None))
-        earliest = select(type_coerce(func.min(claimable), UtcDateTime)).where(~for_ever)
+        earliest = select(type_coerce(func.min(claimable), UtcDateTime))
         return (await self._connection.execute(earliest)).scalar_one()
 
     async def pause(self, queue_id: int, pause: Pause) -> None:
         """Let the queue stand still until its end or `resume`; a pause that stands is replaced.
 
-        One with an end makes the queue due then, whether anything stands in it or not.
+        The queue is due at once, so that those who wait in it are told; its pass knows when to look again.
         """
-        due = {} if pause.until is None else {"due_at": func.coalesce(queues.c.due_at, pause.until)}
         await self._connection.execute(
             update(queues)
             .where(queues.c.id == queue_id)
@@ -166,7 +224,8 @@ class Queues:
                 paused_since=pause.since,
                 paused_until=pause.until,
                 paused_by=pause.by,
-                **due,
+                due_at=pause.since,
+                wakes=queues.c.wakes + 1,
             )
         )
         self._due()
@@ -188,6 +247,26 @@ class Queues:
                 red_look_at=red and red.look_at,
             )
         )
+
+    async def red_tips(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
+        """The commits that do not pass, as far as queues of these repositories wait for that: repository and commit."""
+        found = select(queues.c.repository_id, queues.c.red_tip).where(
+            queues.c.repository_id.in_(repository_ids), queues.c.red_check.is_not(None)
+        )
+        return {(row.repository_id, row.red_tip) for row in await self._connection.execute(found)}
+
+    async def base_reported(self, repository_id: int, sha: str, now: datetime) -> None:
+        """Something reported on a commit: the queues that wait for it to pass look at it now."""
+        waiting = and_(queues.c.repository_id == repository_id, queues.c.red_tip == sha)
+        for queue_id in (await self._connection.execute(select(queues.c.id).where(waiting))).scalars().all():
+            await self._connection.execute(update(queues).where(queues.c.id == queue_id).values(red_look_at=now))
+            await self.wake(queue_id, now)
+
+    async def base_moved(self, queue: Queue, tip: str, now: datetime) -> None:
+        """The base branch has another tip: one that did not pass is left behind, and this one looked at anew."""
+        if queue.red is not None and queue.red.tip != tip:
+            await self.note_red(queue.id, replace(queue.red, tip=tip, looks=0, look_at=now))
+            await self.wake(queue.id, now)
 
     async def generation(self, repository_id: int) -> int:
         """How often configuration or rules of this repository have changed, as far as is known; 0 if never seen."""
@@ -236,10 +315,8 @@ def _free(now: datetime) -> ColumnElement[bool]:
     return or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
 
 
-def _paused(now: datetime) -> ColumnElement[bool]:
-    """A pause that has ended is lifted by the pass that finds it so."""
-    ended = queues.c.paused_until.is_not(None) & (queues.c.paused_until <= now)
-    return and_(queues.c.paused_reason.is_not(None), ~ended)
+def _due(now: datetime) -> ColumnElement[bool]:
+    return and_(queues.c.due_at <= now, _free(now))
 
 
 def _leased(queue_id: int, owner: str) -> ColumnElement[bool]:

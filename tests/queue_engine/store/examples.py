@@ -1,6 +1,7 @@
 """Examples of the store's nouns, with only what a test cares about named."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from queue_engine.model import Entry, EntryStatus, Queue, Repository
 from queue_engine.store import Transaction
@@ -18,17 +19,19 @@ async def queue(t: Transaction, base_branch: str = "main", repository: Repositor
     return await t.queues.find_or_create(repository, base_branch, NOW)
 
 
-async def stand(t: Transaction, at: Queue, number: int, *, priority: int = 0, head: str = "") -> Entry:
+async def stand(
+    t: Transaction, queue: Queue, number: int, *, head: str = "", at: datetime = NOW, **standing: Any
+) -> Entry:
     """A stored entry at the end of its priority."""
     return await t.entries.add(
-        queue_id=at.id,
+        queue_id=queue.id,
         number=number,
         title=f"Change {number}",
         author="ada",
         queued_by="max",
         queued_head=head or f"head-{number}",
-        enqueued_at=NOW,
-        priority=priority,
+        enqueued_at=at,
+        **standing,
     )
 
 

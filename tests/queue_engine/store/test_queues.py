@@ -1,10 +1,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
-from queue_engine.model import Pause, Queue
+from queue_engine.model import Pause, Queue, RedBase, Repository
 from queue_engine.reasons import Reason
 from queue_engine.store import Store, Transaction
 from tests.queue_engine.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, TICK, queue, stand
@@ -203,19 +204,96 @@ async def test_release_all_at_the_start_of_the_only_process_makes_held_queues_du
     assert [q.id for q in await claim(t, owner="after")] == [main.id]
 
 
-async def test_pause_lets_a_queue_stand_still_until_it_is_resumed(t: Transaction) -> None:
-    """A paused queue is nobody's to advance, tells why, and is looked at as soon as it is resumed."""
+async def test_pause_makes_a_queue_due_so_that_those_who_wait_are_told(t: Transaction) -> None:
+    """A paused queue is claimed as any other is: its pass tells why nothing goes on, and does nothing else."""
     main = await queue(t)
-    await t.queues.wake(main.id, NOW)
     await t.queues.pause(main.id, PAUSE)
-    assert await claim(t) == ()
+    (claimed,) = await claim(t)
+    assert (claimed.paused, claimed.wakes) == (PAUSE, 1)
+    await t.queues.release(main.id, "w", due_at=None, seen_wakes=1, now=NOW)
     assert await t.queues.next_due() is None
-    paused = await t.queues.get(main.id)
-    assert paused is not None
-    assert paused.paused == PAUSE
     await t.queues.resume(main.id, NOW + SOON)
     (resumed,) = await claim(t, now=NOW + SOON)
     assert resumed.paused is None
+
+
+async def test_pause_with_an_end_is_kept_whole(t: Transaction) -> None:
+    """Who paused it, and until when, is what the answers to people are made of."""
+    main = await queue(t)
+    freeze = Pause(Reason.FROZEN, "the holidays", NOW, NOW + SOON, "rhea")
+    await t.queues.pause(main.id, freeze)
+    paused = await t.queues.get(main.id)
+    assert paused is not None
+    assert paused.paused == freeze
+
+
+async def busy(t: Transaction, repository: Repository, count: int, *, since: datetime = NOW) -> list[int]:
+    """Queues of this repository that are due, the longest due first."""
+    ids = [(await queue(t, f"branch-{number}", repository)).id for number in range(count)]
+    for number, queue_id in enumerate(ids):
+        await t.queues.wake(queue_id, since + number * TICK)
+    return ids
+
+
+def repository(number: int, installation: int) -> Repository:
+    return Repository(id=number, owner="acme", name=f"r{number}", installation_id=installation)
+
+
+async def test_claim_due_serves_installations_in_turn_and_repositories_within_them(t: Transaction) -> None:
+    """However many queues of one are due, and however long: each other one is served before its second."""
+    first, second = await busy(t, repository(1, 10), 6), await busy(t, repository(2, 10), 6, since=NOW + SOON)
+    other = await busy(t, repository(3, 20), 2, since=NOW + 2 * SOON)
+    claimed = [q.id for q in await claim(t, now=NOW + LEASE, limit=6)]
+    assert claimed == [first[0], other[0], second[0], other[1], first[1], second[1]]
+
+
+async def test_claim_due_counts_what_its_worker_has_under_way(t: Transaction) -> None:
+    """Turns go on from there, so that a repository whose passes take long is not served first again and again."""
+    slow = await busy(t, repository(1, 10), 4)
+    assert [q.id for q in await claim(t, now=NOW + SOON, limit=2)] == slow[:2]
+    quiet = await busy(t, repository(2, 10), 3, since=NOW + SOON)
+    assert [q.id for q in await claim(t, now=NOW + LEASE - TICK, limit=3)] == [*quiet[:2], slow[2]]
+
+
+async def test_claim_due_takes_no_more_of_one_repository_or_installation_than_allowed(t: Transaction) -> None:
+    """What one may have at once is bounded, what is under way counts, and other workers have bounds of their own."""
+    big, small, other = [
+        await busy(t, repository(n, inst), count) for n, inst, count in ((1, 10, 5), (2, 10, 5), (3, 20, 5))
+    ]
+
+    async def taken(owner: str, limit: int = 9) -> list[int]:
+        now = NOW + SOON
+        claimed = await t.queues.claim_due(
+            owner=owner, now=now, lease=LEASE, limit=limit, of_repository=2, of_installation=3
+        )
+        return sorted(q.id for q in claimed)
+
+    assert await taken("w") == [*big[:2], small[0], *other[:2]]
+    assert await taken("w") == []
+    assert await taken("x", limit=1) == [small[1]]
+
+
+async def test_red_base_is_looked_at_when_its_tip_reports_and_anew_when_it_moves(t: Transaction) -> None:
+    """Reports on other commits, and on other repositories, wake nobody."""
+    main, other = await queue(t), await queue(t, "main", OTHER)
+    red = RedBase("ci", "tip-1", NOW, 3, NOW + LEASE)
+    await t.queues.note_red(main.id, red)
+    assert await t.queues.red_tips({REPOSITORY.id, OTHER.id}) == {(REPOSITORY.id, "tip-1")}
+    await t.queues.base_reported(OTHER.id, "tip-1", NOW)
+    await t.queues.base_reported(REPOSITORY.id, "tip-0", NOW)
+    assert await claim(t) == ()
+    await t.queues.base_reported(REPOSITORY.id, "tip-1", NOW)
+    (woken,) = await claim(t)
+    assert woken.red == replace(red, look_at=NOW)
+    await t.queues.base_moved(woken, "tip-1", NOW + SOON)
+    await t.queues.base_moved(other, "tip-2", NOW + SOON)
+    assert await t.queues.get(main.id) == woken
+    await t.queues.base_moved(woken, "tip-2", NOW + SOON)
+    moved = await t.queues.get(main.id)
+    assert moved is not None
+    assert moved.red == RedBase("ci", "tip-2", NOW, 0, NOW + SOON)
+    await t.queues.note_red(main.id, None)
+    assert await t.queues.red_tips({REPOSITORY.id}) == set()
 
 
 async def test_claim_due_by_many_workers_at_once_gives_each_queue_to_one(store: Store) -> None:

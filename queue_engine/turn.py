@@ -1,0 +1,233 @@
+"""Whose turn it is in a queue: where nobody may go on, everybody who waits is told so once, and once when it is over.
+
+A queue that stands still asks GitHub nothing, but for an ever rarer look at a base that does not pass.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from queue_engine import journal, telling
+from queue_engine.engine import Change, Engine
+from queue_engine.entering import set_back
+from queue_engine.errors import GitHubError, InvariantBroken, RateLimited, StaleVersion
+from queue_engine.facts import RequiredCheck
+from queue_engine.invariants import check_queue, check_transition
+from queue_engine.model import PROCESSING, Entry, EntryStatus, Queue, RedBase
+from queue_engine.notice import NoticeKind
+from queue_engine.policy import Policy
+from queue_engine.reasons import Reason
+from queue_engine.standing import (
+    Standstill,
+    Told,
+    base_looked_at,
+    base_unseen,
+    ended,
+    next_in_turn,
+    settles,
+    standstills,
+    to_tell,
+)
+from queue_engine.trouble import later
+
+_log = structlog.get_logger("imq.turn")
+
+_STEPS = 20
+"""More changes than can come between two looks at a queue; whoever reaches it looks again at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The entry to work on, and how many stand in its queue."""
+
+    entry: Entry
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """There is nothing to work on until then, or until the queue is woken."""
+
+    until: datetime | None
+
+
+async def turn(engine: Engine, queue_id: int, policy: Policy | None) -> Turn | Rest:
+    """Whose turn it is in a leased queue, with all done that has to be done before.
+
+    A queue whose stored state is broken is paused and harms no other. `policy` None: it cannot be read now, so that
+    nothing can be said of why the queue stands still, but for what is stored.
+    """
+    for _ in range(_STEPS):
+        async with engine.store.reading() as tx:
+            queue = await tx.queues.get(queue_id)
+            entries = await tx.entries.of_queue(queue_id)
+        if queue is None:
+            return Rest(None)
+        if policy is None:
+            return _unread(queue, entries, engine.clock.now())
+        try:
+            found = await _next(engine, queue, entries, policy)
+        except StaleVersion:
+            continue
+        if found is not None:
+            return found
+    return Rest(engine.clock.now())
+
+
+def _unread(queue: Queue, entries: Sequence[Entry], now: datetime) -> Turn | Rest:
+    if not entries or _fault(entries) is not None:
+        return Rest(None)
+    if queue.paused is not None and not ended(queue.paused, now):
+        return Rest(queue.paused.until)
+    return Turn(entries[0], len(entries))
+
+
+async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy: Policy) -> Turn | Rest | None:
+    """The turn, or None when something was done about the queue so that it has to be read again."""
+    now = engine.clock.now()
+    if queue.paused is not None and ended(queue.paused, now):
+        await _lift(engine, queue)
+        return None
+    broken = queue.paused is not None and queue.paused.reason is Reason.INVARIANT_BROKEN
+    if not broken and (fault := _fault(entries)) is not None:
+        await _pause(engine, queue, entries, fault, policy)
+        return None
+    halts = standstills(queue, policy, now)
+    if await _tell(engine, queue, entries, halts, policy):
+        return None
+    if broken or not entries:
+        return Rest(halts[0].until if halts else None)
+    if queue.red is not None and halts[0].reason is Reason.BASE_RED and queue.red.look_at <= now:
+        await _look_at_base(engine, queue, queue.red, entries, policy)
+        return None
+    chosen = next_in_turn(entries, halts)
+    if chosen is None:
+        return Rest(halts[0].look_at)
+    front = entries[0]
+    if chosen.id != front.id and front.status in PROCESSING:
+        await _take_turn(engine, front, chosen, policy, len(entries))
+        return None
+    # Whoever begins stands before all others from then on.
+    return Turn(replace(chosen, position=0), len(entries))
+
+
+def _fault(entries: Sequence[Entry]) -> str | None:
+    try:
+        check_queue(entries)
+    except InvariantBroken as broken:
+        return str(broken)
+    return None
+
+
+async def _pause(engine: Engine, queue: Queue, entries: Sequence[Entry], fault: str, policy: Policy) -> None:
+    _log.critical("invariant_broken", queue=queue.id, detail=fault)
+    async with engine.change() as change:
+        change.happenings.append(
+            await journal.pause(change.tx, queue, entries, Reason.INVARIANT_BROKEN, fault, policy, change.now)
+        )
+
+
+async def _lift(engine: Engine, queue: Queue) -> None:
+    """A pause came to its end."""
+    assert queue.paused is not None
+    async with engine.change() as change:
+        standing = await change.tx.queues.get(queue.id)
+        if standing is None or standing.paused != queue.paused:
+            return
+        await change.tx.queues.resume(queue.id, change.now)
+        await _note(change, queue, "resumed", queue.paused.reason, queue.paused.detail, None)
+
+
+async def _tell(
+    engine: Engine, queue: Queue, entries: Sequence[Entry], halts: Sequence[Standstill], policy: Policy
+) -> bool:
+    """Tell those who wait why nothing goes on, or that it does again; False if they know already."""
+    before = Told.read(queue.told)
+    if halts:
+        stands = halts[0]
+        told = Told.of(stands, entries)
+        people = to_tell(before, stands, entries)
+        if told.same(before) and not people:
+            return False
+    elif before is None:
+        return False
+    async with engine.change() as change:
+        if halts:
+            await change.tx.queues.note_told(queue.id, told.written())
+            await telling.tell_standstill(
+                change.tx, people, stands.reason, stands.detail, stands.until, policy, change.now
+            )
+            if not told.same(before) and not stands.noted:
+                await _note(change, queue, "paused", stands.reason, stands.detail, stands.until)
+            return True
+        assert before is not None
+        await change.tx.queues.note_told(queue.id, None)
+        await telling.tell_resumed(change.tx, entries, policy, change.now)
+        for entry in entries[:1]:
+            if (going_on := _going_on(entry, change.now)) != entry:
+                await change.tx.entries.save(going_on)
+        if not before.noted:
+            await _note(change, queue, "resumed", Reason(before.reason), before.detail, None)
+    return True
+
+
+def _going_on(entry: Entry, now: datetime) -> Entry:
+    """The front after a standstill: what it had no time for is not held against it."""
+    started = entry.started_at and now
+    return replace(entry, started_at=started, trouble=0, trouble_since=None)
+
+
+async def _note(change: Change, queue: Queue, event: str, reason: Reason, detail: str, until: datetime | None) -> None:
+    data = {"by": None, "detail": detail, "until": until and until.isoformat()}
+    noted = await journal.note(
+        change.tx, change.now, event, queue.repository, queue.base_branch, 0, reason=reason, data=data
+    )
+    change.happenings.append(noted)
+    _log.info(event, repository=queue.repository.full_name, base_branch=queue.base_branch, reason=reason.value)
+
+
+async def _take_turn(engine: Engine, front: Entry, other: Entry, policy: Policy, depth: int) -> None:
+    """The front gives its turn to another, and waits in its place; what it was updated to stays its own."""
+    back = set_back(front, engine.clock.now())
+    check_transition(front.status, back.status)
+    async with engine.change() as change:
+        saved = await change.tx.entries.save(back)
+        await journal.tell_progress(change.tx, saved, NoticeKind.QUEUED, policy, change.now, depth=depth)
+        change.happenings.append(
+            await journal.note(
+                change.tx,
+                change.now,
+                EntryStatus.PENDING.value,
+                saved.repository,
+                saved.base_branch,
+                saved.number,
+                entry_id=saved.id,
+                data={"head": saved.head, "yields_to": other.number},
+            )
+        )
+    _log.info("turn_taken", repository=front.repository.full_name, number=front.number, by=other.number)
+
+
+async def _look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequence[Entry], policy: Policy) -> None:
+    """See whether the base passes by now, or has moved on."""
+    github, now, tip = engine.github, engine.clock.now(), red.tip
+    known: RedBase | None
+    try:
+        tip = (await github.comparison(queue.repository, queue.base_branch, entries[0].head)).base_tip
+        wanted = frozenset({RequiredCheck(red.check, None)})
+        known = base_looked_at(red, tip, await github.check_reports(queue.repository, tip, wanted), policy, now)
+    except RateLimited as limited:
+        known = replace(red, look_at=later(limited, now))
+    except GitHubError as error:
+        _log.warning("base_unseen", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
+        known = base_unseen(red, policy, now)
+    async with engine.change() as change:
+        await change.tx.queues.note_red(queue.id, known)
+        if tip == red.tip:
+            return
+        for entry in entries:
+            if entry.base_tip != tip and not settles(entry):
+                its_tip = entry.base_tip if entry.status in PROCESSING else tip
+                await change.tx.entries.save(replace(entry, known_behind=True, base_tip=its_tip))
