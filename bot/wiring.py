@@ -15,6 +15,7 @@ from bot.api.app import PREFIX, create_api
 from bot.board import Board
 from bot.gateway.gateway import Gateway
 from bot.metrics import Metrics
+from bot.policies import Policies
 from bot.receiver import Receiver
 from bot.settings import Settings
 from bot.status import QueueStatus
@@ -34,7 +35,6 @@ from queue_engine.errors import passes
 from queue_engine.inbox import Inbox
 from queue_engine.journal import Happening
 from queue_engine.migrations import HEAD, current, migrate
-from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.processor import Processor
 from queue_engine.store import Due, Store
@@ -79,7 +79,7 @@ class Bot:
             store=store,
             github=self.gateway,
             clock=clock,
-            policies=Fixed(policy),
+            policies=Policies(self.gateway, store, policy, clock),
             random=random,
             owner=owner,
             publish=self._publish,

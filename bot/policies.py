@@ -1,0 +1,151 @@
+"""Each base branch's policy: the operator's settings, and what its repository's `.github/imq.yml` makes of them.
+
+The file is read from the base branch, never from a pull request, else from the owner's repository `.github`; it is
+remembered for an hour and read anew when a push says that it changed. A broken one harms its own repository only.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+import structlog
+from cachetools import LRUCache, TTLCache
+
+from queue_engine.config.effective import labels_of, policy_for
+from queue_engine.config.model import Config
+from queue_engine.config.problems import ConfigError
+from queue_engine.config.reading import read
+from queue_engine.core.clock import Clock
+from queue_engine.errors import Invalid
+from queue_engine.model import Repository
+from queue_engine.policy import Policy
+from queue_engine.store import Store
+
+FILE = ".github/imq.yml"
+SHARED = ".github"
+"""The repository in which an owner keeps what holds for all of its others."""
+
+_REMEMBERED = timedelta(hours=1)
+"""Webhooks tell of changes; this bounds how long one that was lost can mislead."""
+_MOST_FILES = 10_000
+
+_log = structlog.get_logger("imq.policies")
+
+
+class Files(Protocol):
+    """Where configurations are read. Answered by the gateway."""
+
+    async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
+        """The text at this branch, or at the default branch; None if there is none."""
+        ...
+
+    async def organisation_configuration(self, repository: Repository) -> str | None:
+        """The text in the owner's repository `.github`; None if there is none to be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file: what it is remembered by, whose it is, and as what people know it."""
+
+    key: Hashable
+    repository: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file as far as it can be followed: with a fault it is the last one that had none."""
+
+    config: Config
+    fault: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """What was read, or that there is no file, and the generation of its repository that it was read under."""
+
+    found: _Found | None
+    generation: int
+
+
+class Policies:
+    """Answers `queue_engine.policies.Policies` for every repository."""
+
+    def __init__(self, files: Files, store: Store, defaults: Policy, clock: Clock) -> None:
+        """`defaults` is the operator's policy, which holds where no file says otherwise."""
+        self._files = files
+        self._store = store
+        self._defaults = defaults
+        self._cache: TTLCache[Hashable, _Remembered] = TTLCache(
+            _MOST_FILES, ttl=_REMEMBERED.total_seconds(), timer=lambda: clock.now().timestamp()
+        )
+        self._good: LRUCache[Hashable, Config] = LRUCache(_MOST_FILES)
+        """The last of each file that could be used: a broken one must not make queued labels mean nothing."""
+        self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+        """One lock per file while somebody reads it: who comes meanwhile takes that answer."""
+
+    async def of(self, repository: Repository, base_branch: str) -> Policy:
+        """The policy of this base branch; with a `fault` if its file cannot be used. Raises GitHubError."""
+        found = await self._found(repository, base_branch)
+        if found is None:
+            return self._defaults
+        return replace(policy_for(found.config, self._defaults, base_branch), fault=found.fault)
+
+    async def labels(self, repository: Repository) -> tuple[str, ...]:
+        """Every trigger label of this repository, as its default branch's file has them. Raises GitHubError."""
+        found = await self._found(repository, None)
+        return self._defaults.trigger_labels if found is None else labels_of(found.config, self._defaults)
+
+    def forget(self, repository_id: int) -> None:
+        """Drop what is remembered of this repository's own files."""
+        for key in [key for key in self._cache if isinstance(key, tuple) and key[0] == repository_id]:
+            self._cache.pop(key, None)
+
+    async def _found(self, repository: Repository, branch: str | None) -> _Found | None:
+        own, shared = await self._generations(repository)
+        asking = partial(self._files.configuration, repository, branch)
+        where = f"{FILE} of {branch or 'the default branch'}"
+        found = await self._read(_File((repository.id, branch), repository.full_name, where), own, asking)
+        if found is not None:
+            return found
+        asking = partial(self._files.organisation_configuration, repository)
+        name = f"{repository.owner}/{SHARED}"
+        return await self._read(_File(repository.owner.casefold(), name, f"{FILE} of {name}"), shared, asking)
+
+    async def _generations(self, repository: Repository) -> tuple[int, int]:
+        """How often the repository's own files have changed, and its owner's: any process may have heard of it."""
+        async with self._store.reading() as tx:
+            shared = await tx.queues.repository(repository.owner, SHARED)
+            own = await tx.queues.generation(repository.id)
+            return own, await tx.queues.generation(shared.id) if shared else 0
+
+    async def _read(self, file: _File, generation: int, ask: Callable[[], Awaitable[str | None]]) -> _Found | None:
+        async with self._turns.setdefault(file.key, asyncio.Lock()):
+            known: _Remembered | None = self._cache.get(file.key)
+            if known is None or known.generation != generation:
+                known = _Remembered(await self._ask(file, ask), generation)
+                self._cache[file.key] = known
+            return known.found
+
+    async def _ask(self, file: _File, ask: Callable[[], Awaitable[str | None]]) -> _Found | None:
+        try:
+            if (text := await ask()) is None:
+                return None
+            # In a thread: a hostile file may take half a second, in which all others go on.
+            config = await asyncio.to_thread(read, text)
+        except Invalid as error:
+            return self._broken(file, (f" {error.message.removeprefix(FILE).strip()}",))
+        except ConfigError as error:
+            return self._broken(file, tuple(f", {problem}" for problem in error.problems))
+        self._good[file.key] = config
+        return _Found(config, None)
+
+    def _broken(self, file: _File, problems: tuple[str, ...]) -> _Found:
+        told = tuple(f"{file.where}{problem}" for problem in problems)
+        _log.warning("configuration_broken", repository=file.repository, problems=told)
+        return _Found(self._good.get(file.key, Config()), told[0])
