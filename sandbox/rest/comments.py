@@ -55,7 +55,7 @@ def delete_comment(call: Call) -> Answer:
     return Answer(None, 204)
 
 
-@routes.repository("POST", "/issues/comments/{comment_id}/reactions", "issues=write", docs="reactions/reactions")
+@routes.repository("POST", "/issues/comments/{comment_id}/reactions", *_WRITE, docs="reactions/reactions")
 def react(call: Call) -> Answer:
     """Reacts; doing it again is 200 instead of 201."""
     _, comment = _comment(call)

@@ -32,6 +32,7 @@ LABEL = "merge-queue"
 REPOSITORY = "acme/widgets"
 CI_TIME = timedelta(minutes=3)
 PERMISSIONS = {
+    "actions": "write",
     "checks": "write",
     "contents": "write",
     "issues": "write",
@@ -39,7 +40,16 @@ PERMISSIONS = {
     "pull_requests": "write",
     "statuses": "read",
 }
-EVENTS = ("check_run", "check_suite", "pull_request", "push", "repository_ruleset", "status")
+EVENTS = (
+    "check_run",
+    "check_suite",
+    "issue_comment",
+    "pull_request",
+    "pull_request_review",
+    "push",
+    "repository_ruleset",
+    "status",
+)
 FILES = {"README.md": "Widgets\n", "app.py": "one\ntwo\nthree\n", "limits.txt": "0\n"}
 
 KEY = KeyPair()
