@@ -43,6 +43,8 @@ class GitHub:
         self.reports: tuple[CheckReport, ...] = (report("ci"),)
         self.meanwhile: dict[str, Meanwhile] = {}
         self.asked: list[str] = []
+        self.reruns: list[int | None] = []
+        """The workflow runs that were asked to run again."""
 
     async def pull_request(self, *_: object) -> PullRequest:
         return await self._answer("pull", self.pull)
@@ -62,7 +64,11 @@ class GitHub:
     async def update_branch(self, *_: object) -> None:
         await self._answer("update", None)
 
-    async def merge(self, *_: object) -> str:
+    async def rerun(self, _repository: object, check: CheckReport) -> None:
+        self.reruns.append(check.actions_run)
+        await self._answer("rerun", None)
+
+    async def merge(self, *_: object, **__: object) -> str:
         raise AssertionError("nothing here may be merged")
 
     async def _answer(self, name: str, answer: Answer) -> Answer:

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
-from queue_engine.checks import judge
+from queue_engine.checks import judge, required_checks
 from queue_engine.facts import CheckState, RequiredCheck
-from tests.queue_engine.examples import NOW, SECOND, report
+from tests.queue_engine.examples import NOW, POLICY, SECOND, report, rules
 
 PENDING, PASSED, FAILED = CheckState.PENDING, CheckState.PASSED, CheckState.FAILED
 CI = RequiredCheck("ci", None)
@@ -111,3 +113,40 @@ def test_last_completed_is_the_latest_of_the_counted_reports() -> None:
     assert judge([], reports).last_completed == NOW + SECOND
     assert judge([CI], reports).last_completed == NOW
     assert judge([], [report("ci", PENDING)]).last_completed is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ignored", "counted"),
+    [
+        ("lint", ["lint"], ["lint2", "xlint", "Lint", ""]),
+        ("lint/*", ["lint/", "lint/a", "lint/a/b"], ["lint", "a/lint/b"]),
+        ("*/lint", ["/lint", "a/lint"], ["lint", "a/lint/b"]),
+        ("a*b*c", ["abc", "a-b-c", "abbc", "abcabc"], ["ab", "ac", "acb", "abcd"]),
+        ("aa*aa", ["aaaa", "aabaa"], ["aa", "aaa"]),
+        ("*", ["lint", ""], []),
+        ("**", ["lint", ""], []),
+        ("a.c", ["a.c"], ["abc"]),
+        ("a[bc]", ["a[bc]"], ["ab"]),
+    ],
+)
+def test_ignored_pattern_takes_only_the_star_for_more_than_itself(
+    pattern: str, ignored: list[str], counted: list[str]
+) -> None:
+    """`*` stands for any characters, none included; everything else for itself, the case too."""
+    for name in ignored:
+        assert not judge([], [report(name, FAILED)], [pattern]).failed
+    for name in counted:
+        assert judge([], [report(name, FAILED)], [pattern]).failed
+
+
+def test_ignored_pattern_of_many_stars_takes_no_time() -> None:
+    """A hostile pattern and name hang nobody: each part is looked for once."""
+    assert judge([], [report("a" * 50_000, FAILED)], ["*a" * 500 + "b"]).state is FAILED
+
+
+def test_required_checks_are_those_of_protection_and_configuration() -> None:
+    """Neither takes anything away from the other; unread rules demand nothing."""
+    policy = replace(POLICY, required_checks=frozenset({RequiredCheck("lint", 10)}))
+    assert required_checks(rules("ci"), policy) == {CI, RequiredCheck("lint", 10)}
+    assert required_checks(None, policy) == {RequiredCheck("lint", 10)}
+    assert required_checks(rules(), POLICY) == frozenset()

@@ -7,8 +7,7 @@ import pytest
 from queue_engine.actions import Confirm, Fact, Leave, Look, Save, Update, Wait
 from queue_engine.decide import decide
 from queue_engine.entering import enter
-from queue_engine.facts import CheckState, MergeMethod
-from queue_engine.merging import merge_method
+from queue_engine.facts import CheckState
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.reasons import Reason
 from tests.queue_engine.examples import (
@@ -26,28 +25,6 @@ from tests.queue_engine.examples import (
     rules,
     seen,
 )
-
-MERGE, SQUASH, REBASE = MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE
-
-
-@pytest.mark.parametrize(
-    ("allowed", "linear", "method"),
-    [
-        ((MERGE, SQUASH, REBASE), False, MERGE),
-        ((SQUASH, REBASE), False, SQUASH),
-        ((REBASE,), False, REBASE),
-        ((MERGE, SQUASH, REBASE), True, SQUASH),
-        ((MERGE, REBASE), True, REBASE),
-        # Nothing is allowed: let GitHub say so in its own words.
-        ((MERGE,), True, MERGE),
-        ((), False, MERGE),
-    ],
-)
-def test_merge_method_is_the_first_that_repository_and_rules_allow(
-    allowed: tuple[MergeMethod, ...], linear: bool, method: MergeMethod
-) -> None:
-    """No merge commits where the history must be linear."""
-    assert merge_method(pull(methods=allowed), rules(linear_history=linear), POLICY) is method
 
 
 def test_entering_a_status_forgets_the_counters_of_the_one_before() -> None:

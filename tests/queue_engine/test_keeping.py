@@ -1,0 +1,125 @@
+"""What is stored with a change of the front: its story, and the limit that history gives it. On both databases."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.facts import CheckState
+from queue_engine.reasons import Reason
+from queue_engine.store import Store
+from queue_engine.store.timeline import TimelineEvent
+from tests.queue_engine.examples import CHECKING, HOUR, MINUTE, NOW, REPOSITORY, UPDATING, comparison, pull, report
+from tests.queue_engine.scene import Scene
+
+PASSED, FAILED, PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
+BOUND = {"status": CHECKING, "head": "head-2", "updated_from": "head-1", "base_tip": "base-1", "recheck_at": NOW}
+
+
+@pytest.fixture
+def scene(store: Store) -> Scene:
+    """The pull request is closed meanwhile: a pass goes as far as `ready`, and then no further."""
+    scene = Scene(store)
+    scene.github.pull = pull(head_sha="head-2", open=False)
+    scene.github.compared = comparison("head-2", parents=("head-1", "base-1"))
+    return scene
+
+
+async def story(scene: Scene) -> dict[str, TimelineEvent]:
+    async with scene.store.reading() as tx:
+        return {event.event: event for event in await tx.timeline.of_pull_request(REPOSITORY.id, 1)}
+
+
+async def past(scene: Scene, event: str, number: int, **data: Any) -> None:
+    async with scene.store.transaction() as tx:
+        await tx.timeline.append(
+            at=NOW, event=event, repository_id=REPOSITORY.id, base_branch="main", number=number, data=data
+        )
+
+
+@pytest.mark.parametrize(("stays", "seconds"), [(7, None), (8, 20 * 60)])
+async def test_binding_gives_the_checks_a_limit_by_history(scene: Scene, stays: int, seconds: int | None) -> None:
+    """Eight stays of ten minutes each make twenty: half as much again and five minutes."""
+    for number in range(stays):
+        await past(scene, "ready", 100 + number, checks=600.0)
+    await past(scene, "ready", 200, head="without a figure")
+    scene.github.reports = ()
+    queue = await scene.front(status=UPDATING, base_tip="base-1", candidate_head="head-2", candidate_is_ours=True)
+    entry = await scene.advance(queue)
+    assert entry is not None
+    assert (entry.status, entry.check_seconds) == (CHECKING, seconds)
+
+
+async def test_ready_tells_how_long_the_checks_of_a_new_head_took(scene: Scene) -> None:
+    """That is what the limits of those to come are made from."""
+    await scene.advance(await scene.front(**BOUND, status_since=NOW - 7 * MINUTE))
+    ready = (await story(scene))["ready"]
+    assert ready.data is not None
+    assert ready.data["checks"] == 420
+
+
+@pytest.mark.parametrize(
+    "not_telling",
+    [
+        {"head": "head-1", "updated_from": None},
+        {"refusals": 1},
+        {"rerun_checks": ("1:ci",)},
+    ],
+)
+async def test_ready_tells_no_time_where_it_is_not_that_of_all_checks(
+    scene: Scene, not_telling: dict[str, Any]
+) -> None:
+    """A head that was green already, a second look before the merge, a rerun of what failed: all shorter."""
+    scene.github.reports = (report("ci", PASSED, completed_at=NOW - HOUR),)
+    await scene.advance(await scene.front(**BOUND | not_telling, status_since=NOW - 7 * MINUTE))
+    ready = (await story(scene))["ready"]
+    assert ready.data is not None
+    assert "checks" not in ready.data
+
+
+async def test_rerun_and_flaky_stand_in_the_story_with_their_checks(scene: Scene) -> None:
+    """One event when GitHub runs it again, one when it passes then."""
+    scene.github.reports = (report("ci", FAILED, run=1, workflow=7),)
+    queue = await scene.front(**BOUND)
+    entry = await scene.advance(queue)
+    assert entry is not None
+    assert (scene.github.reruns, entry.awaited_checks, entry.status) == ([7], ("ci",), CHECKING)
+    assert "flaky" not in await story(scene)
+    scene.github.reports = (report("ci", PASSED, run=2, workflow=7, completed_at=NOW - HOUR),)
+    await scene.hint(recheck_at=NOW)
+    await scene.advance(queue)
+    told = await story(scene)
+    for event in ("rerun", "flaky"):
+        assert told[event].data == {"head": "head-2", "checks": ["ci"]}
+
+
+async def test_rerun_asks_once_for_each_workflow_run(scene: Scene) -> None:
+    """Two jobs of one run begin again together."""
+    scene.github.reports = (report("ci", FAILED, run=1, workflow=7), report("ci", FAILED, app_id=9, run=2, workflow=7))
+    await scene.advance(await scene.front(**BOUND))
+    assert scene.github.reruns == [7]
+
+
+async def test_conflict_names_what_landed_since_the_entry_was_queued(scene: Scene) -> None:
+    """It came with one of them: no request is needed to know, and the author knows where to look."""
+    await past(scene, "landed", 5)
+    await past(scene, "landed", 6)
+    scene.github.pull = pull(mergeable=False)
+    assert await scene.advance(await scene.front(status=UPDATING, base_tip="base-1", recheck_at=NOW)) is None
+    left = (await story(scene))["failed"]
+    assert left.reason is Reason.CONFLICT
+    assert left.data is not None
+    assert left.data["detail"] == "since it was queued, #5, #6 landed on main"
+    assert scene.github.asked == ["pull"]
+
+
+async def test_conflict_with_what_nobody_landed_meanwhile_names_nothing(scene: Scene) -> None:
+    """What was there before it was queued is not blamed, nor is another branch's."""
+    async with scene.store.transaction() as tx:
+        for branch, at in (("main", NOW - HOUR), ("release", NOW + timedelta(seconds=1))):
+            await tx.timeline.append(at=at, event="landed", repository_id=REPOSITORY.id, base_branch=branch, number=5)
+    scene.github.pull = pull(mergeable=False)
+    assert await scene.advance(await scene.front(status=UPDATING, base_tip="base-1", recheck_at=NOW)) is None
+    left = (await story(scene))["failed"]
+    assert left.data is not None
+    assert left.data["detail"] is None
