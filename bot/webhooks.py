@@ -1,15 +1,31 @@
 """Deliveries distilled to hints: what a payload may mean for a queue, or that it means nothing. Pure functions."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
 from bot.gateway.facts import PASSING_CONCLUSIONS
+from bot.payloads import (
+    CheckRunEvent,
+    CheckSuiteEvent,
+    CommentEvent,
+    Payload,
+    PullRequestEvent,
+    PushEvent,
+    ReviewEvent,
+    StatusEvent,
+)
+from queue_engine.commands.parsing import commands_in
 from queue_engine.hints import Hint, HintKind
 
 _BRANCH_PREFIX = "refs/heads/"
+
+CONFIGURATION = ".github/imq.yml"
+"""Where a repository keeps its own rules."""
+
+_COMMITS_LISTED = 2048
+"""The most commits that GitHub lists in a push ("Webhook events and payloads: push")."""
 
 _CONSENT_ACTIONS = frozenset(
     {"unlabeled", "closed", "reopened", "converted_to_draft", "ready_for_review", "edited", "synchronize"}
@@ -23,109 +39,6 @@ _INSTALLED_ACTIONS: Mapping[str, frozenset[str]] = {
 
 class MalformedPayload(Exception):
     """A payload lacks what GitHub documents for its event. The message names the places."""
-
-
-class _Sender(BaseModel):
-    login: str
-    type: str = "User"
-
-
-class _Repository(BaseModel):
-    id: int
-    full_name: str
-
-
-class _Id(BaseModel):
-    id: int
-
-
-class _Payload(BaseModel):
-    """What every delivery to an App has; the parts of its event are read by a model of their own."""
-
-    installation: _Id
-    action: str | None = None
-    repository: _Repository | None = None
-    sender: _Sender | None = None
-
-    def hint(self, kind: HintKind, delivery: str, **parts: Any) -> Hint:
-        owner, _, name = self.repository.full_name.partition("/") if self.repository else ("", "", "")
-        return Hint(
-            kind=kind,
-            delivery=delivery,
-            action=self.action,
-            installation_id=self.installation.id,
-            repository_id=self.repository.id if self.repository else None,
-            owner=owner or None,
-            name=name or None,
-            sender=self.sender.login if self.sender else None,
-            sender_is_bot=self.sender is not None and self.sender.type == "Bot",
-            **parts,
-        )
-
-
-class _OfRepository(_Payload):
-    repository: _Repository
-
-
-class _Label(BaseModel):
-    name: str
-
-
-class _Head(BaseModel):
-    sha: str
-
-
-class _PullRequest(BaseModel):
-    number: int
-    head: _Head
-    updated_at: datetime | None = None
-
-
-class _Changes(BaseModel):
-    base: dict[str, Any] | None = None
-
-
-class _PullRequestEvent(_OfRepository):
-    action: str
-    pull_request: _PullRequest
-    label: _Label | None = None
-    before: str | None = None
-    changes: _Changes = Field(default_factory=_Changes)
-
-
-class _CheckRun(BaseModel):
-    name: str
-    head_sha: str
-    conclusion: str | None = None
-    app: _Id | None = None
-
-
-class _CheckRunEvent(_OfRepository):
-    action: str
-    check_run: _CheckRun
-
-
-class _CheckSuite(BaseModel):
-    head_sha: str
-    app: _Id | None = None
-
-
-class _CheckSuiteEvent(_OfRepository):
-    action: str
-    check_suite: _CheckSuite
-
-
-class _StatusEvent(_OfRepository):
-    sha: str
-    context: str
-    state: str
-
-
-class _PushEvent(_OfRepository):
-    ref: str
-    after: str
-    before: str
-    deleted: bool = False
 
 
 def distil(event: str, delivery: str, payload: Mapping[str, Any], *, own_app_id: int) -> Hint | None:
@@ -144,26 +57,60 @@ def distil(event: str, delivery: str, payload: Mapping[str, Any], *, own_app_id:
 
 
 def _pull_request(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
-    said = _PullRequestEvent.model_validate(payload)
-    number, head_sha = said.pull_request.number, said.pull_request.head.sha
+    said = PullRequestEvent.model_validate(payload)
+    head_sha = said.pull_request.head.sha
+    which = {"number": said.pull_request.number, "branch": said.pull_request.base and said.pull_request.base.ref}
     label = said.label.name if said.label else None
     if said.action == "labeled":
         # Without a label it was deleted in the same moment: there is nothing to queue for.
         if label is None:
             return None
         updated_at = said.pull_request.updated_at
-        return said.hint(
-            HintKind.LABELED, delivery, number=number, label=label, head_sha=head_sha, updated_at=updated_at
-        )
-    if said.action not in _CONSENT_ACTIONS or (said.action == "edited" and said.changes.base is None):
+        return said.hint(HintKind.LABELED, delivery, **which, label=label, head_sha=head_sha, updated_at=updated_at)
+    if said.action not in _CONSENT_ACTIONS:
         return None
+    if said.action == "edited" and said.changes.base is None:
+        if said.changes.title is None:
+            return None
+        return said.hint(HintKind.CONSENT, delivery, **which, title=said.pull_request.title)
     if said.action == "synchronize":
-        return said.hint(HintKind.CONSENT, delivery, number=number, before=said.before, head_sha=head_sha)
-    return said.hint(HintKind.CONSENT, delivery, number=number, label=label)
+        return said.hint(HintKind.CONSENT, delivery, **which, before=said.before, head_sha=head_sha)
+    return said.hint(HintKind.CONSENT, delivery, **which, label=label)
+
+
+def _review(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
+    said = ReviewEvent.model_validate(payload)
+    # An edited review says the same in other words.
+    if said.action not in {"submitted", "dismissed"}:
+        return None
+    branch = said.pull_request.base and said.pull_request.base.ref
+    return said.hint(HintKind.REVIEW, delivery, number=said.pull_request.number, branch=branch)
+
+
+def _comment(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
+    said = CommentEvent.model_validate(payload)
+    # An edited comment is no command: whoever may edit other people's comments could speak in their name.
+    if said.action != "created" or said.issue.pull_request is None:
+        return None
+    if said.sender is None or said.sender.type == "Bot":
+        return None
+    commands = commands_in(said.comment.body or "")
+    if not commands:
+        return None
+    # When the comment was made, the pull request changed for the last time: by the comment.
+    stamps = [stamp for stamp in (said.issue.updated_at, said.comment.created_at) if stamp is not None]
+    return said.hint(
+        HintKind.COMMENT,
+        delivery,
+        number=said.issue.number,
+        comment_id=said.comment.id,
+        commands=commands,
+        updated_at=max(stamps, default=None),
+    )
 
 
 def _check_run(_event: str, delivery: str, payload: Mapping[str, Any], own_app_id: int) -> Hint | None:
-    said = _CheckRunEvent.model_validate(payload)
+    said = CheckRunEvent.model_validate(payload)
     run = said.check_run
     if said.action != "completed" or (run.app is not None and run.app.id == own_app_id):
         return None
@@ -172,7 +119,7 @@ def _check_run(_event: str, delivery: str, payload: Mapping[str, Any], own_app_i
 
 
 def _check_suite(_event: str, delivery: str, payload: Mapping[str, Any], own_app_id: int) -> Hint | None:
-    said = _CheckSuiteEvent.model_validate(payload)
+    said = CheckSuiteEvent.model_validate(payload)
     suite = said.check_suite
     if said.action != "completed" or (suite.app is not None and suite.app.id == own_app_id):
         return None
@@ -180,7 +127,7 @@ def _check_suite(_event: str, delivery: str, payload: Mapping[str, Any], own_app
 
 
 def _status(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
-    said = _StatusEvent.model_validate(payload)
+    said = StatusEvent.model_validate(payload)
     if said.state == "pending":
         return None
     passed = said.state == "success"
@@ -188,27 +135,46 @@ def _status(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id:
 
 
 def _push(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
-    said = _PushEvent.model_validate(payload)
+    said = PushEvent.model_validate(payload)
     if not said.ref.startswith(_BRANCH_PREFIX):
         return None
     # A deleted branch has no tip; GitHub writes forty zeros, which are no commit.
     tip = None if said.deleted else said.after
     branch = said.ref.removeprefix(_BRANCH_PREFIX)
-    return said.hint(HintKind.BASE_MOVED, delivery, branch=branch, before=said.before, head_sha=tip)
+    default = said.repository.default_branch == branch
+    config = not said.deleted and _may_have_touched(said, CONFIGURATION)
+    return said.hint(
+        HintKind.BASE_MOVED,
+        delivery,
+        branch=branch,
+        before=said.before,
+        head_sha=tip,
+        config=config,
+        default_branch=default,
+    )
+
+
+def _may_have_touched(push: PushEvent, path: str) -> bool:
+    """Whether a push changed this file, as far as its list of commits tells; what replaced history tells nothing."""
+    if push.forced or push.created or not 0 < len(push.commits) < _COMMITS_LISTED:
+        return True
+    return any(path in files for each in push.commits for files in (each.added, each.removed, each.modified))
 
 
 def _rules(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
     # An organisation's ruleset comes without a repository: it concerns all of the installation.
-    return _Payload.model_validate(payload).hint(HintKind.RULES, delivery)
+    return Payload.model_validate(payload).hint(HintKind.RULES, delivery)
 
 
 def _installed(event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
-    said = _Payload.model_validate(payload)
+    said = Payload.model_validate(payload)
     return said.hint(HintKind.INSTALLED, delivery) if said.action in _INSTALLED_ACTIONS[event] else None
 
 
 _DISTILLERS: Mapping[str, Callable[[str, str, Mapping[str, Any], int], Hint | None]] = {
     "pull_request": _pull_request,
+    "pull_request_review": _review,
+    "issue_comment": _comment,
     "check_run": _check_run,
     "check_suite": _check_suite,
     "status": _status,

@@ -16,7 +16,7 @@ class HintKind(StrEnum):
     """pull_request.labeled: `label` (any label; the engine knows the trigger), `head_sha`, `sender`."""
     CONSENT = "consent"
     """Anything that may withdraw consent: unlabeled, closed, reopened, converted_to_draft, ready_for_review,
-    edited (base), synchronize by anyone: `number`, `action`, and for synchronize `before` and `head_sha`."""
+    edited (base, or `title`), synchronize by anyone: `number`, `action`; for synchronize `before` and `head_sha`."""
     CHECK = "check"
     """check_run completed, or status that is no longer pending: `head_sha`, `check_name`, `passed`."""
     CHECKS = "checks"
@@ -24,9 +24,9 @@ class HintKind(StrEnum):
     BASE_MOVED = "base_moved"
     """push to a branch: `branch`, `head_sha` (the new tip)."""
     COMMENT = "comment"
-    """issue_comment.created on a pull request, with a command in it: `number`, `comment_id`, `commands`."""
+    """issue_comment.created on a pull request, with a command in it: `number`, `comment_id`, `commands`, `sender`."""
     REVIEW = "review"
-    """pull_request_review: `number`; a review may open the way of one that was turned away, or close it."""
+    """pull_request_review submitted or dismissed: `number`, `action`."""
     RULES = "rules"
     """branch_protection_rule or repository_ruleset."""
     INSTALLED = "installed"
@@ -50,14 +50,18 @@ class Hint(BaseModel):
     sender_is_bot: bool = False
     number: int | None = None
     updated_at: datetime | None = None
-    """For LABELED: the instant of the pull request's last change, which was the label."""
+    """For LABELED and COMMENT: the instant of the pull request's last change, which was the label, or the comment."""
     label: str | None = None
+    title: str | None = None
+    """For CONSENT by `edited`: the new title, if it was only the title."""
     branch: str | None = None
     """The branch pushed to; for hints about a pull request its base branch."""
     before: str | None = None
     head_sha: str | None = None
     config: bool = False
     """For BASE_MOVED: the push may have changed the repository's configuration."""
+    default_branch: bool = False
+    """For BASE_MOVED: it is the repository's default branch."""
     comment_id: int | None = None
     commands: tuple[str, ...] = ()
     """For COMMENT: its lines that are commands, without the slash."""

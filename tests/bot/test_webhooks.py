@@ -1,5 +1,6 @@
 """What each delivery means for a queue."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -36,6 +37,8 @@ def _hint(kind: HintKind, **parts: Any) -> Hint:
         "name": "engine",
         "sender": "grace",
     }
+    if kind in {HintKind.LABELED, HintKind.CONSENT, HintKind.REVIEW}:
+        common["branch"] = "main"
     return Hint(kind=kind, **(common | parts))
 
 
@@ -74,11 +77,88 @@ def test_push_to_a_pull_request_says_from_which_head_to_which() -> None:
     )
 
 
-def test_base_edited_is_a_consent_hint_and_a_title_edited_is_none() -> None:
-    """What lands where is consent; how it is called is not."""
+def test_base_or_title_edited_is_a_consent_hint_and_a_body_edited_is_none() -> None:
+    """What lands where is consent; a title may be one that the configuration keeps out."""
     edited = _pull_request("edited", changes={"base": {"ref": {"from": "old"}, "sha": {"from": "x"}}})
     assert _distil("pull_request", edited) == _hint(HintKind.CONSENT, action="edited", number=3)
-    assert _distil("pull_request", _pull_request("edited", changes={"title": {"from": "old"}})) is None
+    titled = _pull_request("edited", changes={"title": {"from": "old"}})
+    titled["pull_request"]["title"] = "WIP: new"
+    assert _distil("pull_request", titled) == _hint(HintKind.CONSENT, action="edited", number=3, title="WIP: new")
+    assert _distil("pull_request", _pull_request("edited", changes={"body": {"from": "old"}})) is None
+
+
+def _comment(body: str | None, **parts: Any) -> dict[str, Any]:
+    issue = {"number": 3, "pull_request": {"url": "x"}, "updated_at": "2026-01-02T03:04:06Z"}
+    comment = {"id": 70, "body": body, "created_at": "2026-01-02T03:04:05Z"}
+    return _payload(**{"action": "created", "issue": issue, "comment": comment} | parts)
+
+
+def test_comment_with_commands_says_them_and_when_the_pull_request_changed_last() -> None:
+    """A push after that instant is none that the person who typed has seen."""
+    expected = _hint(
+        HintKind.COMMENT,
+        action="created",
+        number=3,
+        comment_id=70,
+        commands=("queue", "why"),
+        updated_at=datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC),
+    )
+    assert _distil("issue_comment", _comment("Thanks!\n/queue\n/why")) == expected
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        _comment("Nothing to do here."),
+        _comment(None),
+        _comment("> /queue"),
+        _comment("/queue", action="edited"),
+        _comment("/queue", action="deleted"),
+        _comment("/queue", issue={"number": 3}),
+        _comment("/queue", sender={"login": "robot[bot]", "type": "Bot"}),
+        _comment("/queue", sender=None),
+    ],
+)
+def test_comment_that_is_no_persons_new_command_on_a_pull_request_is_no_hint(payload: dict[str, Any]) -> None:
+    """Most comments have no command: nothing is stored for them."""
+    assert _distil("issue_comment", payload) is None
+
+
+@pytest.mark.parametrize(("action", "meant"), [("submitted", True), ("dismissed", True), ("edited", False)])
+def test_review_given_or_withdrawn_is_a_review_hint(action: str, meant: bool) -> None:
+    """One that is edited says the same in other words."""
+    expected = _hint(HintKind.REVIEW, action=action, number=3) if meant else None
+    assert _distil("pull_request_review", _pull_request(action, review={"state": "approved"})) == expected
+
+
+@pytest.mark.parametrize(
+    ("push", "config"),
+    [
+        ({"commits": [{"modified": ["app.py"]}, {"added": [".github/imq.yml"]}]}, True),
+        ({"commits": [{"removed": [".github/imq.yml"]}]}, True),
+        ({"commits": [{"added": ["imq.yml"], "modified": ["docs/.github/imq.yml"]}]}, False),
+        ({"commits": [{"modified": ["app.py"]}], "forced": True}, True),
+        ({"commits": [{"modified": ["app.py"]}], "created": True}, True),
+        ({"commits": [{}] * 2048}, True),
+        ({"commits": []}, True),
+        ({"commits": [], "deleted": True}, False),
+    ],
+)
+def test_push_tells_whether_the_configuration_may_have_changed(push: dict[str, Any], config: bool) -> None:
+    """By the files of its commits; where the list may not be whole it may have."""
+    hint = _distil("push", _payload(ref="refs/heads/main", before="old", after="new", **push))
+    assert hint is not None
+    assert hint.config is config
+
+
+def test_push_tells_whether_it_is_to_the_default_branch() -> None:
+    """The default branch's configuration says which labels queue, whatever the branch."""
+    payload = _payload(ref="refs/heads/main", before="old", after="new")
+    for default, told in (("main", True), ("trunk", False)):
+        payload["repository"]["default_branch"] = default
+        hint = _distil("push", payload)
+        assert hint is not None
+        assert hint.default_branch is told
 
 
 @pytest.mark.parametrize(
@@ -109,7 +189,9 @@ def test_check_suite_completed_names_its_head() -> None:
 def test_push_to_a_branch_names_its_new_tip(deleted: bool, tip: str | None) -> None:
     """Branches may have slashes; a deleted one has no tip."""
     after = "0" * 40 if deleted else "new"
-    hint = _distil("push", _payload(ref="refs/heads/release/1.0", before="old", after=after, deleted=deleted))
+    commits = [] if deleted else [{"modified": ["app.py"]}]
+    payload = _payload(ref="refs/heads/release/1.0", before="old", after=after, deleted=deleted, commits=commits)
+    hint = _distil("push", payload)
     assert hint == _hint(HintKind.BASE_MOVED, branch="release/1.0", before="old", head_sha=tip)
 
 

@@ -1,0 +1,169 @@
+"""The parts of webhook payloads that IMQ reads, as GitHub documents them; everything else in them is ignored."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from queue_engine.hints import Hint, HintKind
+
+
+def _without_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("has a NUL character, which no database keeps")
+    return text
+
+
+Word = Annotated[str, Field(max_length=255), AfterValidator(_without_nul)]
+"""A name of something. GitHub's own limits are lower."""
+
+Text = Annotated[str, AfterValidator(_without_nul)]
+
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+"""The number of a pull request."""
+
+Identity = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Sender(BaseModel):
+    login: Word
+    type: Word = "User"
+
+
+class Repository(BaseModel):
+    id: Identity
+    full_name: Word
+    default_branch: Word | None = None
+
+
+class Id(BaseModel):
+    id: Identity
+
+
+class Payload(BaseModel):
+    """What every delivery to an App has; the parts of its event are read by a model of their own."""
+
+    installation: Id
+    action: Word | None = None
+    repository: Repository | None = None
+    sender: Sender | None = None
+
+    def hint(self, kind: HintKind, delivery: str, **parts: Any) -> Hint:
+        owner, _, name = self.repository.full_name.partition("/") if self.repository else ("", "", "")
+        return Hint(
+            kind=kind,
+            delivery=delivery,
+            action=self.action,
+            installation_id=self.installation.id,
+            repository_id=self.repository.id if self.repository else None,
+            owner=owner or None,
+            name=name or None,
+            sender=self.sender.login if self.sender else None,
+            sender_is_bot=self.sender is not None and self.sender.type == "Bot",
+            **parts,
+        )
+
+
+class OfRepository(Payload):
+    repository: Repository
+
+
+class Label(BaseModel):
+    name: Word
+
+
+class Head(BaseModel):
+    sha: Word
+
+
+class Base(BaseModel):
+    ref: Word
+
+
+class PullRequest(BaseModel):
+    number: Number
+    title: Word = ""
+    head: Head
+    base: Base | None = None
+    updated_at: datetime | None = None
+
+
+class Changes(BaseModel):
+    base: dict[str, Any] | None = None
+    title: dict[str, Any] | None = None
+
+
+class PullRequestEvent(OfRepository):
+    action: Word
+    pull_request: PullRequest
+    label: Label | None = None
+    before: Word | None = None
+    changes: Changes = Field(default_factory=Changes)
+
+
+class ReviewEvent(OfRepository):
+    action: Word
+    pull_request: PullRequest
+
+
+class Issue(BaseModel):
+    number: Number
+    pull_request: dict[str, Any] | None = None
+    """There only if the issue is a pull request."""
+    updated_at: datetime | None = None
+
+
+class Comment(BaseModel):
+    id: Identity
+    body: Text | None = None
+    created_at: datetime | None = None
+
+
+class CommentEvent(OfRepository):
+    action: Word
+    issue: Issue
+    comment: Comment
+
+
+class CheckRun(BaseModel):
+    name: Word
+    head_sha: Word
+    conclusion: Word | None = None
+    app: Id | None = None
+
+
+class CheckRunEvent(OfRepository):
+    action: Word
+    check_run: CheckRun
+
+
+class CheckSuite(BaseModel):
+    head_sha: Word
+    app: Id | None = None
+
+
+class CheckSuiteEvent(OfRepository):
+    action: Word
+    check_suite: CheckSuite
+
+
+class StatusEvent(OfRepository):
+    sha: Word
+    context: Word
+    state: Word
+
+
+class PushedCommit(BaseModel):
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+
+
+class PushEvent(OfRepository):
+    ref: Word
+    after: Word
+    before: Word
+    deleted: bool = False
+    created: bool = False
+    forced: bool = False
+    commits: tuple[PushedCommit, ...] = ()
