@@ -87,6 +87,7 @@ class Merging:
         self._github.refs.move(repository, pull.base_branch, landed, actor=actor, landed=pull)
         self._github.happenings.pull_request(pull, "closed", actor)
         if repository.delete_branch_on_merge and pull.head_repository is repository:
+            self._github.pulls.retarget(repository, pull.head_branch, pull.base_branch, actor)
             self._github.refs.delete(repository, pull.head_branch, actor=actor)
         return landed
 

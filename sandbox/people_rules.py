@@ -85,6 +85,7 @@ class RulesHandle:
         signatures: bool = False,
         deployments: Sequence[str] = (),
         workflows: Sequence[str] = (),
+        bypass: Sequence[str] = (),
         enforcement: str = "active",
         organisation: bool = False,
         repositories: Sequence[str] = ("*",),
@@ -93,7 +94,8 @@ class RulesHandle:
     ) -> Ruleset:
         """A ruleset for branches named by patterns, `~DEFAULT_BRANCH` or `~ALL`.
 
-        With `organisation` it is the owner's, and holds in all of its `repositories` (name patterns).
+        `bypass` are logins and app slugs that it does not bind. With `organisation` it is the owner's, and holds in all
+        of its `repositories` (name patterns).
         """
         now = self.github.clock.now()
         ruleset = Ruleset(
@@ -113,6 +115,7 @@ class RulesHandle:
             signatures=signatures,
             deployments=list(deployments),
             workflows=list(workflows),
+            bypass=list(bypass),
             organisation=self.record.owner if organisation else None,
             repositories=list(repositories),
         )

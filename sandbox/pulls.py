@@ -140,6 +140,15 @@ class Pulls:
             self.mark_merged(pull, _landing_commit(pull, brought.values()), actor)
             self._github.happenings.pull_request(pull, "closed", actor)
 
+    def retarget(self, repository: Repository, old: str, new: str, actor: Actor) -> None:
+        """Aim the open pull requests on a branch at another: what GitHub does before it deletes a merged head itself.
+
+        Whoever deletes the branch through the API gets them closed instead. (GitHub's page on deleting branches.)
+        """
+        for pull in repository.pulls.values():
+            if pull.state == "open" and pull.base_branch == old:
+                self._edit_base(pull, new, actor)
+
     def commits(self, pull: PullRequest) -> list[Commit]:
         """What the pull request brings, oldest first."""
         git = pull.repository.git

@@ -115,6 +115,7 @@ class Rules:
                 workflows=rules.workflows,
             )
             for rules in self.rulesets(repository, branch)
+            if actor is None or not passes(rules, actor)
         ]
         return found
 
@@ -161,6 +162,8 @@ class Rules:
         if protection and not self._bypasses(repository, protection, actor):
             self._check_protection(protection, sha, actor, force)
         for rules in self.rulesets(repository, branch):
+            if passes(rules, actor):
+                continue
             if force and rules.non_fast_forward:
                 raise Invalid("Repository rule violations found\n\nCannot force-push to this branch\n\n")
             if rules.merge_queue:
@@ -189,8 +192,7 @@ class Rules:
             raise Invalid("You're not authorized to push to this branch.")
 
     def _may_push(self, protection: Protection, actor: Actor) -> bool:
-        names = {actor.user.login, actor.app.slug if actor.app else ""}
-        return protection.restrict_pushes is None or bool(names & set(protection.restrict_pushes))
+        return protection.restrict_pushes is None or _named(actor, protection.restrict_pushes)
 
     def _bypasses(self, repository: Repository, protection: Protection, actor: Actor | None) -> bool:
         if actor is None or actor.app is not None or protection.enforce_admins:
@@ -236,6 +238,15 @@ class Rules:
     def _up_to_date(self, pull: PullRequest) -> bool:
         tip = pull.repository.git.branch(pull.base_branch)
         return tip is not None and pull.repository.git.is_ancestor(tip, pull.head_sha)
+
+
+def passes(ruleset: Ruleset, actor: Actor) -> bool:
+    """Whether somebody stands on the list of those whom a ruleset does not bind."""
+    return _named(actor, ruleset.bypass)
+
+
+def _named(actor: Actor, names: Sequence[str]) -> bool:
+    return actor.user.login in names or (actor.app is not None and actor.app.slug in names)
 
 
 def _concerns(repository: Repository, ruleset: Ruleset) -> bool:

@@ -6,8 +6,9 @@ from urllib.parse import quote
 from sandbox import payloads
 from sandbox.payloads.repositories import api, html
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal
+from sandbox.rest.errors import Refusal, not_found
 from sandbox.rest.routing import Answer, Routes
+from sandbox.rules import passes
 from sandbox.state import Protection
 
 routes = Routes("branches/branches")
@@ -56,6 +57,18 @@ def list_rules(call: Call) -> Answer:
     found = call.github.rules.rulesets(call.repository, branch)
     rules = [rule for ruleset in found for rule in payloads.branch_rules(call.repository, ruleset)]
     return call.page(rules, lambda rule: rule)
+
+
+@routes.repository("GET", "/rulesets/{ruleset_id}", docs="repos/rules")
+def get_ruleset(call: Call) -> Answer:
+    """One ruleset, also one of the organisation's that holds here; whom it does not bind only administrators see."""
+    everywhere = call.repository.rulesets | call.github.state.organisation_rulesets
+    found = everywhere.get(call.number("ruleset_id"))
+    if found is None or found.organisation not in (None, call.repository.owner):
+        raise not_found()
+    shown = payloads.ruleset(call.github, None if found.organisation else call.repository, found)
+    del shown["bypass_actors"]
+    return Answer(shown | {"current_user_can_bypass": "always" if passes(found, call.actor) else "never"})
 
 
 def _tip(call: Call, name: str) -> str:

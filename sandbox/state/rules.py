@@ -80,6 +80,8 @@ class Ruleset:
     deployments: list[str] = field(default_factory=list)
     workflows: list[str] = field(default_factory=list)
     """Paths of workflows that must pass; the sandbox takes a check run named like the file for the workflow's run."""
+    bypass: list[str] = field(default_factory=list)
+    """Logins and app slugs that may pass it."""
     organisation: User | None = None
     """Whose ruleset it is when it is not the repository's own."""
     repositories: list[str] = field(default_factory=list)

@@ -181,3 +181,16 @@ def test_comments_are_told_edited_and_deleted(repository: RepositoryHandle, hear
     github.conversation.delete_comment(pull.record, comment, actor=actor)
     assert heard.names()[-1] == "issue_comment.deleted"
     assert pull.comments == []
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_deleted_head_branch_closes_what_is_stacked_on_it(repository: RepositoryHandle, automatic: bool) -> None:
+    """Deleted by somebody: closed. Deleted by GitHub itself after the merge: aimed at the merged one's base."""
+    repository.record.delete_branch_on_merge = automatic
+    lower = repository.open_pull_request("Lower", head="lower", files={"a": "1"})
+    upper = repository.open_pull_request("Upper", head="upper", base="lower", files={"b": "1"})
+    lower.merge()
+    if not automatic:
+        repository.delete_branch("lower")
+    assert repository.record.git.branch("lower") is None
+    assert (upper.state, upper.record.base_branch) == (("open", "main") if automatic else ("closed", "lower"))

@@ -6,7 +6,7 @@ from sandbox.errors import NotMergeable
 from sandbox.github import GitHub
 from sandbox.people import RepositoryHandle
 from sandbox.people_pulls import PullRequestHandle
-from sandbox.state import ReviewRule
+from sandbox.state import Actor, ReviewRule
 from tests.sandbox.conftest import LINES, Heard, edited
 
 OWNERS = {".github/CODEOWNERS": "* @bob\n/docs/ @cleo @dora @rea\n*.lock\n"}
@@ -152,3 +152,14 @@ def test_organisation_ruleset_holds_in_the_repositories_it_names(github: GitHub,
     free = github.create_repository("octo/site", files={"a": "1"})
     bound = [bool(github.rules.rulesets(one.record, "main")) for one in (repository, other, free)]
     assert bound == [True, True, False]
+
+
+def test_ruleset_does_not_bind_those_on_its_list(github: GitHub, repository: RepositoryHandle) -> None:
+    """An app may be the only one that moves a branch: everybody else is refused, pushing and merging."""
+    app = github.create_app("queue", permissions={"contents": "write", "pull_requests": "write"})
+    repository.add_ruleset("the queue's", update=True, merge_queue=True, bypass=["queue"])
+    pull = repository.open_pull_request("One", head="one", by="ann", files={"x": "1"})
+    assert "Cannot update this protected ref." in refusal(pull, by="octo")
+    actor = Actor(app.bot, app, {"contents": "write"})
+    assert github.merging.merge(pull.record, actor=actor)
+    github.refs.update(repository.record, "main", repository.commit({"y": "1"}, repository.sha()), actor=actor)

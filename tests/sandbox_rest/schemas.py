@@ -39,6 +39,7 @@ SCHEMAS = {
     f"GET {_REPO}/branches/{{branch}}": "BranchWithProtection",
     f"GET {_REPO}/branches/{{branch}}/protection": "BranchProtection",
     f"GET {_REPO}/rules/branches/{{branch}}": f"[{_RULES}]",
+    f"GET {_REPO}/rulesets/{{ruleset_id}}": "RepositoryRuleset",
     f"GET {_REPO}/git/commits/{{commit_sha}}": "GitCommit",
     f"GET {_REPO}/git/trees/{{tree_sha}}": "GitTree",
     f"GET {_REPO}/git/ref/{{ref}}": "GitRef",

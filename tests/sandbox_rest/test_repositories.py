@@ -117,3 +117,34 @@ async def test_standalone_server_says_how_to_use_it() -> None:
     assert told["url"].startswith("http://127.0.0.1:")
     assert told.keys() >= {"app_id", "private_key", "webhook_secret", "installation_id", "tokens"}
     assert process.returncode == 0
+
+
+async def test_ruleset_says_whether_the_caller_may_pass_it(client: Client) -> None:
+    """`current_user_can_bypass` is the caller's own; the list itself is for administrators, another's is 404."""
+    rules = client.repo.add_ruleset("the queue's", update=True, bypass=["imq"], by="acme")
+    place = f"{R}/rulesets/{rules.id}"
+    seen = await client.get(place)
+    assert seen["current_user_can_bypass"] == "always"
+    assert "bypass_actors" not in seen.content
+    assert (await client.get(place, who="maria"))["current_user_can_bypass"] == "never"
+    ours = client.repo.add_ruleset("ours", organisation=True, required_approvals=1, by="acme")
+    seen = await client.get(f"{R}/rulesets/{ours.id}")
+    assert (seen["source_type"], seen["source"]) == ("Organization", "acme")
+    await client.get(f"{R}/rulesets/1", 404)
+
+
+async def test_pull_requests_are_found_by_base_and_head(client: Client) -> None:
+    """Both select; a branch that is deleted over HTTP takes the pull requests based on it along."""
+    lower = client.repo.open_pull_request("Lower", head="lower", by="ann", files={"a": "1\n"})
+    upper = client.repo.open_pull_request("Upper", head="upper", base="lower", by="ann", files={"b": "1\n"})
+    found = {
+        query: [pull["number"] for pull in (await client.get(f"{R}/pulls?state=open&{query}")).content]
+        for query in ("base=lower", "base=main", "head=acme:lower", "base=upper")
+    }
+    assert found == {
+        "base=lower": [upper.number], "base=main": [lower.number], "head=acme:lower": [lower.number], "base=upper": [],
+    }  # fmt: skip
+    await client.call("DELETE", f"{R}/git/refs/heads/lower", 204)
+    assert (lower.state, upper.state) == ("closed", "closed")
+    seen = await client.call("DELETE", f"{R}/git/refs/heads/lower", 422)
+    assert seen["message"] == "Reference does not exist"

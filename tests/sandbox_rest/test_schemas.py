@@ -72,6 +72,8 @@ async def use_repository(client: Client) -> None:
     await client.get(f"{R}/branches/main")
     await client.get(f"{R}/branches/main/protection")
     rules = await client.get(f"{R}/rules/branches/main")
+    for ruleset in {rule["ruleset_id"] for rule in rules.content}:
+        await client.get(f"{R}/rulesets/{ruleset}")
     assert {rule["type"] for rule in rules.content} == {
         "required_status_checks", "pull_request", "merge_queue", "required_linear_history", "non_fast_forward",
         "update", "required_signatures", "required_deployments", "workflows",
