@@ -1,0 +1,224 @@
+"""Why a queue stands still, who is let through, whose turn it is, and who is yet to be told."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.facts import CheckReport, CheckState
+from queue_engine.model import Entry, Pause, Queue, RedBase
+from queue_engine.policy import DatedFreeze, Policy
+from queue_engine.reasons import Reason
+from queue_engine.standing import (
+    Standstill,
+    Told,
+    base_looked_at,
+    base_unseen,
+    next_in_turn,
+    settles,
+    standstill,
+    standstills,
+    to_tell,
+)
+from tests.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    MINUTE,
+    NOW,
+    PENDING,
+    POLICY,
+    READY,
+    REPOSITORY,
+    SECOND,
+    UPDATING,
+    report,
+)
+from tests.queue_engine.store import examples as stored
+
+RED = RedBase("ci", "tip-1", NOW, 0, NOW + 10 * MINUTE)
+PAUSE = Pause(Reason.PAUSED_BY_HAND, "the disk", NOW)
+BY_HAND = Pause(Reason.FROZEN, "release", NOW - HOUR, NOW + HOUR, "rhea")
+WINDOW = Policy(freezes=(DatedFreeze(NOW - HOUR, NOW + 2 * HOUR, "the fair"),))
+BROKEN = Policy(fault="line 3: depht is unknown")
+
+FREEZE = Standstill(Reason.FROZEN, "the fair", NOW + 2 * HOUR, NOW + 2 * HOUR)
+HALT = Standstill(Reason.PAUSED_BY_HAND, "the disk", noted=True)
+BASE_RED = Standstill(Reason.BASE_RED, "ci", look_at=RED.look_at)
+
+
+def queue(**changes: Any) -> Queue:
+    return replace(Queue(1, REPOSITORY, "main", None, None, 0), **changes)
+
+
+def line(*changes: dict[str, Any]) -> list[Entry]:
+    """A queue of entries 1, 2, 3, ... in order, with these changes."""
+    return [replace(stored.entry(n), position=n - 1, **each) for n, each in enumerate(changes, 1)]
+
+
+@pytest.mark.parametrize(
+    ("stands", "policy", "expected"),
+    [
+        ({}, POLICY, []),
+        ({"paused": PAUSE}, POLICY, [Reason.PAUSED_BY_HAND]),
+        ({"paused": BY_HAND}, POLICY, [Reason.FROZEN]),
+        ({"paused": replace(BY_HAND, until=NOW)}, POLICY, []),
+        ({"red": RED}, POLICY, [Reason.BASE_RED]),
+        ({}, WINDOW, [Reason.FROZEN]),
+        ({}, BROKEN, [Reason.MISCONFIGURED]),
+        (
+            {"paused": PAUSE, "red": RED},
+            replace(WINDOW, fault="line 1"),
+            [Reason.PAUSED_BY_HAND, Reason.MISCONFIGURED, Reason.FROZEN, Reason.BASE_RED],
+        ),
+    ],
+)
+def test_standstills_of_a_queue_are_all_that_hold_it_most_important_first(
+    stands: dict[str, Any], policy: Policy, expected: list[Reason]
+) -> None:
+    """People are told the first; a pause that has ended, and a freeze that is over, hold nobody."""
+    found = standstills(queue(**stands), policy, NOW)
+    assert [each.reason for each in found] == expected
+    assert standstill(queue(**stands), policy, NOW) == (found[0] if found else None)
+
+
+def test_standstill_tells_until_when_only_if_that_is_known() -> None:
+    """A red base is looked at again without anybody knowing when it ends."""
+    assert standstill(queue(), WINDOW, NOW) == FREEZE
+    assert standstill(queue(), WINDOW, NOW + 2 * HOUR) is None
+    assert standstill(queue(paused=PAUSE), POLICY, NOW) == HALT
+    assert standstill(queue(red=RED), POLICY, NOW) == BASE_RED
+
+
+PROCESSED = [CHECKING, READY]
+HOTFIX = {"first": True, "interrupts": True}
+
+
+@pytest.mark.parametrize(
+    ("halts", "entries", "number"),
+    [
+        # Nothing in the way: the front, whoever it is.
+        ([], [{}, {}], 1),
+        ([], [{"status": CHECKING}, {}], 1),
+        # A hotfix interrupts what is checked or ready, not what has to settle, and no other hotfix.
+        ([], [{"status": CHECKING}, HOTFIX], 2),
+        ([], [{"status": READY}, {}, HOTFIX], 3),
+        ([], [{"status": UPDATING}, HOTFIX], 1),
+        ([], [{"status": READY, "merge_requested_at": NOW}, HOTFIX], 1),
+        ([], [{"status": CHECKING, "first": True}, HOTFIX], 1),
+        ([], [{"status": CHECKING}, {"first": True}], 1),
+        ([], [{"status": CHECKING}, {"interrupts": True}], 1),
+        # A freeze: the exempt go, whoever has begun; else nobody.
+        ([FREEZE], [{}, {}], None),
+        ([FREEZE], [{"status": CHECKING}, {}], None),
+        ([FREEZE], [{"status": CHECKING}, {"freeze_exempt": True}], 2),
+        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, {"freeze_exempt": True}], 1),
+        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, HOTFIX], 1),
+        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, {**HOTFIX, "freeze_exempt": True}], 2),
+        ([FREEZE], [{}, {"fixes_base": True}, {"freeze_exempt": True}], 3),
+        # What is under way settles first, even then.
+        ([FREEZE], [{"status": UPDATING}, {"freeze_exempt": True}], 1),
+        ([HALT], [{"status": READY, "merge_requested_at": NOW}], 1),
+        # A red base lets its fix through, and in a freeze only one that is exempt.
+        ([BASE_RED], [{"status": CHECKING}, {"fixes_base": True}], 2),
+        ([BASE_RED], [{}, {"freeze_exempt": True}], None),
+        ([FREEZE, BASE_RED], [{}, {"fixes_base": True}], None),
+        ([FREEZE, BASE_RED], [{}, {"fixes_base": True, "freeze_exempt": True}], 2),
+        # A pause and broken rules let nobody through.
+        ([HALT], [{"freeze_exempt": True, "fixes_base": True, **HOTFIX}], None),
+        ([Standstill(Reason.MISCONFIGURED, "line 1")], [{"freeze_exempt": True, "fixes_base": True}], None),
+    ],
+)
+def test_turn_is_of_the_first_that_may_go_on(
+    halts: Sequence[Standstill], entries: list[dict[str, Any]], number: int | None
+) -> None:
+    """Who has begun keeps the turn, but against a hotfix, or where it may not go on and somebody else may."""
+    chosen = next_in_turn(line(*entries), halts)
+    assert (None if chosen is None else chosen.number) == number
+
+
+def test_entry_settles_while_github_was_asked_for_something() -> None:
+    """An update, or a merge whose answer is not known."""
+    assert [settles(stored_with) for stored_with in line({"status": PENDING}, *({"status": s} for s in PROCESSED))] == [
+        False,
+        False,
+        False,
+    ]
+    assert all(settles(entry) for entry in line({"status": UPDATING}, {"merge_requested_at": NOW}))
+
+
+def test_told_is_remembered_as_it_was_written() -> None:
+    """It stands in the database as text."""
+    told = Told.of(FREEZE, line({}, {}))
+    assert Told.read(told.written()) == told
+    assert (told.last, Told.read(None)) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "numbers"),
+    [
+        (None, [1, 2, 3]),
+        (Told.of(FREEZE, line({}, {})), [3]),
+        (Told.of(FREEZE, line({}, {}, {}, {})), []),
+        (Told.of(replace(FREEZE, until=NOW), line({}, {}, {}, {})), [1, 2, 3]),
+        (Told.of(replace(FREEZE, detail="another"), line({}, {}, {}, {})), [1, 2, 3]),
+        (Told.of(HALT, line({}, {}, {}, {})), [1, 2, 3]),
+    ],
+)
+def test_those_to_tell_are_who_joined_since_or_everybody_when_it_is_another_standstill(
+    before: Told | None, numbers: list[int]
+) -> None:
+    """Each is told of each standstill once."""
+    assert [entry.number for entry in to_tell(before, FREEZE, line({}, {}, {}))] == numbers
+
+
+def test_who_is_let_through_is_told_of_nothing() -> None:
+    """It does not wait."""
+    assert [entry.number for entry in to_tell(None, FREEZE, line({"freeze_exempt": True}, {}))] == [2]
+    assert [entry.number for entry in to_tell(None, BASE_RED, line({"fixes_base": True}, {}))] == [2]
+
+
+def test_look_at_the_base_again_does_not_make_another_standstill_of_it() -> None:
+    """Nobody is told each time that it was looked at."""
+    later = standstill(queue(red=base_unseen(RED, POLICY, NOW)), POLICY, NOW)
+    assert later is not None
+    assert Told.of(later, ()).same(Told.of(BASE_RED, ()))
+
+
+FAILED, PASSED, RUNNING = (report("ci", state) for state in (CheckState.FAILED, CheckState.PASSED, CheckState.PENDING))
+OTHER = report("lint", CheckState.FAILED)
+
+
+@pytest.mark.parametrize("tip", ["tip-1", "tip-2"])
+@pytest.mark.parametrize(
+    ("reports", "red"),
+    [([FAILED], True), ([RUNNING], True), ([PASSED, FAILED], True), ([PASSED], False), ([PASSED, OTHER], False)],
+)
+def test_base_that_was_looked_at_is_red_until_the_check_passes(reports: list[CheckReport], red: bool, tip: str) -> None:
+    """Other checks that fail there have held up nobody; two checks of one name have both to pass."""
+    known = base_looked_at(RED, tip, reports, POLICY, NOW)
+    assert (known is not None) == red
+    if known is not None:
+        assert (known.check, known.tip, known.since, known.looks) == ("ci", tip, NOW, 1)
+        assert known.look_at == NOW + POLICY.check_look.base
+
+
+def test_base_that_moved_and_on_which_nothing_reports_is_not_held_to_be_red_for_long() -> None:
+    """Where checks run on pull requests only, nothing ever says that it is green."""
+    waits = base_looked_at(RED, "tip-2", [OTHER], POLICY, NOW)
+    assert waits == replace(RED, tip="tip-2", looks=1, look_at=NOW + POLICY.first_report)
+    assert waits is not None
+    assert base_looked_at(waits, "tip-2", [], POLICY, waits.look_at) is None
+    assert base_looked_at(waits, "tip-3", [], POLICY, waits.look_at) is not None
+
+
+def test_base_is_looked_at_ever_less_often() -> None:
+    """A day of a red base costs few requests (P7)."""
+    red, now, looks = RED, NOW, 0
+    while now < NOW + timedelta(days=1):
+        after = base_looked_at(red, "tip-1", [FAILED], POLICY, now)
+        assert after is not None
+        assert after.look_at >= now + 10 * MINUTE - SECOND
+        red, now, looks = after, after.look_at, looks + 1
+    assert looks <= 9
