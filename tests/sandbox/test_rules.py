@@ -72,6 +72,40 @@ def test_required_checks_missing_are_counted(repository: RepositoryHandle, pull:
     assert refusal(pull) == "2 of 3 required status checks are expected."
 
 
+@pytest.mark.parametrize(
+    ("reports", "said"),
+    [
+        ({}, "3 of 3 required status checks are expected."),
+        (
+            {"one": "failure", "two": "timed_out"},
+            "3 of 3 required status checks have not succeeded: 1 expected and 2 failing.",
+        ),
+        ({"one": None, "two": None, "three": "success"}, "2 of 3 required status checks are in progress."),
+        (
+            {"one": None, "two": "failure", "three": "success"},
+            "2 of 3 required status checks have not succeeded: 1 failing.",
+        ),
+        ({"one": "success", "two": "cancelled", "three": "skipped"}, 'Required status check "two" is failing.'),
+    ],
+)
+def test_required_checks_unmet_come_in_one_sentence(
+    repository: RepositoryHandle, pull: PullRequestHandle, ci: App, reports: dict[str, str | None], said: str
+) -> None:
+    """By name when it is one; in numbers of one kind, else of several; runs under way are not counted out."""
+    repository.protect("main", required_checks=["one", "two", "three"])
+    for name, conclusion in reports.items():
+        report(pull, ci, conclusion, name)
+    assert refusal(pull) == said
+
+
+def test_locked_branch_is_changed_by_nobody(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
+    """Neither by merge nor by push, as long as administrators are bound too."""
+    repository.protect("main", lock=True, enforce_admins=True)
+    assert refusal(pull, by="bob") == "Cannot change this locked branch"
+    with pytest.raises(Invalid, match="Cannot change this locked branch"):
+        repository.push("main", {"b": "1"})
+
+
 def test_required_check_of_an_app_is_met_by_that_app_only(
     github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle, ci: App
 ) -> None:
