@@ -10,6 +10,7 @@ from bot import __version__
 from bot.commands.jobs import jobs
 from bot.commands.surroundings import settings as _settings
 from bot.commands.tokens import token
+from bot.commands.validate import validate
 
 
 class _Commands(click.Group):
@@ -99,3 +100,4 @@ def _run(*, web: bool, worker: bool) -> None:
 
 main.add_command(token)
 main.add_command(jobs)
+main.add_command(validate)

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from bot.demo.manifest import read_manifest
 from bot.metrics import FAMILIES
 from bot.metrics.families import Source
+from docs import keys
 from notifications import texts
 from notifications.comment import MARKER, render_comment
 from queue_engine.core.outage import Fault
@@ -23,7 +24,8 @@ from queue_engine.notice import Notice, NoticeKind
 from queue_engine.reasons import REASONS, Outcome, Reason
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "docs/operating.md", "docs/what-authors-read.md")
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "docs/configuration.md", "docs/operating.md", "docs/what-authors-read.md")
+SCHEMA = "docs/imq.schema.json"
 
 _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
@@ -49,6 +51,7 @@ def main() -> None:
     for name in DOCUMENTS:
         path = ROOT / name
         path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
+    (ROOT / SCHEMA).write_text(keys.schema(), encoding="utf-8")
 
 
 def quoted(notice: Notice) -> str:
@@ -215,6 +218,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "permissions": _permissions,
     "metrics": _metrics,
     "faults": _faults,
+    "configuration": keys.keys,
+    "placeholders": keys.placeholders,
 }
 """The generated parts by name."""
 

@@ -118,6 +118,13 @@ def rule_for(config: Config, base_branch: str) -> BranchRules | None:
     return None
 
 
+def levels(config: Config, defaults: Policy) -> tuple[tuple[tuple[str, ...], Policy], ...]:
+    """The policy of each rule under its patterns, in order; first, under none, that of all branches without a rule."""
+    common = _with(defaults, config)
+    rules = ((tuple(rule.match), _with(common, rule)) for rule in config.branches or ())
+    return (((), common), *rules)
+
+
 def labels_of(config: Config, defaults: Policy) -> tuple[str, ...]:
     """The trigger labels of all branches, each once whatever its case."""
     levels = (

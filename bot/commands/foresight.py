@@ -1,0 +1,214 @@
+"""What would happen to a pull request under a configuration, and why: the door's own judgement, nothing written."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import aiohttp
+
+from bot.gateway.gateway import Gateway
+from bot.settings import Settings
+from bot.wiring import policy_of
+from notifications import texts
+from queue_engine.approvals import reviews_of
+from queue_engine.checks import judge, required_checks
+from queue_engine.config.effective import policy_for, rule_for
+from queue_engine.config.freezes import frozen_until
+from queue_engine.config.model import Config
+from queue_engine.core.clock import Clock, SystemClock
+from queue_engine.door import Admit, Answer, Refuse, knock
+from queue_engine.errors import GitHubError, NotFound
+from queue_engine.facts import BranchRules, CheckReport, CheckState, PullRequest
+from queue_engine.merging import commit_words, merge_method
+from queue_engine.model import Repository
+from queue_engine.policy import Policy, carries
+from queue_engine.port import GitHub
+from queue_engine.priority import standing_of
+
+
+class NotForeseen(Exception):
+    """GitHub did not let it be known; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """What would become of a pull request that were queued now."""
+
+    repository: str
+    number: int
+    title: str
+    base_branch: str
+    rule: tuple[str, ...] | None
+    """The patterns of the rule that holds; None: no rule matches."""
+    by: str
+    permission: str
+    outcome: str
+    """queued, refused, held, or closed."""
+    reason: str | None
+    sentence: str
+    detail: str | None
+    waits_for: tuple[str, ...]
+    """What would still have to happen before it lands, in words."""
+    lands_as: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def as_text(self) -> str:
+        """For people."""
+        rule = "no rule of its own" if self.rule is None else f"the rule for {', '.join(self.rule)}"
+        lines = [
+            f"{self.repository}#{self.number} {self.title}",
+            f"Base branch: {self.base_branch} ({rule})",
+            f"Asked by: {self.by} ({self.permission})",
+            "",
+            f"{self.sentence}" + (f" ({self.detail})" if self.detail else ""),
+        ]
+        if self.reason is not None:
+            lines.append(f"Reason: {self.reason}")
+        if self.outcome == "queued":
+            lines += ["", "Before it lands:", *(f"- {each}" for each in self.waits_for), "", self.lands_as]
+        return "\n".join("".join(char if char.isprintable() else " " for char in line) for line in lines)
+
+
+async def foresee(
+    settings: Settings, config: Config, repository: str, number: int, *, by: str | None = None
+) -> Foresight:
+    """Ask GitHub, as the App of these settings. Raises NotForeseen when it does not tell."""
+    clock = SystemClock()
+    async with aiohttp.ClientSession() as session:
+        gateway = Gateway(
+            session,
+            api_url=settings.github_api_url,
+            app_id=settings.github_app_id,
+            private_key=settings.github_private_key.get_secret_value(),
+            clock=clock,
+        )
+        try:
+            found = await _repository(gateway, repository)
+            return await foreseen(gateway, clock, config, policy_of(settings), found, number, by=by)
+        except NotFound:
+            raise NotForeseen(f"{repository} has no pull request {number}, as far as the App can see.") from None
+        except GitHubError as error:
+            raise NotForeseen(f"GitHub did not tell: {error.message}") from None
+
+
+async def _repository(github: GitHub, name: str) -> Repository:
+    for repository in await github.repositories():
+        if repository.full_name.casefold() == name.casefold():
+            return repository
+    raise NotForeseen(f"The App is not installed on {name}.")
+
+
+async def foreseen(
+    github: GitHub,
+    clock: Clock,
+    config: Config,
+    defaults: Policy,
+    repository: Repository,
+    number: int,
+    *,
+    by: str | None = None,
+) -> Foresight:
+    """The door's answer if somebody queued this pull request now. Raises GitHubError."""
+    pull = await github.pull_request(repository, number)
+    policy = policy_for(config, defaults, pull.base_branch)
+    rules = await github.branch_rules(repository, pull.base_branch)
+    by = by or await _asker(github, repository, pull, policy)
+    permission = await github.permission(repository, by)
+    answer = knock(
+        replace(pull, labels=pull.labels | {policy.trigger_label}),
+        repository=repository,
+        labelled_head=pull.head_sha,
+        by=by,
+        permission=permission,
+        rules=rules,
+        depth=0,  # whether there is a place is a matter of the moment, not of the configuration
+        policy=policy,
+        reviews=await reviews_of(github, repository, pull, rules),
+    )
+    outcome, reason, sentence, detail = _told(answer, pull, policy)
+    rule = rule_for(config, pull.base_branch)
+    waits_for = await _waits_for(github, repository, pull, rules, policy, clock.now()) if outcome == "queued" else ()
+    return Foresight(
+        repository=repository.full_name,
+        number=number,
+        title=pull.title,
+        base_branch=pull.base_branch,
+        rule=None if rule is None else tuple(rule.match),
+        by=by,
+        permission=permission.value,
+        outcome=outcome,
+        reason=reason,
+        sentence=sentence,
+        detail=detail,
+        waits_for=waits_for,
+        lands_as=_landing(pull, rules, policy) if outcome == "queued" else "",
+    )
+
+
+async def _asker(github: GitHub, repository: Repository, pull: PullRequest, policy: Policy) -> str:
+    """Who set a trigger label last, if one is there; else its author."""
+    for label in policy.trigger_labels:
+        if carries(pull.labels, [label]):
+            last = await github.last_labelling(repository, pull.number, label)
+            if last is not None and last.by is not None:
+                return last.by
+    return pull.author
+
+
+def _told(answer: Answer, pull: PullRequest, policy: Policy) -> tuple[str, str | None, str, str | None]:
+    """Outcome, reason code, sentence and detail."""
+    if isinstance(answer, Admit):
+        return "queued", None, f"It would be queued for {pull.base_branch}.", None
+    if isinstance(answer, Refuse):
+        words = texts.REASONS[answer.reason].sentence.format(base=pull.base_branch, label=policy.trigger_label)
+        return "refused", answer.reason.value, f"It would not be queued. {words}", answer.detail
+    return "closed", None, "Nothing would happen: it is not open.", None
+
+
+async def _waits_for(
+    github: GitHub, repository: Repository, pull: PullRequest, rules: BranchRules, policy: Policy, now: datetime
+) -> tuple[str, ...]:
+    standing = standing_of(pull.labels, policy)
+    told: list[str] = []
+    if standing.first or standing.priority:
+        place = "before all that are not so marked" if standing.first else f"with priority {standing.priority}"
+        told.append(f"it stands in line {place}")
+    if (frozen := frozen_until(policy, now)) is not None and not standing.freeze_exempt:
+        until, why = frozen
+        told.append(f"the freeze ends at {until:%Y-%m-%d %H:%M} UTC{f' ({why})' if why else ''}")
+    comparison = await github.comparison(repository, pull.base_branch, pull.head_sha)
+    if comparison.behind:
+        told.append(f"it is brought up to date with {pull.base_branch}: it lacks {comparison.behind} of its commits")
+    required = required_checks(rules, policy)
+    reports = await github.check_reports(repository, pull.head_sha, required)
+    verdict = judge(required, reports, policy.ignored_checks)
+    now_there = _states(reports, (*verdict.awaited, *verdict.ended))
+    if now_there:
+        what = "every required check passes" if required else "every check that reports passes, as none is required"
+        told.append(f"{what}; now {', '.join(f'{name}: {state}' for name, state in now_there.items())}")
+    else:
+        told.append("no check is needed" if policy.land_without_checks else "a check reports and passes")
+    return tuple(told)
+
+
+def _states(reports: Iterable[CheckReport], names: Iterable[str]) -> Mapping[str, str]:
+    """The worst state of each of these names; those without a report have not come yet."""
+    order = (CheckState.FAILED, CheckState.PENDING, CheckState.PASSED)
+    states: dict[str, str] = {}
+    for name in sorted(set(names)):
+        found = [report.state for report in reports if report.name == name]
+        states[name] = min(found, key=order.index).value if found else "not reported"
+    return states
+
+
+def _landing(pull: PullRequest, rules: BranchRules, policy: Policy) -> str:
+    method = merge_method(pull, rules, policy)
+    assert method is not None, "the door refuses what cannot be merged"
+    title, _ = commit_words(pull, method, policy)
+    as_what = "" if title is None else f' as "{title}"'
+    after = ", and its branch is deleted unless another pull request needs it" if policy.delete_branch else ""
+    return f"It would land by {method.value}{as_what}{after}."

@@ -1,0 +1,113 @@
+"""`imq validate`: what is wrong with a configuration, or what it makes of each branch; and of one pull request."""
+
+import asyncio
+import io
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from ruamel.yaml import YAML
+
+from bot.commands.surroundings import settings
+from queue_engine.config.effective import as_keys, levels
+from queue_engine.config.model import Config
+from queue_engine.config.problems import ConfigError
+from queue_engine.config.reading import decoded, read
+from queue_engine.policy import Policy
+
+_PULL = re.compile(r"(?P<repository>[^/#\s]+/[^/#\s]+)#(?P<number>[1-9]\d{0,9})")
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--against", metavar="OWNER/REPO#N", help="Say what would happen to this pull request now, and why.")
+@click.option("--by", metavar="LOGIN", help="With --against: who asks. Default: who set the label last, or its author.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def validate(file: Path, against: str | None, by: str | None, as_json: bool) -> None:
+    """Check a repository's configuration, `.github/imq.yml`, and show what it means.
+
+    It ends with 1 if something is wrong with the file. Nothing is written anywhere; only --against needs the settings
+    and asks GitHub.
+    """
+    pull = _PULL.fullmatch(against) if against is not None else None
+    if against is not None and pull is None:
+        raise click.BadParameter("write it like acme/rocket#12", param_hint="--against")
+    content = file.read_bytes()
+    try:
+        config = read(decoded(content))
+    except ConfigError as error:
+        click.echo(_problems_as_json(error) if as_json else _problems(file, content, error))
+        raise SystemExit(1) from None
+    if pull is None:
+        click.echo(_json(_meaning(config)) if as_json else _shown(file, config))
+        return
+    found = settings()
+    # Imported when needed: without --against the command answers at once.
+    from bot.commands.foresight import NotForeseen, foresee
+
+    try:
+        sight = asyncio.run(foresee(found, config, pull["repository"], int(pull["number"]), by=by))
+    except NotForeseen as problem:
+        raise click.ClickException(str(problem)) from None
+    click.echo(_json(sight.as_json()) if as_json else sight.as_text())
+
+
+def _problems(file: Path, content: bytes, error: ConfigError) -> str:
+    """Every problem, with its line as it stands in the file."""
+    lines = content.decode("utf-8", errors="replace").splitlines()
+    count = len(error.problems)
+    parts = [f"{file} has {count} problem{'' if count == 1 else 's'}:"]
+    for problem in error.problems:
+        line = lines[problem.line - 1] if problem.line <= len(lines) else ""
+        excerpt = "".join(char if char.isprintable() else " " for char in line.expandtabs(4)).rstrip()[:120]
+        parts.append(f"\n{problem}" + (f"\n    {excerpt}" if excerpt else ""))
+    return "\n".join(parts)
+
+
+def _problems_as_json(error: ConfigError) -> str:
+    found = [{"line": each.line, "place": each.place, "sentence": each.sentence} for each in error.problems]
+    return _json({"valid": False, "problems": found})
+
+
+def _meaning(config: Config) -> dict[str, Any]:
+    found = levels(config, Policy())
+    rules = [{"match": list(patterns), **as_keys(policy)} for patterns, policy in found[1:]]
+    return {"valid": True, "rules": as_keys(found[0][1]), "branches": rules}
+
+
+def _shown(file: Path, config: Config) -> str:
+    """The configuration as it takes effect, in its own words; of each rule only what it changes."""
+    (_, common), *rules = levels(config, Policy())
+    above = as_keys(common)
+    parts = [f"{file} is valid.", f"{'All other base branches' if rules else 'All base branches'}:", _yaml(above)]
+    for patterns, policy in rules:
+        changed = _difference(above, as_keys(policy))
+        parts.append(f"{', '.join(patterns)}:{' as above' if not changed else ' as above, but'}")
+        parts += [_yaml(changed)] if changed else []
+    return "\n\n".join(parts)
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    for key, value in after.items():
+        if value != before[key]:
+            section = isinstance(value, dict) and before[key].keys() == value.keys()
+            changed[key] = _difference(before[key], value) if section else value
+    return changed
+
+
+def _yaml(values: Mapping[str, Any]) -> str:
+    stream = io.StringIO()
+    writer = YAML(typ="safe", pure=True)
+    writer.default_flow_style = False
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.width = 1000
+    writer.dump(values, stream)
+    return "".join(f"  {line}\n" for line in stream.getvalue().splitlines()).rstrip()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
