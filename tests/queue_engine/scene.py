@@ -41,6 +41,7 @@ class GitHub:
         self.pull = pull()
         self.compared = comparison()
         self.reports: tuple[CheckReport, ...] = (report("ci"),)
+        self.base_reports: tuple[CheckReport, ...] = ()
         self.meanwhile: dict[str, Meanwhile] = {}
         self.asked: list[str] = []
         self.reruns: list[int | None] = []
@@ -55,7 +56,7 @@ class GitHub:
 
     async def check_reports(self, _repository: object, sha: str, *_: object) -> tuple[CheckReport, ...]:
         if sha.startswith("base"):
-            return await self._answer("base_reports", ())
+            return await self._answer("base_reports", self.base_reports)
         return await self._answer("checks", self.reports)
 
     async def branch_rules(self, *_: object) -> BranchRules:
