@@ -17,6 +17,7 @@ class Fact(Enum):
     """The entry's head, or its candidate if it has one, against the base."""
     CHECKS = "checks"
     RULES = "rules"
+    CO_AUTHORS = "co_authors"
     BASE_REPORTS = "base_reports"
     """The reports on the base's tip: whether a check that failed fails there, too."""
 
@@ -30,6 +31,8 @@ class Seen:
     reports: tuple[CheckReport, ...] | None = None
     rules: BranchRules | None = None
     base_reports: tuple[CheckReport, ...] | None = None
+    co_authors: tuple[str, ...] | None = None
+    """Who else wrote its commits, as `Name <address>`, for the words of the commit that lands it."""
     update_refused: str | None = None
     """GitHub's words, when it refused to update the branch in this pass."""
     update_forbidden: bool = False

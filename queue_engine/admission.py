@@ -7,16 +7,19 @@ from datetime import datetime
 import structlog
 
 from queue_engine import journal, telling
+from queue_engine.approvals import reviews_of
 from queue_engine.core import trace
 from queue_engine.core.backoff import OVERLOAD
 from queue_engine.door import Admit, Answer, Hold, Refuse, knock
 from queue_engine.engine import Change, Engine
-from queue_engine.facts import Permission, PullRequest
+from queue_engine.facts import Labelling, Permission, PullRequest
+from queue_engine.insistence import turned_away
 from queue_engine.model import Entry, Queue, Repository
-from queue_engine.notice import Notice, NoticeKind
-from queue_engine.policy import Policy
+from queue_engine.notice import NoticeKind
+from queue_engine.policy import Policy, carries
 from queue_engine.priority import standing_of
-from queue_engine.reasons import REASONS, Move, Reason
+from queue_engine.reasons import Reason
+from queue_engine.refusing import door_notice, refuse
 from queue_engine.store import DuplicateEntry
 from queue_engine.store.outbox import LetterKind
 
@@ -59,25 +62,32 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
     async with engine.store.reading() as tx:
         if await tx.entries.find(request.repository.id, request.number) is not None:
             return
-        refusal = await tx.refusals.find(request.repository.id, request.number)
-    insistent = request.by_machine or request.head_sha is None
-    if insistent and refusal is not None and refusal.head_sha == request.head_sha:
+        before = await turned_away(tx, request.repository.id, request.number)
+    insistent, now = request.by_machine or request.head_sha is None, engine.clock.now()
+    if before is not None and not before.hears(request.head_sha or "", by_machine=insistent, now=now):
         return
     pull = await engine.github.pull_request(request.repository, request.number)
-    if insistent and refusal is not None and refusal.head_sha == pull.head_sha:
+    if before is not None and not before.hears(pull.head_sha, by_machine=insistent, now=now):
         return
     policy = await engine.policies.of(request.repository, pull.base_branch)
     if not pull.open or not policy.triggered(pull.labels):
         return
     by = request.by
     if request.head_sha not in {pull.head_sha, None} or by is None:
-        last = await engine.github.last_labelling(request.repository, request.number, policy.trigger_label)
+        last = await _last_labelling(engine, request, pull, policy)
         if last is not None and request.labelled_at is not None and last.at > request.labelled_at:
             # Deliveries come in any order: the label was set anew since, and that consent is not this one's to refuse.
             return
         by = by or (last.by if last else None)
     permission = await engine.github.permission(request.repository, by or "")
     await let_in(engine, request, pull, by=by or "", permission=permission, turn=turn)
+
+
+async def _last_labelling(engine: Engine, request: Knock, pull: PullRequest, policy: Policy) -> Labelling | None:
+    """Who set the last of the trigger labels that the pull request carries."""
+    carried = [label for label in policy.trigger_labels if carries(pull.labels, [label])]
+    found = [await engine.github.last_labelling(request.repository, request.number, label) for label in carried]
+    return max((one for one in found if one is not None), key=lambda one: one.at, default=None)
 
 
 async def let_in(
@@ -89,33 +99,44 @@ async def let_in(
     permission: Permission,
     answered: bool = False,
     turn: Callable[[], Awaitable[None]] = _at_once,
+    leaving: Entry | None = None,
 ) -> Admission:
     """Judge a pull request by facts just read, and store what follows.
 
-    With `answered` the asker gets the answer from the caller: one that is not let in leaves no trace here.
-    Raises GitHubError when the branch's rules cannot be read.
+    With `answered` the asker gets the answer from the caller: one that is not let in leaves no trace here. `leaving`
+    is its entry with a head that is its head no more, which leaves in the same transaction. Raises GitHubError when
+    the branch's rules cannot be read, and StaleVersion if that entry changed since it was read.
     """
     rules = await engine.github.branch_rules(request.repository, pull.base_branch)
     policy = await engine.policies.of(request.repository, pull.base_branch)
+    reviews = await reviews_of(engine.github, request.repository, pull, rules)
     standing: Entry | None = None
     await turn()
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
+        if leaving is not None:
+            left = await journal.dismiss(
+                change.tx, leaving, Reason.HEAD_CHANGED, policy, change.now, delivery=request.delivery
+            )
+            change.happenings.append(left)
         answer = knock(
             pull,
+            repository=request.repository,
             labelled_head=request.head_sha or pull.head_sha,
+            by=by,
             permission=permission,
             rules=rules,
             depth=await places_taken(change, queue, pull.number),
             policy=policy,
+            reviews=reviews,
         )
         match answer:
             case Admit():
                 standing = await _admit(change, queue, pull, policy, by, request.delivery)
             case Hold() if not answered:
                 await _hold(engine, change, queue, pull, policy, by, request.delivery)
-            case Refuse(reason) if not answered:
-                await refuse(change, queue, pull, reason, policy, by=by, delivery=request.delivery)
+            case Refuse(reason, detail) if not answered:
+                await refuse(change, queue, pull, reason, policy, by=by, delivery=request.delivery, detail=detail)
     _log.info("knock", repository=request.repository.full_name, number=request.number, answer=type(answer).__name__)
     return answer if standing is None else standing
 
@@ -203,9 +224,10 @@ async def _hold(
     tx, now, repository = change.tx, change.now, queue.repository
     if not await keep_waiting(change, queue, pull.number, pull.head_sha, by, delivery):
         return
+    await tx.outbox.withdraw(LetterKind.LABEL_OFF, repository.id, pull.number)
     engine.meter.count("queue_full", where="label")
     ahead = await tx.held.ahead(queue.id, repository.id, pull.number)
-    notice = _notice(policy, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, by, position=ahead)
+    notice = door_notice(policy, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, by, position=ahead)
     await telling.tell(tx, repository, notice, policy, due=now)
     change.happenings.append(
         await journal.note(
@@ -218,64 +240,4 @@ async def _hold(
             reason=Reason.QUEUE_FULL,
             delivery=delivery,
         )
-    )
-
-
-async def refuse(
-    change: Change,
-    queue: Queue,
-    pull: PullRequest,
-    reason: Reason,
-    policy: Policy,
-    *,
-    by: str | None,
-    delivery: str | None,
-) -> None:
-    """Turn a pull request away, and tell so; one that waited for a place waits no more."""
-    tx, now, repository = change.tx, change.now, queue.repository
-    if await tx.held.find(repository.id, pull.number) is not None:
-        await tx.held.remove(repository.id, pull.number)
-        await journal.call_waiting(tx, queue.id, now)
-    notice = _notice(policy, pull, NoticeKind.REFUSED, reason, now, by)
-    await telling.tell(tx, repository, notice, policy, due=now)
-    if REASONS[reason].label_off:
-        await tx.refusals.put(repository.id, pull.number, pull.head_sha, reason, now)
-        await journal.take_label_off(tx, repository, pull.number, policy, now)
-    change.happenings.append(
-        await journal.note(
-            tx,
-            now,
-            "refused",
-            repository,
-            queue.base_branch,
-            pull.number,
-            reason=reason,
-            delivery=delivery,
-            data={"head": pull.head_sha, "by": by},
-        )
-    )
-
-
-def _notice(
-    policy: Policy,
-    pull: PullRequest,
-    kind: NoticeKind,
-    reason: Reason,
-    now: datetime,
-    by: str | None,
-    *,
-    position: int | None = None,
-) -> Notice:
-    people = (pull.author, *pull.assignees) if REASONS[reason].move is Move.AUTHOR else ()
-    return Notice(
-        kind=kind,
-        number=pull.number,
-        base_branch=pull.base_branch,
-        head_sha=pull.head_sha,
-        at=now,
-        people=tuple(dict.fromkeys(people)),
-        position=position,
-        reason=reason,
-        queued_by=by,
-        trigger_label=policy.trigger_label,
     )

@@ -32,6 +32,10 @@ async def look(github: GitHub, entry: Entry, fact: Fact, seen: Seen, policy: Pol
             required = required_checks(seen.rules, policy)
             reports = await github.check_reports(repository, entry.base_tip or base, required)
             return replace(seen, base_reports=reports)
+        case Fact.CO_AUTHORS:
+            assert seen.pull is not None
+            authors = await github.co_authors(repository, entry.number, author=seen.pull.author)
+            return replace(seen, co_authors=authors)
         case Fact.RULES:
             return replace(seen, rules=await github.branch_rules(repository, base))
 

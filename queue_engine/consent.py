@@ -1,5 +1,6 @@
 """P4: what lands is the head that was queued, or IMQ's own update of it. Pure judgements over plain data."""
 
+from queue_engine.door import barred
 from queue_engine.facts import Comparison, PullRequest
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import Policy
@@ -23,15 +24,20 @@ def lapsed(pull: PullRequest, *, base_branch: str, head: str, policy: Policy) ->
         return Reason.CLOSED
     if pull.base_branch != base_branch:
         return Reason.BASE_CHANGED
-    if not policy.triggered(pull.labels):
+    # What a configuration that cannot be read says of labels is not known; its queues hold until it can be.
+    known = policy.fault is None
+    if known and not policy.triggered(pull.labels):
         return Reason.LABEL_REMOVED
+    if known and not policy.served:
+        return Reason.BRANCH_NOT_SERVED
     if pull.draft:
         return Reason.DRAFT
     if pull.head_repository is None:
         return Reason.FORK_DELETED
-    if pull.head_sha != head:
-        return Reason.HEAD_CHANGED
-    return None
+    bar = barred(pull, policy)
+    if bar is not None:
+        return bar.reason
+    return Reason.HEAD_CHANGED if pull.head_sha != head else None
 
 
 def may_be_updated_unseen(repository: Repository, pull: PullRequest) -> bool:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
+from queue_engine.config.templates import needs_co_authors
 from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
 from queue_engine.entering import bound, looked, unseen_head, up_to_date, updating
-from queue_engine.facts import Comparison
-from queue_engine.merging import commit_words, merge_method
+from queue_engine.facts import Comparison, MergeMethod
+from queue_engine.merging import commit_words, merge_method, wanted_method
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -163,6 +164,12 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         return Look(Fact.RULES)
     if entry.trouble_since is not None and now - entry.trouble_since >= policy.trouble_timeout:
         return Leave(Reason.GITHUB_TROUBLE)
+    linear = seen.rules.linear_history or forbids_merge_commits(seen.merge_refused)
+    method = merge_method(seen.pull, replace(seen.rules, linear_history=linear), policy)
+    if method is None:
+        return Leave(Reason.METHOD_NOT_ALLOWED, detail=wanted_method(seen.pull.labels, policy))
+    if seen.co_authors is None and needs_co_authors(policy) and method is not MergeMethod.REBASE:
+        return Look(Fact.CO_AUTHORS)
     ready = replace(
         entry,
         base_tip=seen.comparison.base_tip,
@@ -171,9 +178,7 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         merge_requested_at=now,
         recheck_at=None,
     )
-    linear = seen.rules.linear_history or forbids_merge_commits(seen.merge_refused)
-    method = merge_method(seen.pull, replace(seen.rules, linear_history=linear), policy)
-    return Merge(ready, method, *commit_words(seen.pull, method, policy))
+    return Merge(ready, method, *commit_words(seen.pull, method, policy, seen.co_authors or ()))
 
 
 _BY_STATUS = {

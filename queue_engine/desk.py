@@ -10,6 +10,7 @@ import structlog
 
 from queue_engine import journal
 from queue_engine.admission import Knock, keep_waiting, let_in, places_taken
+from queue_engine.approvals import reviews_of
 from queue_engine.core.slots import QueueFull
 from queue_engine.door import Hold, Refuse, knock
 from queue_engine.engine import Engine
@@ -145,16 +146,20 @@ async def _take_place(
 ) -> bool:
     """Keep a place, before anything is done on GitHub; whether this pull request waited for one already."""
     rules = await engine.github.branch_rules(request.repository, pull.base_branch)
+    reviews = await reviews_of(engine.github, request.repository, pull, rules)
     async with engine.change() as change:
         tx, number = change.tx, request.number
         queue = await tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
         answer = knock(
             pull,
+            repository=request.repository,
             labelled_head=request.head_sha or pull.head_sha,
+            by=request.by or "",
             permission=permission,
             rules=rules,
             depth=await places_taken(change, queue, number),
             policy=policy,
+            reviews=reviews,
         )
         if isinstance(answer, Hold | Refuse):
             raise _refusal(engine, answer, policy)

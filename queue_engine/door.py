@@ -1,10 +1,17 @@
 """The rules at the door: whether a labelled pull request may join its queue. Pure judgements over plain data."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from queue_engine.facts import BranchRules, Permission, PullRequest
-from queue_engine.policy import Policy
+from queue_engine.approvals import missing_approval
+from queue_engine.config.patterns import blocked_title
+from queue_engine.facts import BranchRules, Permission, PullRequest, Review
+from queue_engine.merging import merge_method, wanted_method
+from queue_engine.model import Repository
+from queue_engine.policy import Policy, carries
 from queue_engine.reasons import Reason
+
+_STRENGTH = tuple(Permission)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +31,10 @@ class Ignore:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Turn it away with this reason."""
+    """Turn it away with this reason; `detail` names what it is about, and may hold foreign words."""
 
     reason: Reason
+    detail: str | None = None
 
 
 Answer = Admit | Hold | Ignore | Refuse
@@ -35,31 +43,87 @@ Answer = Admit | Hold | Ignore | Refuse
 def knock(
     pull: PullRequest,
     *,
+    repository: Repository,
     labelled_head: str,
+    by: str,
     permission: Permission,
     rules: BranchRules,
     depth: int,
     policy: Policy,
+    reviews: Iterable[Review] | None = None,
 ) -> Answer:
     """Judge a pull request at the door.
 
     `labelled_head` is the head that the person saw when setting the label: consent is for it and no other (P4).
+    `by` and `permission` are who asks, with which right; `reviews` are None where they cannot tell anything.
     Closed pull requests and labels already gone need no words.
     """
     if not pull.open or not policy.triggered(pull.labels):
         return Ignore()
-    if not permission.may_merge:
-        return Refuse(Reason.LABEL_WITHOUT_RIGHT)
+    refusal = (
+        _of_the_person(policy, by, permission)
+        or _of_the_change(pull, labelled_head, policy)
+        or _of_the_rules(pull, repository, rules, policy)
+        or (None if reviews is None else _of_the_reviews(reviews, rules))
+    )
+    if refusal is not None:
+        return refusal
+    if policy.max_depth and depth >= policy.max_depth:
+        return Hold()
+    return Admit()
+
+
+def may_queue(policy: Policy, login: str, permission: Permission) -> Reason | None:
+    """None for whoever may queue here; else the reason to say."""
+    enough = _STRENGTH.index(permission) >= _STRENGTH.index(policy.may_queue)
+    if enough or login.casefold() in policy.may_queue_too:
+        return None
+    # Who may push may merge, by GitHub's own rule; anything else is this repository's.
+    return Reason.LABEL_WITHOUT_RIGHT if policy.may_queue is Permission.WRITE else Reason.NOT_ALLOWED_TO_QUEUE
+
+
+def barred(pull: PullRequest, policy: Policy) -> Refuse | None:
+    """What the configuration says against its labels or its title, whoever asks and wherever it waits."""
+    for label in sorted(pull.labels):
+        if carries([label], policy.blocking_labels):
+            return Refuse(Reason.BLOCKED_BY_LABEL, label)
+    pattern = blocked_title(policy, pull.title)
+    return None if pattern is None else Refuse(Reason.BLOCKED_BY_TITLE, pattern)
+
+
+def _of_the_person(policy: Policy, by: str, permission: Permission) -> Refuse | None:
+    reason = may_queue(policy, by, permission)
+    return None if reason is None else Refuse(reason)
+
+
+def _of_the_change(pull: PullRequest, labelled_head: str, policy: Policy) -> Refuse | None:
+    if not policy.served:
+        return Refuse(Reason.BRANCH_NOT_SERVED)
     if pull.draft:
         return Refuse(Reason.DRAFT)
     if pull.head_repository is None:
         return Refuse(Reason.FORK_DELETED)
     if pull.head_sha != labelled_head:
         return Refuse(Reason.HEAD_CHANGED)
-    if pull.mergeable is False:
-        return Refuse(Reason.CONFLICT)
+    if (bar := barred(pull, policy)) is not None:
+        return bar
+    return Refuse(Reason.CONFLICT) if pull.mergeable is False else None
+
+
+def _of_the_rules(pull: PullRequest, repository: Repository, rules: BranchRules, policy: Policy) -> Refuse | None:
     if rules.native_queue:
         return Refuse(Reason.NATIVE_QUEUE_REQUIRED)
-    if policy.max_depth and depth >= policy.max_depth:
-        return Hold()
-    return Admit()
+    if rules.locked:
+        return Refuse(Reason.BRANCH_LOCKED)
+    if merge_method(pull, rules, policy) is None:
+        wanted = wanted_method(pull.labels, policy)
+        return Refuse(Reason.METHOD_NOT_ALLOWED, wanted and wanted.value)
+    of_fork = pull.head_repository != repository.full_name
+    if of_fork and pull.merge_state == "behind" and not pull.maintainer_can_modify:
+        return Refuse(Reason.FORK_NOT_EDITABLE)
+    return None
+
+
+def _of_the_reviews(reviews: Iterable[Review], rules: BranchRules) -> Refuse | None:
+    missing = missing_approval(reviews, rules)
+    return None if missing is None else Refuse(*missing)

@@ -58,6 +58,8 @@ class PullRequest:
     head_branch: str = ""
     merge_state: str = "unknown"
     """GitHub's `mergeable_state`: clean, unstable, blocked, behind, dirty, draft, has_hooks or unknown."""
+    default_branch: str = ""
+    """The repository's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,14 @@ class BranchRules:
     """The only merge methods that its rulesets allow; None: they say nothing of it."""
     deployments: tuple[str, ...] = ()
     """Environments to which the change has to be deployed first."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchTip:
+    """Where a branch stands, and whether rules protect it."""
+
+    sha: str
+    protected: bool
 
 
 class ReviewState(StrEnum):

@@ -96,7 +96,8 @@ async def dismiss(
     """The entry leaves its queue without landing. Raises StaleVersion if it changed since it was read."""
     await tx.entries.remove(entry)
     await tell_end(tx, entry, policy, now, reason=reason, detail=detail, checks=checks, people=people)
-    if REASONS[reason].outcome is Outcome.FAILED:
+    # Whoever took it out by hand is not to be overruled by automation that sets the label again.
+    if REASONS[reason].outcome is Outcome.FAILED or reason is Reason.UNQUEUED:
         await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
     await free_place(tx, entry.queue_id, now)
     return await note(
@@ -142,4 +143,3 @@ async def pause(
     told = Told.of(Standstill(reason, detail, noted=True), entries)
     await tx.queues.note_told(queue.id, told.written())
     return await note(tx, now, "paused", queue.repository, queue.base_branch, 0, reason=reason, data={"detail": detail})
-

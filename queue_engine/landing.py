@@ -5,6 +5,7 @@ from dataclasses import replace
 import structlog
 
 from queue_engine import journal
+from queue_engine.cleanup import clear_up
 from queue_engine.engine import Engine
 from queue_engine.facts import Commit
 from queue_engine.history import figures_of
@@ -50,6 +51,7 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
         if agree:
             # Its tree passed, and is the base's now.
             await tx.queues.note_red(queue.id, None)
+            await clear_up(tx, entry, policy, now)
             await journal.free_place(tx, queue.id, now)
         else:
             detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.tested_tree}"

@@ -1,15 +1,42 @@
 """How a pull request is merged: by which method, and with which words. Pure."""
 
+from collections.abc import Iterable, Sequence
+
+from queue_engine.config import templates
 from queue_engine.facts import BranchRules, MergeMethod, PullRequest
 from queue_engine.policy import Policy
 
 
-def merge_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> MergeMethod:
-    """The first allowed of merge, squash, rebase; no merge commits where history must be linear."""
-    allowed = [m for m in pull.methods if not (rules.linear_history and m is MergeMethod.MERGE)]
-    return allowed[0] if allowed else MergeMethod.MERGE
+def wanted_method(labels: Iterable[str], policy: Policy) -> MergeMethod | None:
+    """The method that a label asks for, of several the configuration's first; else the configured one, if any is."""
+    carried = {label.casefold() for label in labels}
+    asked = (method for label, method in policy.method_labels.items() if label.casefold() in carried)
+    return next(asked, policy.method)
 
 
-def commit_words(pull: PullRequest, method: MergeMethod, policy: Policy) -> tuple[str | None, str | None]:
-    """Title and body of the commit that lands it; None leaves them to GitHub."""
-    return None, None
+def merge_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> MergeMethod | None:
+    """The wanted method, or the first allowed of merge, squash, rebase; None if that is not allowed, or none is."""
+    allowed = [method for method in pull.methods if _leaves(rules, method)]
+    wanted = wanted_method(pull.labels, policy)
+    if wanted is None:
+        return allowed[0] if allowed else None
+    return wanted if wanted in allowed else None
+
+
+def commit_words(
+    pull: PullRequest, method: MergeMethod, policy: Policy, co_authors: Sequence[str] = ()
+) -> tuple[str | None, str | None]:
+    """Title and body of the commit that lands it; None leaves them to GitHub. A rebase lands commits as they are."""
+    if method is MergeMethod.REBASE:
+        return None, None
+    words = templates.commit_words(policy, pull, co_authors)
+    return words.title, words.body
+
+
+def _leaves(rules: BranchRules, method: MergeMethod) -> bool:
+    """Whether the branch takes what this method makes. GitHub does not sign the commits that it rebases."""
+    if rules.methods is not None and method not in rules.methods:
+        return False
+    return not (
+        (rules.linear_history and method is MergeMethod.MERGE) or (rules.signatures and method is MergeMethod.REBASE)
+    )

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from queue_engine.facts import (
     BranchRules,
+    BranchTip,
     CheckReport,
     Commit,
     Comparison,
@@ -86,8 +87,11 @@ class GitHub(Protocol):
         """`PUT /repos/{o}/{r}/pulls/{n}/merge` with `sha` as precondition. Returns the SHA that landed."""
         ...
 
-    async def configuration(self, repository: Repository, base_branch: str) -> str | None:
-        """The text of `.github/imq.yml` at the tip of this branch; None if there is none. Raises Invalid: no text."""
+    async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
+        """The text of `.github/imq.yml` at the tip of this branch, or of the repository's default branch.
+
+        None if there is none. Raises Invalid when it is no text.
+        """
         ...
 
     async def organisation_configuration(self, repository: Repository) -> str | None:
@@ -98,8 +102,11 @@ class GitHub(Protocol):
         """`GET /repos/{o}/{r}/pulls/{n}/reviews`, all pages, oldest first."""
         ...
 
-    async def co_authors(self, repository: Repository, number: int) -> tuple[str, ...]:
-        """`GET /repos/{o}/{r}/pulls/{n}/commits`: who wrote its commits, as `Name <address>`, each once."""
+    async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
+        """`GET /repos/{o}/{r}/pulls/{n}/commits`: who wrote its commits, as `Name <address>`, each once.
+
+        Without the account `author`, and without merges, which add nobody's work.
+        """
         ...
 
     async def rerun(self, repository: Repository, check: CheckReport) -> None:
@@ -107,8 +114,12 @@ class GitHub(Protocol):
         (`POST .../check-runs/{id}/rerequest`). Raises Invalid for a status, which nobody can run again."""
         ...
 
-    async def is_base(self, repository: Repository, branch: str) -> bool:
-        """`GET /repos/{o}/{r}/pulls?base=`: whether an open pull request is based on this branch."""
+    async def is_in_use(self, repository: Repository, branch: str) -> bool:
+        """`GET /repos/{o}/{r}/pulls` by base, then by head: whether an open pull request needs this branch."""
+        ...
+
+    async def branch_tip(self, repository: Repository, branch: str) -> BranchTip | None:
+        """`GET /repos/{o}/{r}/branches/{branch}`; None if there is no such branch."""
         ...
 
     async def delete_branch(self, repository: Repository, branch: str) -> None:

@@ -1,6 +1,7 @@
 """What GitHub's refusals mean: one status stands for several causes, told apart by facts and last by its words.
 
-Sources: GitHub's documentation of `update-branch` (422, 403) and of merging (405, 409).
+Sources: GitHub's documentation of `update-branch` (422, 403) and of merging (405, 409); the words are those of its
+answers, as people have reported them.
 """
 
 from dataclasses import replace
@@ -10,9 +11,34 @@ from queue_engine.actions import Action, Fact, Leave, Look, Save, Seen, Wait
 from queue_engine.core.backoff import wait
 from queue_engine.core.monitor import unvaried
 from queue_engine.entering import enter, looked, unseen_head, up_to_date
+from queue_engine.facts import PullRequest
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
+
+WORDS: tuple[tuple[str, Reason], ...] = (
+    # What only a maintainer or the operator can change comes first: nobody is sent for an approval in vain.
+    ("merge queue", Reason.NATIVE_QUEUE_REQUIRED),
+    ("without `workflows` permission", Reason.WORKFLOWS_PERMISSION),
+    ("locked branch", Reason.BRANCH_LOCKED),
+    ("cannot update this protected ref", Reason.BRANCH_LOCKED),
+    ("not authorized to push to this branch", Reason.PUSH_RESTRICTED),
+    ("merges are not allowed on this repository", Reason.METHOD_NOT_ALLOWED),
+    ("requesting changes", Reason.CHANGES_REQUESTED),
+    ("code owner review", Reason.CODE_OWNER_MISSING),
+    ("approving review", Reason.APPROVAL_MISSING),
+    ("someone other than the last pusher", Reason.APPROVAL_MISSING),
+    ("conversation must be resolved", Reason.CONVERSATIONS_UNRESOLVED),
+    ("must have verified signatures", Reason.SIGNATURES_MISSING),
+    ("missing successful active", Reason.DEPLOYMENT_MISSING),
+)
+"""What of GitHub's words, in small letters, tells which reason; the first that is found counts."""
+
+
+def named(words: str) -> Reason | None:
+    """The reason that GitHub's words name, if they are known."""
+    small = words.lower()
+    return next((reason for said, reason in WORDS if said in small), None)
 
 
 def judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, now: datetime) -> Action:
@@ -25,9 +51,10 @@ def judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, n
         return Look(Fact.COMPARISON)
     if seen.comparison.behind == 0:
         return Save(up_to_date(entry, seen.comparison, now))
+    if named(words) is Reason.WORKFLOWS_PERMISSION:
+        return Leave(Reason.WORKFLOWS_PERMISSION, detail=words)
     if seen.update_forbidden:
-        own = seen.pull.head_repository == entry.repository.full_name
-        return Leave(Reason.PERMISSION_MISSING if own else Reason.UPDATE_REFUSED, detail=words)
+        return Leave(_why_forbidden(entry, seen.pull), detail=words)
     if seen.pull.mergeable is False or "conflict" in words.lower():
         return Leave(Reason.CONFLICT)
     if seen.pull.mergeable is True:
@@ -38,16 +65,27 @@ def judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, n
     return Wait(waiting, waiting.recheck_at or now)
 
 
+def _why_forbidden(entry: Entry, pull: PullRequest) -> Reason:
+    if pull.head_repository == entry.repository.full_name:
+        return Reason.PERMISSION_MISSING
+    return Reason.UPDATE_REFUSED if pull.maintainer_can_modify else Reason.FORK_NOT_EDITABLE
+
+
 def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, now: datetime) -> Action | None:
     """405 and 409 cover passing and lasting refusals alike; None means: try again at once with fresh facts."""
     if seen.merge_denied is not None:
-        return Leave(seen.merge_denied, detail=words)
+        return Leave(named(words) or seen.merge_denied, detail=words)
     if seen.pull is not None and seen.pull.mergeable is False:
         return Leave(Reason.CONFLICT)
-    if "merge queue" in words.lower():
-        return Leave(Reason.NATIVE_QUEUE_REQUIRED, detail=words)
+    known = named(words)
+    if known is Reason.METHOD_NOT_ALLOWED and entry.refusals < policy.merge_refusals:
+        # The settings changed since they were read; with fresh ones another method may be left.
+        return None
+    if known is not None:
+        return Leave(known, detail=words)
     if entry.refusals >= policy.merge_refusals:
-        return Leave(Reason.REFUSED_BY_RULES, detail=words)
+        lasting = Reason.LINEAR_HISTORY_REQUIRED if forbids_merge_commits(words) else Reason.REFUSED_BY_RULES
+        return Leave(lasting, detail=words)
     if "base branch was modified" in words.lower() or forbids_merge_commits(words):
         return None
     again = now + wait(policy.ask_again, entry.refusals, random=unvaried)

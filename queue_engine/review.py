@@ -1,18 +1,24 @@
-"""Re-reading one queued pull request: whether it still has consent, wherever in its queue it stands."""
+"""Re-reading one queued pull request: whether it still has consent, wherever in its queue it stands.
 
-from dataclasses import replace
+Where a push is to cost the place and no more, whoever pushed is asked about anew: the new head joins at the end for
+somebody who may queue, and for nobody else (P4).
+"""
+
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
 
 from queue_engine import journal
-from queue_engine.consent import withdrawn
+from queue_engine.admission import Knock, let_in
+from queue_engine.consent import is_own_update, lapsed, withdrawn
+from queue_engine.door import may_queue
 from queue_engine.engine import Engine
 from queue_engine.entering import unseen_head
 from queue_engine.errors import StaleVersion
 from queue_engine.facts import PullRequest
 from queue_engine.model import Entry, EntryStatus, Repository
-from queue_engine.policy import Policy
+from queue_engine.policy import OnPush, Policy
 from queue_engine.reasons import Reason
 
 _log = structlog.get_logger("imq.review")
@@ -20,7 +26,17 @@ _log = structlog.get_logger("imq.review")
 _TRIES = 5
 
 
-async def review(engine: Engine, repository: Repository, number: int, *, delivery: str | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Who pushed which head, as a webhook told it."""
+
+    by: str
+    head_sha: str
+
+
+async def review(
+    engine: Engine, repository: Repository, number: int, *, delivery: str | None = None, push: Push | None = None
+) -> None:
     """Ask GitHub about a queued pull request and let it go if consent is gone.
 
     Raises GitHubError, and StaleVersion when the entry changes faster than it can be judged.
@@ -28,22 +44,61 @@ async def review(engine: Engine, repository: Repository, number: int, *, deliver
     async with engine.store.reading() as tx:
         if await tx.entries.find(repository.id, number) is None:
             return
-    await judge(engine, repository, await engine.github.pull_request(repository, number), delivery=delivery)
+    pull = await engine.github.pull_request(repository, number)
+    await judge(engine, repository, pull, delivery=delivery, push=push)
 
 
-async def judge(engine: Engine, repository: Repository, pull: PullRequest, *, delivery: str | None = None) -> None:
+async def judge(
+    engine: Engine,
+    repository: Repository,
+    pull: PullRequest,
+    *,
+    delivery: str | None = None,
+    push: Push | None = None,
+) -> None:
     """Let a queued pull request go if these facts, just read, say that consent is gone.
 
     While its merge is asked for, only the pass that asked may judge: it is told to look first.
     """
     for attempt in range(1, _TRIES + 1):
         try:
-            await _judge(engine, repository, pull, delivery)
+            if push is None or not await _join_again(engine, repository, pull, push, delivery):
+                await _judge(engine, repository, pull, delivery)
         except StaleVersion:
             if attempt == _TRIES:
                 raise
         else:
             return
+
+
+async def _join_again(
+    engine: Engine, repository: Repository, pull: PullRequest, push: Push, delivery: str | None
+) -> bool:
+    """Whether nothing but this push speaks against the pull request, and it has joined again with the new head.
+
+    A head that is newer than the push has a push of its own on its way, which is the one to judge.
+    """
+    async with engine.store.reading() as tx:
+        entry = await tx.entries.find(repository.id, pull.number)
+    if entry is None or entry.merge_requested_at is not None:
+        return False
+    policy = await engine.policies.of(repository, entry.base_branch)
+    if policy.on_push is not OnPush.REQUEUE:
+        return False
+    if lapsed(pull, base_branch=entry.base_branch, head=entry.head, policy=policy) is not Reason.HEAD_CHANGED:
+        return False
+    if pull.head_sha != push.head_sha:
+        return True
+    if entry.status is EntryStatus.UPDATING:
+        compared = await engine.github.comparison(repository, entry.base_branch, pull.head_sha)
+        if is_own_update(entry.head, compared):
+            return False
+    permission = await engine.github.permission(repository, push.by)
+    if may_queue(policy, push.by, permission) is not None:
+        return False
+    request = Knock(repository, pull.number, push.by, pull.head_sha, delivery=delivery)
+    await let_in(engine, request, pull, by=push.by, permission=permission, leaving=entry)
+    return True
 
 
 async def _judge(engine: Engine, repository: Repository, pull: PullRequest, delivery: str | None) -> None:

@@ -5,6 +5,7 @@ checks whose webhooks never came are found by the entry's own slow looks.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -148,7 +149,7 @@ class Sweeper:
             if len(latest) >= PAGE:
                 for label in triggers:
                     labelled |= set(await engine.github.labelled_pull_requests(repository, label))
-        queued, new = await self._compare(repository, labelled)
+        queued, new = await self._compare(repository, labelled, {n: pull.head_sha for n, pull in latest.items()})
         for number in new:
             await admit(engine, Knock(repository, number, by=None, head_sha=None))
         for number in queued:
@@ -157,14 +158,21 @@ class Sweeper:
             else:
                 await review(engine, repository, number)
 
-    async def _compare(self, repository: Repository, labelled: set[int]) -> tuple[list[int], list[int]]:
-        """Who is queued, and who is labelled but neither queued nor held; every queue with work is woken."""
+    async def _compare(
+        self, repository: Repository, labelled: set[int], heads: Mapping[int, str]
+    ) -> tuple[list[int], list[int]]:
+        """Who is queued, and who is labelled but neither queued nor held; every queue with work is woken.
+
+        A head that was turned away is no news, whoever left the label on it or set it again.
+        """
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
             entries = await change.tx.entries.of_repository(repository.id)
             queued = {entry.number for entry in entries}
             held = change.tx.held
             new = [n for n in sorted(labelled - queued) if await held.find(repository.id, n) is None]
+            refused = {n: await change.tx.refusals.find(repository.id, n) for n in new if n in heads}
+            new = [n for n in new if (known := refused.get(n)) is None or known.head_sha != heads[n]]
             for queue_id in {entry.queue_id for entry in entries}:
                 await change.tx.queues.wake(queue_id, change.now)
         return sorted(queued), new

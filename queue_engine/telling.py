@@ -109,8 +109,9 @@ async def tell_end(
 
 
 async def take_label_off(tx: Transaction, repository: Repository, number: int, policy: Policy, now: datetime) -> None:
-    """Have the trigger label removed: the stay in the queue that it asked for is over."""
-    await tx.outbox.want(LetterKind.LABEL_OFF, repository, number, due=now, label=policy.trigger_label)
+    """Have every trigger label removed: the stay in the queue that they asked for is over."""
+    labels = "\n".join(policy.trigger_labels)
+    await tx.outbox.want(LetterKind.LABEL_OFF, repository, number, due=now, label=labels)
 
 
 async def tell_standstill(

@@ -6,7 +6,7 @@ which asks GitHub nothing while the queue is full. Whoever cannot be judged now 
 
 import structlog
 
-from queue_engine.admission import Knock, let_in, refuse
+from queue_engine.admission import Knock, let_in
 from queue_engine.consent import lapsed
 from queue_engine.core import trace
 from queue_engine.core.backoff import OVERLOAD, wait
@@ -18,6 +18,7 @@ from queue_engine.errors import GitHubError, NotFound, RateLimited
 from queue_engine.facts import PullRequest
 from queue_engine.journal import call_waiting
 from queue_engine.model import Queue, Repository
+from queue_engine.refusing import refuse
 from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox import LetterKind
 

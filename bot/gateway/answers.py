@@ -32,6 +32,7 @@ class RepositoryAnswer(BaseModel):
     full_name: str
     owner: UserAnswer
     archived: bool = False
+    default_branch: str = ""
     allow_merge_commit: bool | None = None
     allow_squash_merge: bool | None = None
     allow_rebase_merge: bool | None = None
@@ -94,9 +95,11 @@ class AuthoredAnswer(BaseModel):
 
 
 class ListedPullCommitAnswer(BaseModel):
-    """A commit of a pull request."""
+    """A commit of a pull request. `author` is the account whose address it carries, if it is one's."""
 
     commit: AuthoredAnswer
+    author: UserAnswer | None = None
+    parents: list["ShaAnswer"] = Field(default_factory=list)
 
 
 class ContentAnswer(BaseModel):
@@ -194,8 +197,10 @@ class ProtectionAnswer(BaseModel):
 
 
 class BranchAnswer(BaseModel):
-    """`GET /repos/{owner}/{repo}/branches/{branch}`."""
+    """`GET /repos/{owner}/{repo}/branches/{branch}`. `protected` says so of classic protection and of rulesets."""
 
+    commit: ShaAnswer | None = None
+    protected: bool = False
     protection: ProtectionAnswer | None = None
 
 
@@ -204,6 +209,28 @@ class RuleAnswer(BaseModel):
 
     type: str
     parameters: dict[str, Any] | None = None
+    ruleset_id: int | None = None
+
+
+class PullRequestRuleAnswer(BaseModel):
+    """The parameters of a ruleset's `pull_request` rule, all of which old servers leave out."""
+
+    required_approving_review_count: int = 0
+    require_code_owner_review: bool = False
+    required_review_thread_resolution: bool = False
+    allowed_merge_methods: list[str] | None = None
+
+
+class DeploymentsRuleAnswer(BaseModel):
+    """The parameters of a ruleset's `required_deployments` rule."""
+
+    required_deployment_environments: list[str] = Field(default_factory=list)
+
+
+class RulesetAnswer(BaseModel):
+    """`GET /repos/{owner}/{repo}/rulesets/{ruleset_id}`: always, pull_requests_only, exempt, or never."""
+
+    current_user_can_bypass: str = "never"
 
 
 class RuledCheckAnswer(BaseModel):

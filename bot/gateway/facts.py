@@ -9,18 +9,21 @@ from bot.gateway.answers import (
     BranchAnswer,
     CheckRunAnswer,
     CommitAnswer,
+    DeploymentsRuleAnswer,
     ListedCommitAnswer,
     PermissionAnswer,
     PullRequestAnswer,
+    PullRequestRuleAnswer,
     RepositoryAnswer,
     ReviewAnswer,
     RuleAnswer,
     RuledCheckAnswer,
     StatusAnswer,
 )
-from bot.gateway.connection import listed
+from bot.gateway.connection import listed, understood
 from queue_engine.facts import (
     BranchRules,
+    BranchTip,
     CheckReport,
     CheckState,
     Commit,
@@ -64,6 +67,7 @@ def pull_request(answer: PullRequestAnswer) -> PullRequest:
         body=answer.body or "",
         head_branch=answer.head.ref,
         merge_state=answer.mergeable_state or "unknown",
+        default_branch=answer.base.repo.default_branch if answer.base.repo else "",
     )
 
 
@@ -173,14 +177,41 @@ def _utc(instant: datetime | None) -> datetime | None:
 
 
 def branch_rules(branch: BranchAnswer, rules: Iterable[RuleAnswer]) -> BranchRules:
-    """What classic protection and rulesets demand together."""
+    """What classic protection and rulesets demand together: of several rulesets the strictest counts."""
     rules = tuple(rules)
     types = {rule.type for rule in rules}
+    reviewed = [understood(PullRequestRuleAnswer, rule.parameters or {}) for rule in rules if rule.type == _REVIEWED]
     return BranchRules(
         required_checks=_protected_checks(branch) | _ruled_checks(rules),
         native_queue="merge_queue" in types,
         linear_history="required_linear_history" in types,
+        approvals=max((rule.required_approving_review_count for rule in reviewed), default=0),
+        code_owners=any(rule.require_code_owner_review for rule in reviewed),
+        conversations=any(rule.required_review_thread_resolution for rule in reviewed),
+        signatures="required_signatures" in types,
+        locked="update" in types,
+        methods=_ruled_methods(reviewed),
+        deployments=_ruled_deployments(rules),
     )
+
+
+_REVIEWED = "pull_request"
+
+
+def _ruled_methods(rules: Iterable[PullRequestRuleAnswer]) -> frozenset[MergeMethod] | None:
+    said = [set(rule.allowed_merge_methods) for rule in rules if rule.allowed_merge_methods]
+    return frozenset(method for method in MergeMethod if all(method in names for names in said)) if said else None
+
+
+def _ruled_deployments(rules: Iterable[RuleAnswer]) -> tuple[str, ...]:
+    ruled = [rule.parameters or {} for rule in rules if rule.type == "required_deployments"]
+    answers = [understood(DeploymentsRuleAnswer, parameters) for parameters in ruled]
+    return tuple(sorted({name for answer in answers for name in answer.required_deployment_environments}))
+
+
+def branch_tip(answer: BranchAnswer) -> BranchTip | None:
+    """Where a branch stands; None if GitHub does not say."""
+    return BranchTip(answer.commit.sha, answer.protected) if answer.commit else None
 
 
 def _protected_checks(branch: BranchAnswer) -> frozenset[RequiredCheck]:

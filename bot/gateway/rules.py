@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 from cachetools import TTLCache
 
-from bot.gateway.answers import BranchAnswer, RuleAnswer
+from bot.gateway.answers import BranchAnswer, RuleAnswer, RulesetAnswer
 from bot.gateway.connection import Connection
 from bot.gateway.facts import branch_rules
 from bot.gateway.letters import place
@@ -20,6 +20,9 @@ _REMEMBERED = timedelta(hours=1)
 """Webhooks tell of changes; this bounds how long one that was lost can mislead."""
 _MOST_BRANCHES = 10_000
 _PLAN_GATE = "upgrade to github"
+
+_SPARED = frozenset({"update", "merge_queue"})
+"""Rules that say who may move the branch, not what a change must be like. An App that may bypass them is meant to."""
 
 
 class RuleBook:
@@ -48,7 +51,11 @@ class RuleBook:
         answer = await self._connection.get(
             repository.installation_id, BranchAnswer, "/repos/{owner}/{repo}/branches/{branch}", variables
         )
-        rules = branch_rules(answer, await self._rulesets(repository, variables))
+        rulesets = await self._rulesets(repository, variables)
+        spared = {rule.ruleset_id for rule in rulesets if rule.type in _SPARED and rule.ruleset_id is not None}
+        bypassed = {ruleset for ruleset in spared if await self._may_bypass(repository, ruleset)}
+        rulesets = [rule for rule in rulesets if rule.type not in _SPARED or rule.ruleset_id not in bypassed]
+        rules = branch_rules(answer, rulesets)
         if forgotten == self._forgotten[repository.id]:
             # Otherwise the rules changed while they were read: good for this answer, not for later ones.
             self._cache[key] = rules
@@ -72,3 +79,13 @@ class RuleBook:
             if _PLAN_GATE in error.message.lower():
                 return []
             raise
+
+    async def _may_bypass(self, repository: Repository, ruleset: int) -> bool:
+        """Whether IMQ is on the list of those who may bypass this ruleset, as far as GitHub tells it."""
+        template = "/repos/{owner}/{repo}/rulesets/{ruleset_id}"
+        variables = {**place(repository), "ruleset_id": str(ruleset)}
+        try:
+            answer = await self._connection.get(repository.installation_id, RulesetAnswer, template, variables)
+        except (NotFound, Forbidden):
+            return False
+        return answer.current_user_can_bypass != "never"

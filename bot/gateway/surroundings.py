@@ -4,12 +4,12 @@ import base64
 import binascii
 
 from bot.gateway import facts
-from bot.gateway.answers import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from bot.gateway.answers import BranchAnswer, ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
 from bot.gateway.client import Call
 from bot.gateway.connection import listed
 from bot.gateway.letters import LetterBox, place
 from queue_engine.errors import Forbidden, Invalid, NotFound
-from queue_engine.facts import CheckReport, Review
+from queue_engine.facts import BranchTip, CheckReport, Review
 from queue_engine.model import Repository
 
 _OWN_RULES = ".github"
@@ -19,8 +19,13 @@ _OWN_RULES = ".github"
 class Surroundings(LetterBox):
     """Reads and writes around a landing. Part of `Gateway`."""
 
-    async def configuration(self, repository: Repository, base_branch: str) -> str | None:
-        """`GET /repos/{owner}/{repo}/contents/.github/imq.yml` at a branch. Raises Invalid when it is no text."""
+    async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
+        """`GET /repos/{owner}/{repo}/contents/.github/imq.yml` at a branch, without one at the default branch.
+
+        Raises Invalid when it is no text.
+        """
+        if base_branch is None:
+            return await self._file(repository, dict(place(repository)), "")
         return await self._file(repository, {**place(repository), "ref": base_branch}, "?ref={ref}")
 
     async def organisation_configuration(self, repository: Repository) -> str | None:
@@ -52,13 +57,17 @@ class Surroundings(LetterBox):
         answers = await self._connection.items(repository.installation_id, ReviewAnswer, template, variables)
         return tuple(map(facts.review, answers))
 
-    async def co_authors(self, repository: Repository, number: int) -> tuple[str, ...]:
+    async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
         template = "/repos/{owner}/{repo}/pulls/{pull_number}/commits?per_page=100"
         variables = {**place(repository), "pull_number": str(number)}
         commits = await self._connection.items(repository.installation_id, ListedPullCommitAnswer, template, variables)
-        authors = (commit.commit.author for commit in commits)
-        return tuple(dict.fromkeys(f"{author.name} <{author.email}>" for author in authors if author is not None))
+        others = (
+            commit.commit.author
+            for commit in commits
+            if len(commit.parents) < 2 and (commit.author is None or commit.author.login != author)
+        )
+        return tuple(dict.fromkeys(f"{other.name} <{other.email}>" for other in others if other is not None))
 
     async def rerun(self, repository: Repository, check: CheckReport) -> None:
         """`POST .../actions/runs/{run_id}/rerun-failed-jobs` for a job of Actions, `.../rerequest` for another run."""
@@ -71,12 +80,26 @@ class Surroundings(LetterBox):
         else:
             raise Invalid(f"{check.name} is a commit status, which nobody but its sender can run again")
 
-    async def is_base(self, repository: Repository, branch: str) -> bool:
-        """`GET /repos/{owner}/{repo}/pulls` with this base: whether there is an open one."""
-        template = "/repos/{owner}/{repo}/pulls?state=open&base={base}&per_page=1"
-        call = Call("GET", template, {**place(repository), "base": branch})
-        page = await self._connection.call(repository.installation_id, call, fresh=True)
-        return bool(listed(NumberAnswer, page.data))
+    async def is_in_use(self, repository: Repository, branch: str) -> bool:
+        """`GET /repos/{owner}/{repo}/pulls` with this base, then with this head: whether there is an open one."""
+        for query, value in (("base", branch), ("head", f"{repository.owner}:{branch}")):
+            template = f"/repos/{{owner}}/{{repo}}/pulls?state=open&{query}={{{query}}}&per_page=1"
+            call = Call("GET", template, {**place(repository), query: value})
+            page = await self._connection.call(repository.installation_id, call, fresh=True)
+            if listed(NumberAnswer, page.data):
+                return True
+        return False
+
+    async def branch_tip(self, repository: Repository, branch: str) -> BranchTip | None:
+        """`GET /repos/{owner}/{repo}/branches/{branch}`."""
+        template, variables = "/repos/{owner}/{repo}/branches/{branch}", {**place(repository), "branch": branch}
+        try:
+            answer = await self._connection.get(
+                repository.installation_id, BranchAnswer, template, variables, fresh=True
+            )
+        except NotFound:
+            return None
+        return facts.branch_tip(answer)
 
     async def delete_branch(self, repository: Repository, branch: str) -> None:
         """`DELETE /repos/{owner}/{repo}/git/refs/heads/{branch}`; GitHub answers 422 for one that is gone."""

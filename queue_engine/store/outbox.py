@@ -62,6 +62,11 @@ class Letter:
     trace: str | None
     """The W3C traceparent of what made it wanted last."""
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that it takes off: `label` has one a line, which no label can contain."""
+        return tuple((self.label or "").splitlines())
+
 
 class Outbox:
     """The outbox, on one connection.

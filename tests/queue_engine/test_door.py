@@ -1,32 +1,47 @@
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from queue_engine.approvals import asks_for_reviews
 from queue_engine.door import Admit, Answer, Hold, Ignore, Refuse, knock
-from queue_engine.facts import Permission
+from queue_engine.facts import MergeMethod, Permission, Review, ReviewState
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
-from tests.queue_engine.examples import POLICY, pull, rules
+from tests.queue_engine.examples import POLICY, REPOSITORY, pull, rules
+
+MERGE, SQUASH, REBASE = MergeMethod
+APPROVED, AGAINST = ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED
+COMMENTED, DISMISSED = ReviewState.COMMENTED, ReviewState.DISMISSED
 
 
 def asked(
     changes: dict[str, Any] | None = None,
     *,
     labelled_head: str = "head-1",
+    by: str = "max",
     permission: Permission = Permission.WRITE,
-    native_queue: bool = False,
     depth: int = 0,
     policy: Policy = POLICY,
+    reviews: Iterable[Review] | None = None,
+    **demands: Any,
 ) -> Answer:
-    """The door's answer to pull request 1 with these changes."""
+    """The door's answer to pull request 1 with these changes, on a branch that demands this."""
     return knock(
         pull(**(changes or {})),
+        repository=REPOSITORY,
         labelled_head=labelled_head,
+        by=by,
         permission=permission,
-        rules=rules("ci", native_queue=native_queue),
+        rules=rules("ci", **demands),
         depth=depth,
         policy=policy,
+        reviews=reviews,
     )
+
+
+def review(author: str | None, state: ReviewState, *, by_writer: bool = True) -> Review:
+    return Review(author, state, "head-1", by_writer)
 
 
 @pytest.mark.parametrize("mergeable", [True, None])
@@ -41,6 +56,31 @@ def test_door_lets_in_only_with_the_right_to_merge(permission: Permission) -> No
     fit = {Permission.WRITE, Permission.MAINTAIN, Permission.ADMIN}
     expected = Admit() if permission in fit else Refuse(Reason.LABEL_WITHOUT_RIGHT)
     assert asked(permission=permission) == expected
+
+
+@pytest.mark.parametrize(
+    ("least", "permission", "answer"),
+    [
+        (Permission.MAINTAIN, Permission.WRITE, Refuse(Reason.NOT_ALLOWED_TO_QUEUE)),
+        (Permission.MAINTAIN, Permission.MAINTAIN, Admit()),
+        (Permission.ADMIN, Permission.MAINTAIN, Refuse(Reason.NOT_ALLOWED_TO_QUEUE)),
+        (Permission.TRIAGE, Permission.TRIAGE, Admit()),
+        (Permission.TRIAGE, Permission.READ, Refuse(Reason.NOT_ALLOWED_TO_QUEUE)),
+    ],
+)
+def test_door_lets_in_whom_the_configuration_lets_queue(
+    least: Permission, permission: Permission, answer: Answer
+) -> None:
+    """More or less than the right to merge, and told apart from it."""
+    assert asked(permission=permission, policy=Policy(may_queue=least)) == answer
+
+
+def test_door_lets_in_who_is_named_whatever_the_right_and_the_case() -> None:
+    """GitHub's logins have no case."""
+    policy = Policy(may_queue=Permission.ADMIN, may_queue_too=frozenset({"max"}))
+    assert asked(by="Max", permission=Permission.READ, policy=policy) == Admit()
+    assert asked(by="eve", permission=Permission.READ, policy=policy) == Refuse(Reason.NOT_ALLOWED_TO_QUEUE)
+    assert asked(by="", permission=Permission.NONE, policy=policy) == Refuse(Reason.NOT_ALLOWED_TO_QUEUE)
 
 
 @pytest.mark.parametrize("changes", [{"open": False}, {"open": False, "merged": True}, {"labels": frozenset({"docs"})}])
@@ -68,9 +108,130 @@ def test_door_refuses_a_head_pushed_after_the_label() -> None:
     assert asked({"head_sha": "evil"}, labelled_head="head-1") == Refuse(Reason.HEAD_CHANGED)
 
 
-def test_door_refuses_where_github_requires_its_own_queue() -> None:
-    """Nobody else can merge there: say so at once, not after the checks."""
-    assert asked(native_queue=True) == Refuse(Reason.NATIVE_QUEUE_REQUIRED)
+@pytest.mark.parametrize(
+    ("demands", "refusal"),
+    [
+        ({"native_queue": True}, Refuse(Reason.NATIVE_QUEUE_REQUIRED)),
+        ({"locked": True}, Refuse(Reason.BRANCH_LOCKED)),
+        ({"methods": frozenset()}, Refuse(Reason.METHOD_NOT_ALLOWED)),
+        # What a change has to be like is for the checks, for people, and for GitHub at the merge.
+        ({"signatures": True, "conversations": True, "deployments": ("staging",), "linear_history": True}, Admit()),
+        ({"approvals": 2, "code_owners": True}, Admit()),
+    ],
+)
+def test_door_refuses_what_the_rules_of_the_branch_will_never_let_in(demands: dict[str, Any], refusal: Answer) -> None:
+    """Said at once, not after the checks; what may still come true is no reason to refuse."""
+    assert asked(**demands) == refusal
+
+
+@pytest.mark.parametrize(
+    ("policy", "changes", "demands", "answer"),
+    [
+        (Policy(method=SQUASH), {}, {}, Admit()),
+        (Policy(method=SQUASH), {"methods": (MERGE,)}, {}, Refuse(Reason.METHOD_NOT_ALLOWED, "squash")),
+        (Policy(method=SQUASH), {}, {"methods": frozenset({MERGE})}, Refuse(Reason.METHOD_NOT_ALLOWED, "squash")),
+        (Policy(method=MERGE), {}, {"linear_history": True}, Refuse(Reason.METHOD_NOT_ALLOWED, "merge")),
+        (Policy(method=REBASE), {}, {"signatures": True}, Refuse(Reason.METHOD_NOT_ALLOWED, "rebase")),
+        (Policy(method=SQUASH, method_labels={"docs": MERGE}), {"methods": (MERGE,)}, {}, Admit()),
+        (
+            Policy(method_labels={"docs": REBASE}),
+            {"methods": (MERGE, SQUASH)},
+            {},
+            Refuse(Reason.METHOD_NOT_ALLOWED, "rebase"),
+        ),
+    ],
+)
+def test_door_refuses_a_way_of_merging_that_is_not_allowed(
+    policy: Policy, changes: dict[str, Any], demands: dict[str, Any], answer: Answer
+) -> None:
+    """Whether repository, ruleset, or the nature of the method forbids it; a label asks before the configuration."""
+    assert asked(changes, policy=policy, **demands) == answer
+
+
+@pytest.mark.parametrize(
+    ("policy", "changes", "answer"),
+    [
+        (Policy(served=False), {}, Refuse(Reason.BRANCH_NOT_SERVED)),
+        (Policy(blocking_labels=frozenset({"docs"})), {}, Refuse(Reason.BLOCKED_BY_LABEL, "docs")),
+        (
+            Policy(blocking_labels=frozenset({"wip"})),
+            {"labels": frozenset({"merge-queue", "WIP"})},
+            Refuse(Reason.BLOCKED_BY_LABEL, "WIP"),
+        ),
+        (Policy(blocking_titles=("^wip",)), {"title": "a wip"}, Admit()),
+        (Policy(blocking_titles=("^wip",)), {"title": "wip: more"}, Refuse(Reason.BLOCKED_BY_TITLE, "^wip")),
+    ],
+)
+def test_door_refuses_what_the_configuration_keeps_out(policy: Policy, changes: dict[str, Any], answer: Answer) -> None:
+    """Branches without a queue, labels and titles; people read which."""
+    assert asked(changes, policy=policy) == answer
+
+
+def test_door_and_a_hostile_title_are_done_at_once() -> None:
+    """Patterns match in linear time: what makes others hang is answered."""
+    policy = Policy(blocking_titles=("(a+)+$",))
+    assert asked({"title": "a" * 200 + "!"}, policy=policy) == Admit()
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({}, Refuse(Reason.FORK_NOT_EDITABLE)),
+        ({"maintainer_can_modify": True}, Admit()),
+        ({"merge_state": "clean"}, Admit()),
+        # `maintainer_can_modify` is false for branches of the repository itself, too.
+        ({"head_repository": REPOSITORY.full_name}, Admit()),
+    ],
+)
+def test_door_refuses_a_fork_that_is_behind_and_cannot_be_updated(changes: dict[str, Any], answer: Answer) -> None:
+    """Its author has to allow edits, or to update it; nobody waits for the end of a queue to read that."""
+    fork = {"head_repository": "eve/engine", "maintainer_can_modify": False, "merge_state": "behind"}
+    assert asked(fork | changes) == answer
+
+
+@pytest.mark.parametrize(
+    ("reviews", "answer"),
+    [
+        ([], Refuse(Reason.APPROVAL_MISSING, "0 of 1")),
+        ([review("bob", APPROVED)], Admit()),
+        ([review("bob", APPROVED, by_writer=False)], Refuse(Reason.APPROVAL_MISSING, "0 of 1")),
+        ([review(None, APPROVED)], Refuse(Reason.APPROVAL_MISSING, "0 of 1")),
+        ([review("bob", AGAINST)], Refuse(Reason.CHANGES_REQUESTED, "bob")),
+        ([review("bob", AGAINST), review("eve", APPROVED)], Refuse(Reason.CHANGES_REQUESTED, "bob")),
+        ([review("bob", AGAINST), review("bob", APPROVED)], Admit()),
+        ([review("bob", APPROVED), review("bob", COMMENTED)], Admit()),
+        ([review("bob", APPROVED), review("bob", DISMISSED)], Refuse(Reason.APPROVAL_MISSING, "0 of 1")),
+        ([review("bob", AGAINST), review("bob", DISMISSED), review("eve", APPROVED)], Admit()),
+        ([review("eve", AGAINST, by_writer=False), review("bob", APPROVED)], Admit()),
+    ],
+)
+def test_door_reads_of_each_person_the_newest_verdict(reviews: list[Review], answer: Answer) -> None:
+    """Only of people who may write, as GitHub counts; a comment changes no verdict, a dismissal ends it."""
+    assert asked(approvals=1, reviews=reviews) == answer
+
+
+def test_door_counts_approvals_of_different_people() -> None:
+    """Twice by one person is once."""
+    twice = [review("bob", APPROVED), review("bob", APPROVED)]
+    assert asked(approvals=2, reviews=twice) == Refuse(Reason.APPROVAL_MISSING, "1 of 2")
+    assert asked(approvals=2, reviews=[*twice, review("eve", APPROVED)]) == Admit()
+
+
+@pytest.mark.parametrize(
+    ("merge_state", "demands", "asks"),
+    [
+        ("blocked", {"approvals": 1}, True),
+        ("blocked", {"code_owners": True}, True),
+        ("blocked", {}, False),
+        ("clean", {"approvals": 1}, False),
+        ("unknown", {"approvals": 1}, False),
+    ],
+)
+def test_reviews_are_asked_for_only_where_they_can_matter(
+    merge_state: str, demands: dict[str, Any], asks: bool
+) -> None:
+    """P7: who is not blocked, or where nobody demands reviews, costs no request."""
+    assert asks_for_reviews(pull(merge_state=merge_state), rules("ci", **demands)) is asks
 
 
 @pytest.mark.parametrize(("depth", "answer"), [(0, Admit()), (19, Admit()), (20, Hold()), (21, Hold())])
@@ -92,4 +253,5 @@ def test_door_refuses_rather_than_holds_what_could_not_join() -> None:
 def test_door_tells_no_secrets_to_those_without_the_right() -> None:
     """Whoever may not ask gets that answer, whatever else is wrong."""
     everything = {"draft": True, "mergeable": False, "head_repository": None, "head_sha": "evil"}
-    assert asked(everything, permission=Permission.TRIAGE) == Refuse(Reason.LABEL_WITHOUT_RIGHT)
+    policy = Policy(served=False, blocking_labels=frozenset({"docs"}))
+    assert asked(everything, permission=Permission.TRIAGE, policy=policy) == Refuse(Reason.LABEL_WITHOUT_RIGHT)

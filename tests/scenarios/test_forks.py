@@ -39,11 +39,11 @@ async def test_fork_without_edits_that_is_behind_leaves_with_its_next_step(world
         await world.settle()
     await world.until(lambda: following.merged, within=CI_TIME * 2)
     await world.settle()
-    assert await world.reasons(pull) == ["update_refused"]
+    assert await world.reasons(pull) == ["fork_not_editable"]
     assert LABEL not in pull.labels
     text = world.comment(pull)
     assert "@fan" in text
-    assert "allow edits by maintainers" in text
+    assert "Allow edits by maintainers" in text
 
 
 async def test_fork_without_edits_that_is_up_to_date_lands(world: World) -> None:

@@ -1,0 +1,63 @@
+"""What reviews say where rules demand them: whether people agree, as far as it can be seen before the merge.
+
+Whose review is missing of code owners, and whether an approval is too old, only GitHub knows: it says so at the merge.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from queue_engine.facts import BranchRules, PullRequest, Review, ReviewState
+from queue_engine.model import Repository
+from queue_engine.port import GitHub
+from queue_engine.reasons import Reason
+
+_VERDICTS = frozenset({ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED, ReviewState.DISMISSED})
+
+_MOST_ASKED = 10
+"""How many people who ask for changes are looked up."""
+
+
+def asks_for_reviews(pull: PullRequest, rules: BranchRules) -> bool:
+    """Whether reading the reviews may tell anything: rules demand some, and GitHub says that something is missing."""
+    return pull.merge_state == "blocked" and (rules.approvals > 0 or rules.code_owners)
+
+
+async def reviews_of(
+    github: GitHub, repository: Repository, pull: PullRequest, rules: BranchRules
+) -> tuple[Review, ...] | None:
+    """The verdict of everybody who reviewed; None, and no request, where they cannot matter. Raises GitHubError.
+
+    GitHub tells of reviewers that they belong to the project, not that they may write; only those who may can block,
+    so that whoever asks for changes is looked up.
+    """
+    if not asks_for_reviews(pull, rules):
+        return None
+    verdicts = []
+    for asked, verdict in enumerate(newest(await github.reviews(repository, pull.number))):
+        if verdict.state is ReviewState.CHANGES_REQUESTED and verdict.author is not None and asked < _MOST_ASKED:
+            right = await github.permission(repository, verdict.author)
+            verdicts.append(replace(verdict, by_writer=right.may_merge))
+        else:
+            verdicts.append(verdict)
+    return tuple(verdicts)
+
+
+def newest(reviews: Iterable[Review]) -> tuple[Review, ...]:
+    """Of each person the newest review that is more than a comment; `reviews` are oldest first.
+
+    Deleted accounts are nobody: what they said does not count any more.
+    """
+    verdicts = (review for review in reviews if review.state in _VERDICTS and review.author is not None)
+    return tuple({review.author: review for review in verdicts}.values())
+
+
+def missing_approval(reviews: Iterable[Review], rules: BranchRules) -> tuple[Reason, str] | None:
+    """What is missing, and of whom or how many; None when these reviews are enough as far as they tell."""
+    counted = [review for review in newest(reviews) if review.by_writer]
+    against = [review.author or "" for review in counted if review.state is ReviewState.CHANGES_REQUESTED]
+    if against:
+        return Reason.CHANGES_REQUESTED, ", ".join(against)
+    approvals = sum(review.state is ReviewState.APPROVED for review in counted)
+    if approvals < rules.approvals:
+        return Reason.APPROVAL_MISSING, f"{approvals} of {rules.approvals}"
+    return None
