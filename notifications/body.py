@@ -5,10 +5,13 @@ Everything in a notice that somebody else wrote passes through `notifications.es
 
 import re
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from notifications import texts
+from notifications import story, texts
 from notifications.escape import MESSAGE_LIMIT, code, link, mention
+from notifications.own_words import own_words
+from notifications.texts import waiting
+from notifications.words import commit, duration, instant, names, pull_requests
 from queue_engine.facts import CheckReport
 from queue_engine.notice import Notice, NoticeKind
 from queue_engine.reasons import REASONS, Move, Reason
@@ -29,79 +32,111 @@ WAITING = frozenset(
 )
 """Kinds of notice after which the pull request still stands in line, or for a place in it."""
 
+_UNDER_WAY = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
+
+_AT_ONCE = timedelta(seconds=1)
+
+
+def opening(notice: Notice) -> str:
+    """The first paragraph: where the pull request stands, in one bold line, or what the repository says instead."""
+    if notice.text is not None:
+        return own_words(notice.text, base=notice.base_branch, label=notice.trigger_label)
+    return f"**{headline(notice)}**"
+
 
 def headline(notice: Notice) -> str:
-    """One line: where the pull request stands. The position is as of joining: it is not edited at every landing."""
-    line = _filled(texts.KINDS[notice.kind].headline, notice)
-    if notice.kind is NoticeKind.QUEUED and notice.position is not None:
-        template = texts.PLACE_OF_JOINING_ALONE if notice.depth is None else texts.PLACE_OF_JOINING
-        line += template.format(place=notice.position + 1, depth=notice.depth)
+    """One line: where the pull request stands. A position has its time: it is not edited at every landing."""
+    line = _filled(texts.KINDS[notice.kind].headline, notice) + place(notice)
     if notice.kind is NoticeKind.LANDED and notice.landed_sha is not None:
-        line += texts.LANDED_AS.format(commit=commit(notice.landed_sha))
+        line += waiting.LANDED_AS.format(commit=commit(notice.landed_sha))
     return line
 
 
-def paragraphs(notice: Notice, *, mentions: bool) -> list[str]:
-    """What follows the headline. `mentions` allows mentions; the reason must also ask people to act."""
-    found = [*_waiting(notice), *_reason(notice), *_checks(notice), *_times(notice), *_move(notice, mentions)]
+def paragraphs(notice: Notice, *, mentions: bool, events: story.Events = ()) -> list[str]:
+    """What follows the opening. `mentions` allows mentions; the reason must also ask people to act."""
+    found = [
+        *_waiting(notice),
+        *_likely(notice),
+        *_reason(notice),
+        *_checks(notice),
+        *_flaky(notice, events),
+        *_landing(notice, events),
+        *_move(notice, mentions),
+    ]
     if notice.kind in WAITING:
-        found.append(_filled(texts.HOW_TO_LEAVE, notice))
+        found.append(_filled(waiting.HOW_TO_LEAVE, notice))
     return found
-
-
-def commit(sha: str) -> str:
-    """A commit: its whole SHA, which GitHub itself shortens and links, or a code span if it is none."""
-    return sha if re.fullmatch(r"[0-9a-f]{40}", sha) else code(sha, 12)
-
-
-def duration(length: timedelta) -> str:
-    """A length of time for people, in its two largest units; seconds only below a minute; a negative one is none."""
-    seconds = max(0, int(length.total_seconds()))
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes, hours, days = seconds // 60 % 60, seconds // 3600 % 24, seconds // 86_400
-    units = [(days, "d"), (hours, "h"), (minutes, "min")]
-    while not units[0][0]:
-        units.pop(0)
-    return " ".join(f"{count} {unit}" for count, unit in units[:2] if count)
 
 
 def _filled(template: str, notice: Notice) -> str:
     return template.format(base=code(notice.base_branch), label=code(notice.trigger_label))
 
 
+def place(notice: Notice) -> str:
+    """What a headline says of the place in line, beginning with a comma; nothing foreign is in it."""
+    if notice.kind is not NoticeKind.QUEUED or notice.position is None:
+        return ""
+    template = waiting.PLACE_ALONE if notice.depth is None else waiting.PLACE
+    return template.format(place=notice.position + 1, depth=notice.depth, when=_when(notice))
+
+
+def _when(notice: Notice) -> str:
+    """As of when a place is told: others leave, and hotfixes come."""
+    joined = notice.enqueued_at is None or notice.at - notice.enqueued_at < _AT_ONCE
+    return waiting.WHEN_IT_JOINED if joined else waiting.AS_OF.format(time=instant(notice.at))
+
+
 def _waiting(notice: Notice) -> Iterable[str]:
     match notice.kind:
         case NoticeKind.QUEUED if notice.position is not None:
-            yield texts.WAITS_IN_LINE if notice.position > 0 else texts.WAITS_AT_FRONT
+            yield waiting.WAITS_IN_LINE if notice.position > 0 else waiting.WAITS_AT_FRONT
+            if notice.ahead:
+                yield waiting.AHEAD.format(when=_when(notice), numbers=_ahead(notice))
         case NoticeKind.UPDATING:
-            yield _filled(texts.WAITS_FOR_UPDATE, notice)
+            yield _filled(waiting.WAITS_FOR_UPDATE, notice)
         case NoticeKind.CHECKING if notice.progress is not None:
             done, total = notice.progress
-            yield texts.CHECKS_HAVE_REPORTED.format(done=done, total=total)
+            yield waiting.CHECKS_HAVE_REPORTED.format(done=done, total=total)
         case NoticeKind.CHECKING if not notice.checks:
-            yield texts.WAITS_FOR_FIRST_CHECK
+            yield waiting.WAITS_FOR_FIRST_CHECK
         case NoticeKind.READY:
-            yield texts.WAITS_FOR_MERGE
+            yield waiting.WAITS_FOR_MERGE
+
+
+def _ahead(notice: Notice) -> str:
+    numbers = pull_requests(notice.ahead)
+    more = (notice.position or 0) - len(notice.ahead)
+    return waiting.AHEAD_AND_MORE.format(numbers=numbers, count=more) if more > 0 else numbers
+
+
+def _likely(notice: Notice) -> Iterable[str]:
+    """When it lands, as far as anybody can tell."""
+    if notice.eta is None or notice.kind not in _UNDER_WAY:
+        return
+    low, high = (end - notice.at for end in notice.eta)
+    template = waiting.LIKELY_WITHIN if low <= timedelta(0) else waiting.LIKELY_BETWEEN
+    yield template.format(low=duration(low), high=duration(high), time=instant(notice.at))
 
 
 def _reason(notice: Notice) -> Iterable[str]:
-    if notice.reason is not None:
+    if notice.reason is not None and notice.text is None:
         yield _filled(texts.REASONS[notice.reason].sentence, notice)
     if notice.kind is NoticeKind.HELD and notice.position is not None:
-        yield texts.HELD_BEHIND.get(notice.position, texts.HELD_BEHIND_MANY).format(count=notice.position)
+        yield waiting.HELD_BEHIND.get(notice.position, waiting.HELD_BEHIND_MANY).format(count=notice.position)
     if notice.reason is Reason.LABEL_WITHOUT_RIGHT and notice.queued_by is not None:
-        yield texts.SET_BY.format(person=code(notice.queued_by))
+        yield waiting.SET_BY.format(person=code(notice.queued_by))
     if notice.detail:
-        yield texts.DETAIL.format(detail=code(notice.detail, MESSAGE_LIMIT))
+        yield waiting.DETAIL.format(detail=code(notice.detail, MESSAGE_LIMIT))
+    if notice.until is not None:
+        yield waiting.UNTIL.format(time=instant(notice.until))
     if notice.kind is NoticeKind.PAUSED:
-        yield texts.KEEPS_ITS_PLACE
+        yield waiting.KEEPS_ITS_PLACE
 
 
 def _checks(notice: Notice) -> Iterable[str]:
     if not notice.checks or notice.kind is NoticeKind.LANDED:
         return
-    title = texts.WAITS_FOR_CHECKS if notice.kind is NoticeKind.CHECKING else texts.CHECKS_TO_LOOK_AT
+    title = waiting.WAITS_FOR_CHECKS if notice.kind is NoticeKind.CHECKING else waiting.CHECKS_TO_LOOK_AT
     lines: list[str] = []
     for check in notice.checks[:CHECKS_SHOWN]:
         line = _check_line(check)
@@ -109,16 +144,16 @@ def _checks(notice: Notice) -> Iterable[str]:
             break
         lines.append(line)
     if more := len(notice.checks) - len(lines):
-        lines.append(f"- {texts.AND_MORE.format(count=more)}")
+        lines.append(f"- {waiting.AND_MORE.format(count=more)}")
     yield "\n".join([title, "", *lines])
 
 
 def _check_line(check: CheckReport) -> str:
-    state = _word(check.conclusion) if check.conclusion else texts.CHECK_NOT_STARTED
+    state = _word(check.conclusion) if check.conclusion else waiting.CHECK_NOT_STARTED
     if check.completed_at is not None:
-        state += texts.CHECK_FINISHED.format(time=_time(check.completed_at))
+        state += waiting.CHECK_FINISHED.format(time=instant(check.completed_at))
     elif check.started_at is not None:
-        state += texts.CHECK_SINCE.format(time=_time(check.started_at))
+        state += waiting.CHECK_SINCE.format(time=instant(check.started_at))
     return f"- {link(check.name, check.url)}: {state}"
 
 
@@ -127,22 +162,33 @@ def _word(conclusion: str) -> str:
     return conclusion.replace("_", " ") if re.fullmatch(r"[a-z_]{1,30}", conclusion) else code(conclusion, 30)
 
 
-def _time(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC"
+def _flaky(notice: Notice, events: story.Events) -> Iterable[str]:
+    """What failed once, told so that nobody need wonder."""
+    if notice.kind is NoticeKind.CHECKING and (again := story.run_again(events)):
+        yield (waiting.RUN_AGAIN if len(again) == 1 else waiting.RUN_AGAIN_MANY).format(checks=names(again))
+    if notice.kind is NoticeKind.LANDED and (passed := story.flaky(events)):
+        yield (waiting.WAS_FLAKY if len(passed) == 1 else waiting.WERE_FLAKY).format(checks=names(passed))
 
 
-def _times(notice: Notice) -> Iterable[str]:
-    if notice.kind is not NoticeKind.LANDED or notice.enqueued_at is None:
+def _landing(notice: Notice, events: story.Events) -> Iterable[str]:
+    if notice.kind is not NoticeKind.LANDED:
         return
-    total = duration(notice.at - notice.enqueued_at)
+    if notice.text is not None and notice.landed_sha is not None:
+        yield waiting.COMMIT.format(commit=commit(notice.landed_sha))
+    if notice.enqueued_at is None:
+        return
+    total, checks = duration(notice.at - notice.enqueued_at), story.time_in_ci(events)
     if notice.started_at is None:
-        yield texts.TIME_IN_QUEUE.format(total=total)
+        yield waiting.TIME_IN_QUEUE.format(total=total)
+    elif checks is None:
+        yield waiting.TIME_AT_FRONT.format(total=total, front=duration(notice.at - notice.started_at))
     else:
-        yield texts.TIME_AT_FRONT.format(total=total, front=duration(notice.at - notice.started_at))
+        front = duration(notice.at - notice.started_at)
+        yield waiting.TIME_IN_CI.format(total=total, front=front, checks=duration(checks))
 
 
 def _move(notice: Notice, mentions: bool) -> Iterable[str]:
-    if notice.reason is None or notice.kind is NoticeKind.LANDED:
+    if notice.reason is None or notice.kind in {NoticeKind.LANDED, NoticeKind.ANSWERED}:
         return
     move = REASONS[notice.reason].move
     who = texts.MOVES[move]

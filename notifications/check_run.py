@@ -4,8 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from notifications import texts
-from notifications.body import headline, paragraphs
+from notifications.body import opening, paragraphs, place
 from notifications.escape import one_line
+from notifications.story import Events, told
+from notifications.texts.story import SUMMARY
 from queue_engine.model import Repository
 from queue_engine.notice import Notice, NoticeKind
 from queue_engine.reasons import Reason
@@ -41,16 +43,19 @@ def conclusion(notice: Notice) -> str:
     return "neutral"
 
 
-def render_check_run(notice: Notice, *, external_id: str) -> dict[str, Any]:
+def render_check_run(notice: Notice, *, external_id: str, events: Events = ()) -> dict[str, Any]:
     """The body of `POST .../check-runs`. Nobody is mentioned in it: the comment does that."""
+    output = {
+        "title": _title(notice),
+        "summary": "\n\n".join([opening(notice), *paragraphs(notice, mentions=False, events=events)]),
+    }
+    if lines := told(events):
+        output["text"] = "\n".join([f"**{SUMMARY}**", "", *lines])
     fields: dict[str, Any] = {
         "name": NAME,
         "head_sha": notice.head_sha,
         "external_id": external_id,
-        "output": {
-            "title": _title(notice),
-            "summary": "\n\n".join([headline(notice), *paragraphs(notice, mentions=False)]),
-        },
+        "output": output,
     }
     if notice.kind in _QUEUED:
         return fields | {"status": "queued"}
@@ -68,8 +73,7 @@ def render_check_run(notice: Notice, *, external_id: str) -> dict[str, Any]:
 def _title(notice: Notice) -> str:
     """A plain line, so nothing foreign stands in it; the reason code tells lists of checks apart."""
     title = texts.KINDS[notice.kind].title
-    if notice.kind is NoticeKind.QUEUED and notice.position is not None:
-        title += f", position {notice.position + 1} when it joined"
+    title += place(notice)
     if notice.progress is not None:
         done, total = notice.progress
         title += f", {done} of {total} have reported"

@@ -1,12 +1,22 @@
 """The sticky comment: one per pull request, found again by its hidden marker, edited in place. Pure."""
 
-from notifications.body import headline, paragraphs
-from queue_engine.notice import Notice
+from notifications.answers import answered
+from notifications.body import opening, paragraphs
+from notifications.story import Events, folded
+from queue_engine.notice import CommandAnswer, Notice
 
 MARKER = "<!-- imq:comment -->"
 """Stands first in IMQ's comment, unseen by readers; by it a comment is found whose id was lost in a crash."""
 
 
-def render_comment(notice: Notice, *, marker: str = MARKER) -> str:
-    """The comment's Markdown. It stays well below GitHub's 65,536 characters whatever the notice holds."""
-    return "\n\n".join([f"{marker}\n**{headline(notice)}**", *paragraphs(notice, mentions=True)]) + "\n"
+def render_comment(
+    notice: Notice, *, events: Events = (), answer: CommandAnswer | None = None, marker: str = MARKER
+) -> str:
+    """The comment's Markdown: the notice, what became of the last commands, and the pull request's story, folded.
+
+    It stays well below GitHub's 65,536 characters whatever these hold.
+    """
+    parts = [f"{marker}\n{opening(notice)}", *paragraphs(notice, mentions=True, events=events)]
+    added = (None if answer is None else answered(answer, notice), folded(events))
+    parts += [part for part in added if part is not None]
+    return "\n\n".join(parts) + "\n"

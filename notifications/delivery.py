@@ -12,6 +12,7 @@ from notifications import texts
 from notifications.body import WAITING
 from notifications.check_run import NAME, completes, external_id, render_check_run
 from notifications.comment import MARKER, render_comment
+from notifications.story import MOST_LINES, Events
 from queue_engine.core.clock import Clock
 from queue_engine.errors import Invalid, NotFound
 from queue_engine.notice import Notice
@@ -32,8 +33,8 @@ class Delivery:
     async def send(self, letter: Letter) -> None:
         """Send it and mark it done. Raises the errors of the port, with everything that did happen noted."""
         if letter.kind is LetterKind.LABEL_OFF:
-            assert letter.label is not None
-            await self._letters.remove_label(letter.repository, letter.number, letter.label)
+            for label in letter.labels:
+                await self._letters.remove_label(letter.repository, letter.number, label)
             await self._done(letter)
             return
         assert letter.notice is not None
@@ -43,7 +44,9 @@ class Delivery:
             await self._check_run(letter, letter.notice)
 
     async def _comment(self, letter: Letter, notice: Notice) -> None:
-        body = render_comment(notice)
+        async with self._store.reading() as tx:
+            answer = await tx.answers.find(letter.repository.id, letter.number)
+        body = render_comment(notice, events=await self._story(letter, notice), answer=answer)
         known = letter.remote_id
         if known is None and letter.unsure:
             known = await self._letters.find_comment(letter.repository, letter.number, MARKER)
@@ -65,7 +68,7 @@ class Delivery:
 
     async def _check_run(self, letter: Letter, notice: Notice) -> None:
         identity = external_id(letter.repository, notice)
-        run = render_check_run(notice, external_id=identity)
+        run = render_check_run(notice, external_id=identity, events=await self._story(letter, notice))
         known = letter.remote_id if letter.remote_head == notice.head_sha else None
         if known is None and letter.remote_id is not None:
             await self._supersede(letter, letter.remote_id)
@@ -83,6 +86,13 @@ class Delivery:
         # A completed run is not touched again: GitHub does not take its conclusion back when it is asked to run
         # once more, so the next stay in the queue gets a run of its own.
         await self._stands(letter, known, head=notice.head_sha, over=completes(notice))
+
+    async def _story(self, letter: Letter, notice: Notice) -> Events:
+        """What happened by now: more than the notice knows if something happened since it was wanted."""
+        async with self._store.reading() as tx:
+            return await tx.timeline.story(
+                letter.repository.id, notice.base_branch, letter.number, limit=2 * MOST_LINES
+            )
 
     async def _supersede(self, letter: Letter, run_id: int) -> None:
         """Complete the run on a head that is no longer the one tested: it would show as running for weeks.

@@ -1,7 +1,8 @@
 """Foreign text made harmless in GitHub's Markdown: names, GitHub's own messages, addresses, logins.
 
 One mechanism carries it: everything that IMQ did not write itself stands in a code span, where GitHub renders no
-markup and no HTML, notifies nobody and links no issue. Links are built from addresses that were taken apart and
+markup and no HTML, notifies nobody and links no issue. (Only in a repository's own texts, where nobody knows what
+stands around it, it is written in entities.) Links are built from addresses that were taken apart and
 re-encoded; mentions only from logins that GitHub could have given out.
 """
 
@@ -14,6 +15,8 @@ URL_LIMIT = 1_000
 
 _LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?")
 _REFERENCE_PATH = re.compile(r"/+[^/]+/+[^/]+/+(?:issues|pulls?|discussions)/+[0-9]+", re.IGNORECASE)
+_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
+_LOOKED_FOR = re.compile(r"(?<=[@#])|(?<=\bGH-)|(?<=\bwww)(?=\.)|(?<=:)(?=/)", re.IGNORECASE)
 _URL_SAFE = "/:?#=&%+,~@"
 
 
@@ -34,6 +37,17 @@ def code(text: str, limit: int = NAME_LIMIT) -> str:
     fence = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)
     padding = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{padding}{line}{padding}{fence}"
+
+
+def inert(text: str, limit: int = NAME_LIMIT) -> str:
+    """`text` so that it means itself wherever in Markdown it stands, even in a link or in a code span.
+
+    Every character that could be markup is an entity: CommonMark (2.5) never takes one for markup. What GitHub looks
+    for in the text afterwards (mentions, references, addresses) is parted by an invisible space.
+    """
+    line = one_line(text, limit) or "?"
+    parted = _LOOKED_FOR.sub("\u200b", line)
+    return _PUNCTUATION.sub(lambda found: f"&#{ord(found[0])};", parted)
 
 
 def link(name: str, url: str | None) -> str:

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict
 
 from queue_engine.commands.codes import ReplyCode
 from queue_engine.facts import CheckReport
-from queue_engine.policy import CommentLevel
 from queue_engine.reasons import Reason
 
 
@@ -27,18 +26,6 @@ class NoticeKind(StrEnum):
     PAUSED = "paused"
     ANSWERED = "answered"
     """Nothing is to be said of its place in a queue: the comment is there for the answer to a command."""
-
-
-class Event(BaseModel):
-    """One line of a pull request's story, as the timeline has it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    at: datetime
-    event: str
-    """The timeline's word: queued, updating, checking, ready, landed, failed, paused, rerun, priority, …"""
-    reason: Reason | None = None
-    data: dict[str, Any] = {}
 
 
 class Reply(BaseModel):
@@ -95,13 +82,10 @@ class Notice(BaseModel):
     queued_by: str | None = None
     trigger_label: str = "merge-queue"
     ahead: tuple[int, ...] = ()
-    """Numbers of the pull requests before it, the front first, as of `at`."""
+    """Numbers of the first pull requests before it, the front first, as of `at`."""
     eta: tuple[datetime, datetime] | None = None
     """When it is likely to land, from this repository's history; None while there is not enough of it."""
-    first_check_at: datetime | None = None
-    """When its head was bound for checking; with the end, the time that it spent in CI."""
     until: datetime | None = None
     """For a pause: when it ends by itself, if that is known."""
-    level: CommentLevel = CommentLevel.ALL
     text: str | None = None
-    """The repository's own words in the place of ours; written by its maintainers."""
+    """The repository's own words in the place of headline and explanation; written by its maintainers."""

@@ -34,7 +34,8 @@ def reason(body: str, base: str, label: str) -> Reason | None:
 
 def why(body: str) -> str:
     """The explanation in one plain line: the sentence after the headline, and the checks that it names."""
-    paragraphs = [part.strip() for part in body.removeprefix(MARKER).strip().split("\n\n")]
+    told, _, _ = body.removeprefix(MARKER).partition("<details>")
+    paragraphs = [part.strip() for part in told.strip().split("\n\n")]
     sentence = paragraphs[1] if len(paragraphs) > 1 else ""
     checks = [line.removeprefix("- ") for part in paragraphs for line in part.splitlines() if line.startswith("- ")]
     named = [_LINK.sub(r"\1", check).partition(" at ")[0] for check in checks]

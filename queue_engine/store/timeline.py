@@ -67,6 +67,20 @@ class Timeline:
         its_own = (timeline.c.repository_id == repository_id, timeline.c.number == number)
         return await self._read(select(timeline).where(*its_own).order_by(timeline.c.id))
 
+    async def story(
+        self, repository_id: int, base_branch: str, number: int, *, limit: int
+    ) -> tuple[TimelineEvent, ...]:
+        """The last `limit` events of a pull request, oldest first, among them what happened to its whole queue since
+        the first of them."""
+        theirs = (timeline.c.repository_id == repository_id, timeline.c.number == number)
+        found = await self._read(select(timeline).where(*theirs).order_by(timeline.c.id.desc()).limit(limit))
+        if not found:
+            return ()
+        of_all = (timeline.c.repository_id == repository_id, timeline.c.number == 0, timeline.c.id > found[-1].id)
+        its_queue = select(timeline).where(*of_all, timeline.c.base_branch == base_branch)
+        whole = await self._read(its_queue.order_by(timeline.c.id.desc()).limit(limit))
+        return tuple(sorted((*found, *whole), key=lambda event: event.id))
+
     async def latest(self, limit: int) -> tuple[TimelineEvent, ...]:
         """The last `limit` events of all, newest first."""
         return await self._read(select(timeline).order_by(timeline.c.id.desc()).limit(limit))

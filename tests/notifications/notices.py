@@ -1,12 +1,14 @@
-"""Notices to try the texts on: one of each kind and one of each reason, as the engine would send them."""
+"""Notices, stories and answers to try the texts on, as the engine would make them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from queue_engine.commands.codes import ReplyCode
 from queue_engine.facts import CheckReport, CheckState
 from queue_engine.model import Repository
-from queue_engine.notice import Notice, NoticeKind
+from queue_engine.notice import CommandAnswer, Notice, NoticeKind, Reply
 from queue_engine.reasons import REASONS, Outcome, Reason
+from queue_engine.store.timeline import TimelineEvent
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 HEAD = "1" * 40
@@ -57,9 +59,12 @@ def notice(kind: NoticeKind = NoticeKind.QUEUED, **changes: Any) -> Notice:
 
 def of_kind(kind: NoticeKind) -> Notice:
     """This kind's typical notice, without a reason."""
+    soon = (NOW + timedelta(minutes=20), NOW + timedelta(minutes=35))
     changes: dict[NoticeKind, dict[str, Any]] = {
+        NoticeKind.QUEUED: {"enqueued_at": NOW, "ahead": (12, 15), "eta": soon},
         NoticeKind.CHECKING: {
             "checks": (check("build", "in_progress"), check("docs / links", "queued", url=None)),
+            "eta": (NOW, NOW + timedelta(minutes=10)),
         },
         NoticeKind.LANDED: {"landed_sha": LANDED},
     }
@@ -73,6 +78,96 @@ def of_reason(reason: Reason) -> Notice:
         Reason.CHECKS_TIMED_OUT: {"checks": (CheckReport("docs", None, CheckState.PENDING, "", None, None, None),)},
         Reason.REFUSED_BY_RULES: {"detail": "At least 1 approving review is required by reviewers with write access."},
         Reason.PERMISSION_MISSING: {"detail": "refusing to allow a GitHub App to create or update workflow `ci.yml`"},
+        Reason.FROZEN: {"detail": "Release week", "until": NOW + timedelta(days=2)},
+        Reason.BASE_RED: {"detail": "build"},
+        Reason.MISCONFIGURED: {"detail": ".github/imq.yml of main, line 2: enabeld is unknown; did you mean enabled?"},
+        Reason.PAUSED_BY_HAND: {"detail": "The runners are being replaced"},
         Reason.TREE_MISMATCH: {"detail": "landed tree 2222222, tested tree 3333333"},
     }
     return notice(KIND_OF_OUTCOME[REASONS[reason].outcome], reason=reason, **changes.get(reason, {}))
+
+
+def event(name: str, minutes: float, *, number: int = 42, reason: Reason | None = None, **data: Any) -> TimelineEvent:
+    """Something that happened to octo/garden#42, or with `number=0` to its queue, so many minutes before NOW."""
+    return TimelineEvent(
+        id=10_000 - int(minutes),
+        at=NOW - timedelta(minutes=minutes),
+        event=name,
+        repository_id=REPOSITORY.id,
+        base_branch="main",
+        number=number,
+        entry_id=None,
+        reason=reason,
+        delivery=None,
+        data=data or None,
+    )
+
+
+FLAKY_STORY = (
+    event("queued", 65, by="bob", head=HEAD, position=2),
+    event("paused", 50, number=0, reason=Reason.PAUSED_BY_HAND, by="carol", detail="", until=None),
+    event("resumed", 40, number=0, reason=Reason.PAUSED_BY_HAND, by="carol", detail=""),
+    event("updating", 30, head=HEAD, base_tip="2" * 40),
+    event("checking", 29, head="3" * 40, base_tip="2" * 40),
+    event("rerun", 20, checks=["build"], head="3" * 40),
+    event("flaky", 5, checks=["build"], head="3" * 40),
+    event("ready", 5, head="3" * 40, checks=1440),
+)
+"""It landed at second try of one check, after its queue had been paused for ten minutes."""
+
+LANDED_STORY = (*FLAKY_STORY, event("landed", 0, sha=LANDED, queue=3900, front=1800, checks=1440))
+
+REPLIES: dict[ReplyCode, dict[str, Any]] = {
+    ReplyCode.QUEUED: {"position": 1, "depth": 2, "base_branch": "main"},
+    ReplyCode.ALREADY_QUEUED: {"position": 0, "depth": 2, "base_branch": "main"},
+    ReplyCode.REQUEUED: {"position": 4, "depth": 5, "base_branch": "main"},
+    ReplyCode.HELD: {"ahead": 3, "base_branch": "main"},
+    ReplyCode.REFUSED: {"reason": Reason.DRAFT.value, "label": "merge-queue"},
+    ReplyCode.LEFT: {"base_branch": "main"},
+    ReplyCode.LANDING: {"base_branch": "main"},
+    ReplyCode.NOT_QUEUED: {},
+    ReplyCode.PRIORITY: {
+        "priority": 10,
+        "position": 1,
+        "depth": 4,
+        "base_branch": "main",
+        "overtakes": [[12, 540], [15, None]],
+    },
+    ReplyCode.PAUSED: {"base_branch": "main", "depth": 2, "detail": "the runners are being replaced"},
+    ReplyCode.FROZEN: {"base_branch": "main", "depth": 2, "until": "2026-03-16T08:00:00+00:00", "detail": ""},
+    ReplyCode.RESUMED: {"base_branch": "main", "depth": 2, "reason": Reason.PAUSED_BY_HAND.value},
+    ReplyCode.NOT_PAUSED: {"base_branch": "main", "depth": 2},
+    ReplyCode.STATUS: {
+        "base_branch": "main",
+        "depth": 12,
+        "entries": [[12, "checking", "2026-03-14T15:00:00+00:00"], [42, "pending", "2026-03-14T15:05:00+00:00"]],
+        "held": 3,
+        "reason": Reason.FROZEN.value,
+        "detail": "Release week",
+        "until": "2026-03-16T08:00:00+00:00",
+    },
+    ReplyCode.HELP: {},
+    ReplyCode.NOT_ALLOWED: {"needs": "maintain", "has": "read"},
+    ReplyCode.NOT_UNDERSTOOD: {"name": "freeze", "argument": "some day", "usage": "/freeze until <when> [reason]"},
+    ReplyCode.CHANGED_SINCE: {},
+    ReplyCode.TOO_MANY: {"limit": 5},
+    ReplyCode.FAILED: {"detail": "Resource not accessible by integration"},
+}
+"""The facts of each code, as its docstring lists them."""
+
+_DONE = frozenset(ReplyCode) - {
+    ReplyCode.REFUSED,
+    ReplyCode.NOT_ALLOWED,
+    ReplyCode.NOT_UNDERSTOOD,
+    ReplyCode.CHANGED_SINCE,
+    ReplyCode.TOO_MANY,
+    ReplyCode.FAILED,
+}
+
+
+def answer(*codes: ReplyCode, by: str = "bob", command: str = "queue", **changes: Any) -> CommandAnswer:
+    """What became of bob's commands."""
+    replies = tuple(
+        Reply(command=command, accepted=code in _DONE, code=code, facts=REPLIES[code] | changes) for code in codes
+    )
+    return CommandAnswer(at=NOW, by=by, replies=replies)

@@ -5,8 +5,8 @@ import pytest
 from notifications.check_run import completes, conclusion, external_id, render_check_run
 from queue_engine.notice import NoticeKind
 from queue_engine.reasons import Reason
-from tests.notifications.notices import HEAD, REPOSITORY, check, notice, of_kind, of_reason
-from tests.notifications.test_comment import mentions
+from tests.notifications.hostile import mentions
+from tests.notifications.notices import HEAD, LANDED_STORY, REPOSITORY, check, notice, of_kind, of_reason
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,16 @@ def test_external_id_of_two_heads_differs_and_of_one_head_does_not() -> None:
     """A run is found by repository, pull request and head."""
     assert external_id(REPOSITORY, notice()) == "imq:7:42:111111111111"
     assert external_id(REPOSITORY, notice(head_sha="2" * 40)) != external_id(REPOSITORY, notice())
+
+
+def test_check_run_tells_the_story_beside_its_summary() -> None:
+    """Under the summary stands what happened, with times; without a story nothing is sent for it."""
+    run = render_check_run(of_kind(NoticeKind.LANDED), external_id="x", events=LANDED_STORY)
+    assert "- 2026-03-14 15:09 UTC: Landed on `main` as `abcdef0`" in run["output"]["text"]
+    assert "text" not in render_check_run(of_kind(NoticeKind.LANDED), external_id="x")["output"]
+
+
+def test_check_run_sent_back_into_line_does_not_promise_its_old_place() -> None:
+    """The title's position has its time, as in the comment."""
+    run = render_check_run(notice(NoticeKind.QUEUED), external_id="x")
+    assert run["output"]["title"] == "Queued, position 3 of 5 as of 2026-03-14 15:09 UTC"

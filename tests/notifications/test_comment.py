@@ -1,69 +1,22 @@
 """The sticky comment: what it says, whom it mentions, and that nobody else can speak through it."""
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
-from notifications.body import duration
 from notifications.comment import MARKER, render_comment
 from notifications.escape import link
+from notifications.words import duration
 from queue_engine.notice import NoticeKind
 from queue_engine.reasons import REASONS, Move, Reason
+from tests.notifications.hostile import NASTY, flat, mentions, skeleton
 from tests.notifications.notices import KIND_OF_OUTCOME, LANDED, check, notice, of_kind, of_reason
 
 GITHUB_LIMIT = 65_536
-HOSTILE = st.text(alphabet=st.one_of(st.sampled_from("`<!->[]()@#*_~\\&;:/|\n\r\t $ab1"), st.characters()), max_size=60)
-NASTY = st.one_of(
-    HOSTILE,
-    st.sampled_from(
-        [
-            MARKER,
-            "@bob",
-            "`@bob`",
-            "`` @org/team ``",
-            "#1",
-            "octo/garden#1",
-            "GH-1",
-            "https://evil.example",
-            "www.evil.example",
-            "[x](https://evil.example)",
-            "![x](https://evil.example/p.png)",
-            "<img src=x>",
-            "</sub><script>",
-            "`<!-- imq:comment -->`",
-            "a\n\n# heading\n\n@bob",
-            "{label}{0}{base.__class__}",
-            "{",
-        ]
-    ),
-)
-OUTSIDE_CODE = re.compile(r"(?<![\w`])@([\w./\[\]-]+)")
-
-
-def flat(markdown: str) -> Iterator[Token]:
-    """Every token that the parser sees, inline ones in place of their paragraph."""
-    for token in MarkdownIt("commonmark").parse(markdown):
-        yield from (token.children or []) if token.type == "inline" else [token]
-
-
-def mentions(markdown: str) -> set[str]:
-    """Whom GitHub would notify: `@name` anywhere in text that is not code."""
-    return {name for token in flat(markdown) if token.type == "text" for name in OUTSIDE_CODE.findall(token.content)}
-
-
-def skeleton(markdown: str) -> list[tuple[str, str]]:
-    """The structure and IMQ's own words, with foreign text (code spans, addresses) left out."""
-    return [
-        (token.type, token.content if token.type in {"text", "html_block", "html_inline"} else "")
-        for token in flat(markdown)
-    ]
 
 
 @pytest.mark.parametrize("kind", NoticeKind)
@@ -178,7 +131,7 @@ def test_comment_landed_tells_the_commit_and_the_time_it_took() -> None:
 @pytest.mark.parametrize("kind", NoticeKind)
 def test_comment_says_how_to_leave_as_long_as_there_is_something_to_leave(kind: NoticeKind) -> None:
     """Whoever waits learns how to stop waiting; nobody else is told to."""
-    left = {NoticeKind.LANDED, NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED}
+    left = {NoticeKind.LANDED, NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED, NoticeKind.ANSWERED}
     assert ("To leave the queue, remove the label `merge-queue`." in render_comment(notice(kind))) is (kind not in left)
 
 

@@ -1,25 +1,9 @@
-"""Every sentence that people read, in one place; tests hold them complete for all kinds and reasons.
-
-The voice: short, plain, kind. It tells what happened, never who is to blame, and ends in one next step. Placeholders
-are `{base}` (the base branch) and `{label}` (the trigger label), both already escaped when they are filled in.
-"""
+"""What happened, for each reason, and the one thing to do next."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from queue_engine.notice import NoticeKind
 from queue_engine.reasons import Move, Reason
-
-
-@dataclass(frozen=True, slots=True)
-class KindText:
-    """What one kind of notice is called: in the comment's headline, and in the check run's title.
-
-    The title is plain text on GitHub, so no placeholder may stand in it.
-    """
-
-    headline: str
-    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +13,6 @@ class ReasonText:
     sentence: str
     next_step: str
 
-
-KINDS: Mapping[NoticeKind, KindText] = {
-    NoticeKind.QUEUED: KindText("⏳ Queued for {base}", "Queued"),
-    NoticeKind.UPDATING: KindText("⏳ First in line: being brought up to date with {base}", "Being brought up to date"),
-    NoticeKind.CHECKING: KindText("⏳ First in line for {base}: waiting for checks", "Waiting for checks"),
-    NoticeKind.READY: KindText("⏳ Checks have passed: merging into {base}", "Checks have passed: merging"),
-    NoticeKind.LANDED: KindText("✅ Landed on {base}", "Landed"),
-    NoticeKind.FAILED: KindText("❌ Left the queue for {base} without landing", "Left the queue"),
-    NoticeKind.CANCELLED: KindText("↩️ Taken out of the queue for {base}", "Taken out of the queue"),
-    NoticeKind.REFUSED: KindText("↩️ Not queued for {base}", "Not queued"),
-    NoticeKind.HELD: KindText("⏳ Waiting for a place in the queue for {base}", "Waiting for a place in the queue"),
-    NoticeKind.PAUSED: KindText("⏸️ The queue for {base} is paused", "The queue is paused"),
-}
 
 REASONS: Mapping[Reason, ReasonText] = {
     Reason.LABEL_REMOVED: ReasonText(
@@ -243,38 +214,3 @@ MOVES: Mapping[Move, str] = {
     Move.NOBODY: "Nobody has to act.",
 }
 YOUR_MOVE = "Your move, {people}:"
-
-PLACE_OF_JOINING = ", position {place} of {depth} when it joined"
-PLACE_OF_JOINING_ALONE = ", position {place} when it joined"
-LANDED_AS = " as {commit}"
-TIME_IN_QUEUE = "Time in the queue: {total}."
-TIME_AT_FRONT = "Time in the queue: {total}, of which {front} at the front."
-
-WAITS_IN_LINE = "It waits for the pull requests ahead of it."
-WAITS_AT_FRONT = "It is next."
-HELD_BEHIND = {
-    0: "When it began to wait, it was the first in line for a place.",
-    1: "When it began to wait, one other pull request was before it.",
-}
-HELD_BEHIND_MANY = "When it began to wait, {count} other pull requests were before it."
-WAITS_FOR_UPDATE = "It waits for the commit that brings it up to date with {base}."
-WAITS_FOR_CHECKS = "It waits for:"
-CHECKS_HAVE_REPORTED = "{done} of {total} checks have reported."
-WAITS_FOR_FIRST_CHECK = "It waits for the first check to report."
-WAITS_FOR_MERGE = "It waits for GitHub to merge it."
-KEEPS_ITS_PLACE = "This pull request keeps its place."
-
-CHECKS_TO_LOOK_AT = "Checks to look at:"
-CHECK_SINCE = " since {time}"
-CHECK_FINISHED = " at {time}"
-CHECK_NOT_STARTED = "not reported yet"
-AND_MORE = "and {count} more"
-
-DETAIL = "Details: {detail}"
-SET_BY = "The label was set by {person}."
-HOW_TO_LEAVE = "To leave the queue, remove the label {label}."
-
-SUPERSEDED_TITLE = "Superseded by a newer commit"
-SUPERSEDED_SUMMARY = (
-    "The branch was updated. What is tested and merged is its newer commit, which has a run of its own."
-)

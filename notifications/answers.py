@@ -1,0 +1,126 @@
+"""What became of the commands in a comment, put into words for the one comment of IMQ's own. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from notifications.escape import MESSAGE_LIMIT, code
+from notifications.texts import REASONS
+from notifications.texts import answers as texts
+from notifications.words import duration, instant, pull_request
+from queue_engine.commands.catalogue import CATALOGUE
+from queue_engine.commands.codes import ReplyCode
+from queue_engine.notice import CommandAnswer, Notice, Reply
+from queue_engine.reasons import Reason
+
+_MOST_LISTED = 20
+
+
+def answered(answer: CommandAnswer, notice: Notice) -> str | None:
+    """The answers as a quotation, so that they are told apart from what IMQ says by itself; None if there are none."""
+    blocks = ["\n\n".join(_reply(reply, answer, notice)) for reply in answer.replies]
+    lines = "\n\n".join(blocks).split("\n")
+    return "\n".join(f"> {line}".rstrip() for line in lines) if blocks else None
+
+
+def _reply(reply: Reply, answer: CommandAnswer, notice: Notice) -> list[str]:
+    """The paragraphs of one answer; of one that another version of IMQ wrote differently, only the first."""
+    opening = texts.DONE if reply.accepted else texts.NOT_DONE
+    asked = opening.format(by=code(answer.by), command=code(f"/{reply.command}"), time=instant(answer.at))
+    try:
+        return [asked, *_sentences(reply, answer, notice)]
+    except (KeyError, TypeError, ValueError):
+        return [asked]
+
+
+def _sentences(reply: Reply, answer: CommandAnswer, notice: Notice) -> list[str]:
+    facts = reply.facts
+    match reply.code:
+        case ReplyCode.REFUSED:
+            return [_refused(facts, notice)]
+        case ReplyCode.HELP:
+            return [texts.REPLIES[reply.code], *_commands()]
+        case ReplyCode.STATUS:
+            return [_filled(reply, answer), *_queue(facts), *_standstill(facts, notice)]
+        case ReplyCode.PRIORITY:
+            return [_filled(reply, answer), _overtaken(facts["overtakes"])]
+        case ReplyCode.NOT_UNDERSTOOD if not facts["argument"]:
+            return [texts.ARGUMENT_MISSING.format(usage=code(facts["usage"]))]
+        case ReplyCode.PAUSED | ReplyCode.FROZEN if facts["detail"]:
+            given = texts.WORDS_GIVEN.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+            return [f"{_filled(reply, answer)} {given}"]
+        case _:
+            return [_filled(reply, answer)]
+
+
+def _filled(reply: Reply, answer: CommandAnswer) -> str:
+    shown = {name: _fact(name, value) for name, value in reply.facts.items()}
+    return texts.REPLIES[reply.code].format(**{"by": code(answer.by)} | shown)
+
+
+def _fact(name: str, value: Any) -> str:
+    match name, value:
+        case "position", int():
+            return str(value + 1)
+        case "until", str():
+            return instant(datetime.fromisoformat(value))
+        case _, int():
+            return str(value)
+        case _:
+            return code(str(value), MESSAGE_LIMIT)
+
+
+def _refused(facts: Mapping[str, Any], notice: Notice) -> str:
+    text = REASONS[Reason(facts["reason"])]
+    names = {"base": code(notice.base_branch), "label": code(facts["label"] or notice.trigger_label)}
+    return texts.REPLIES[ReplyCode.REFUSED].format(
+        sentence=text.sentence.format(**names), next_step=text.next_step.format(**names)
+    )
+
+
+def _commands() -> list[str]:
+    rows = (
+        texts.COMMAND.format(usage=code(command.usage), help=command.help, right=command.right.value)
+        for command in CATALOGUE.values()
+    )
+    return ["\n".join(f"- {row}" for row in rows)]
+
+
+def _queue(facts: Mapping[str, Any]) -> list[str]:
+    rows = [
+        texts.PLACE.format(
+            place=place,
+            number=pull_request(int(number)),
+            status=code(status),
+            since=instant(datetime.fromisoformat(since)),
+        )
+        for place, (number, status, since) in enumerate(facts["entries"][:_MOST_LISTED], start=1)
+    ]
+    found = ["\n".join(rows) if rows else texts.EMPTY]
+    if (more := facts["depth"] - len(rows)) > 0:
+        found.append(texts.MORE.format(count=more))
+    if facts["held"]:
+        found.append(texts.OTHERS_HELD.format(held=int(facts["held"])))
+    return found
+
+
+def _standstill(facts: Mapping[str, Any], notice: Notice) -> list[str]:
+    if not facts.get("reason"):
+        return []
+    names = {"base": code(notice.base_branch), "label": code(notice.trigger_label)}
+    sentence = REASONS[Reason(facts["reason"])].sentence.format(**names)
+    if facts.get("until"):
+        sentence += " " + texts.UNTIL.format(time=instant(datetime.fromisoformat(facts["until"])))
+    if facts.get("detail"):
+        sentence += " " + texts.DETAIL.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+    return [f"{texts.STATUS_STANDS_STILL} {sentence}"]
+
+
+def _overtaken(overtakes: Sequence[Sequence[Any]]) -> str:
+    others = [
+        pull_request(int(number))
+        if seconds is None
+        else texts.LONGER_WAIT.format(number=pull_request(int(number)), delay=duration(timedelta(seconds=seconds)))
+        for number, seconds in overtakes[:_MOST_LISTED]
+    ]
+    return texts.LONGER_WAITS.format(others=", ".join(others)) if others else texts.NOBODY_WAITS_LONGER

@@ -1,0 +1,26 @@
+"""A repository's own words in the place of ours, made so that nothing but their own lines is touched by them. Pure.
+
+They are Markdown of its maintainers, and may be emphasised, listed and linked. What could reach beyond them or call
+people is taken apart: HTML (so also a comment like IMQ's hidden marker), fences of code, mentions, references to other
+issues. What is filled in is foreign, and is written so that it means nothing wherever it stands.
+"""
+
+import re
+
+from notifications.escape import NAME_LIMIT, inert
+from queue_engine.config.templates import filled
+
+LIMIT = 1_000
+
+_FENCE = re.compile(r"`{3,}|~{3,}")
+_APART = re.compile(r"(?<=[<@])|(?<=#)(?=[\d{])|(?<=\bGH-)(?=[\d{])", re.IGNORECASE)
+_INVISIBLE = "\u200b"
+
+
+def own_words(template: str, *, base: str, label: str) -> str:
+    """The paragraphs that the template makes for this base branch and trigger label."""
+    lines = [
+        _APART.sub(_INVISIBLE, _FENCE.sub("", "".join(c if c.isprintable() else " " for c in line))).rstrip()
+        for line in template[:LIMIT].splitlines()
+    ]
+    return filled("\n".join(lines).strip("\n"), {"base": inert(base, NAME_LIMIT), "label": inert(label, NAME_LIMIT)})

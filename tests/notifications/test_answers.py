@@ -1,0 +1,80 @@
+"""Answers to commands: each code has its words, and what people typed is quoted, never obeyed."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifications.comment import MARKER, render_comment
+from notifications.texts import answers as texts
+from queue_engine.commands.catalogue import CATALOGUE
+from queue_engine.commands.codes import ReplyCode
+from queue_engine.notice import NoticeKind
+from queue_engine.reasons import Reason
+from tests.notifications.hostile import NASTY, mentions, skeleton
+from tests.notifications.notices import REPLIES, answer, of_kind
+
+GITHUB_LIMIT = 65_536
+
+
+def comment(*codes: ReplyCode, by: str = "bob", command: str = "queue", **facts: object) -> str:
+    """A comment that is there for the answer."""
+    return render_comment(of_kind(NoticeKind.ANSWERED), answer=answer(*codes, by=by, command=command, **facts))
+
+
+def test_answers_every_code_has_its_words() -> None:
+    """Nothing that can become of a command is without a sentence, nor without an example in these tests."""
+    assert set(texts.REPLIES) | {ReplyCode.WHY} == set(ReplyCode) == set(REPLIES) | {ReplyCode.WHY}
+
+
+@pytest.mark.parametrize("code", REPLIES)
+def test_answer_of_each_code_says_more_than_who_asked(code: ReplyCode) -> None:
+    """The facts that the engine gives are those that the sentence takes."""
+    assert len(comment(code).split("> \n")[0].splitlines()) > 0
+    quoted = [line for line in comment(code).splitlines() if line.startswith("> ")]
+    assert len(quoted) > 1
+
+
+def test_answer_of_refusal_is_the_reasons_own_text() -> None:
+    """The command's answer and the comment on the label say the same."""
+    text = comment(ReplyCode.REFUSED, reason=Reason.BRANCH_LOCKED.value, label="")
+    assert "`main` is locked: nothing can be merged into it. When `main` is unlocked" in text
+    assert "set the label `merge-queue` again" in text
+
+
+def test_answer_of_help_lists_the_catalogue() -> None:
+    """Help is made from the table by which commands are understood."""
+    text = comment(ReplyCode.HELP)
+    assert [row.usage for row in CATALOGUE.values() if f"> - `{row.usage}`: " not in text] == []
+
+
+def test_answers_to_several_commands_stand_in_their_order_below_what_imq_says() -> None:
+    """The quotation comes after the paragraphs of the notice and before the story."""
+    text = render_comment(of_kind(NoticeKind.QUEUED), answer=answer(ReplyCode.QUEUED, ReplyCode.NOT_PAUSED))
+    places = [text.index(words) for words in ("To leave the queue", "Queued for `main`, position 2", "was not paused")]
+    assert places == sorted(places)
+
+
+def test_answer_of_another_version_of_imq_says_at_least_who_asked() -> None:
+    """Facts that are missing or of another form cost the answer, not the comment."""
+    text = comment(ReplyCode.STATUS, entries="none", depth=None)
+    assert "> `bob` asked for `/queue` (2026-03-14 15:09 UTC):\n" in text
+    assert text.startswith(MARKER)
+
+
+@given(code=st.sampled_from(sorted(REPLIES)), by=NASTY, command=NASTY, foreign=NASTY)
+@settings(max_examples=300, deadline=None)
+def test_answer_hostile_words_change_nothing_but_code_spans(
+    code: ReplyCode, by: str, command: str, foreign: str
+) -> None:
+    """Who typed what, and why, mentions nobody and adds no markup."""
+
+    def rendered(by: str, command: str, words: str) -> str:
+        named = ("detail", "argument", "usage", "label", "base_branch", "needs", "has")
+        facts = {name: f"x{words}" for name in named if name in REPLIES[code]}
+        return comment(code, by=by, command=f"x{command}", **facts)
+
+    text = rendered(by, command, foreign)
+    assert skeleton(text) == skeleton(rendered("bob", "queue", "words"))
+    assert mentions(text) == set()
+    assert text.count("<!--") == text.count(MARKER) == 1
+    assert len(text) < GITHUB_LIMIT
