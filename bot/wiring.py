@@ -11,7 +11,7 @@ import aiohttp
 import structlog
 from aiohttp import web
 
-from bot.api.app import PREFIX, create_api
+from bot.api.app import PREFIX, create_api, description, routes
 from bot.board import Board
 from bot.gateway.gateway import Gateway
 from bot.metrics import Metrics
@@ -149,6 +149,7 @@ class Bot:
             store=self.inbox.receive,
         )
         app = create_app(receiver, {"database": self._database_answers, "migrations": self._migrated})
+        app.router.add_routes([description(routes(self.engine))])
         app.add_subapp(PREFIX, create_api(self.engine))
         app.router.add_get("/metrics", self.board.handle)
         app.router.add_get(

@@ -1,20 +1,42 @@
 """The API as one application, which stands under `/api/v1` of the whole."""
 
+from collections.abc import Iterable, Sequence
+
 from aiohttp import web
 
 from bot.api.auth import authentication
 from bot.api.dead_letters import DeadLetterRoutes
 from bot.api.errors import telling_errors
 from bot.api.idempotent import idempotency
+from bot.api.openapi import document
 from bot.api.queue import QueueRoutes
+from bot.api.routes import Route
 from queue_engine.engine import Engine
 
 PREFIX = "/api/v1"
 """Where the API stands; what is published under it stays as it is."""
 
+DOCUMENT = f"{PREFIX}/openapi.json"
+"""Where its description stands, for everybody."""
+
+
+def routes(engine: Engine) -> Sequence[Route]:
+    """Every route of the API."""
+    return [*DeadLetterRoutes(engine).routes(), *QueueRoutes(engine).routes()]
+
 
 def create_api(engine: Engine) -> web.Application:
     """The API's routes, behind what holds for all of them: errors as JSON, a known caller, calls done once."""
     app = web.Application(middlewares=[telling_errors, authentication(engine.store, engine.clock), idempotency(engine)])
-    app.add_routes([*DeadLetterRoutes(engine).routes(), *QueueRoutes(engine).routes()])
+    app.add_routes([web.route(route.method, route.path, route.handler) for route in routes(engine)])
     return app
+
+
+def description(routes: Iterable[Route]) -> web.RouteDef:
+    """The route, beside the API's application, that answers its OpenAPI document without a token."""
+    text = web.json_response(document(routes)).text
+
+    async def handle(_request: web.Request) -> web.Response:
+        return web.Response(text=text, content_type="application/json")
+
+    return web.get(DOCUMENT, handle)

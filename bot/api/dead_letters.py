@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -12,11 +13,12 @@ from bot.api.auth import operator
 from bot.api.errors import ApiError
 from bot.api.idempotent import settle
 from bot.api.payload import Nothing, Payload, payload, query
+from bot.api.routes import Caller, Route
 from bot.logs import mask
 from queue_engine.core.dead_letters import DeadLetter
 from queue_engine.engine import Engine
 
-_ONE = "/dead-letters/{id:[A-Za-z0-9_-]{1,32}}"
+_ONE = "/dead-letters/{id:[0-9a-f]{32}}"
 
 
 class Listing(Payload):
@@ -67,20 +69,61 @@ class Page(BaseModel):
     next: str | None
 
 
+class Reprocessed(BaseModel):
+    """How many dead letters are jobs again."""
+
+    reprocessed: int
+
+
 class DeadLetterRoutes:
     """The routes, on one engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def routes(self) -> Sequence[web.RouteDef]:
-        """To be added to the API's router."""
+    def routes(self) -> Sequence[Route]:
+        """What they are."""
+        of_operator = partial(Route, caller=Caller.OPERATOR, variables={"id": "The id of a dead letter."})
         return [
-            web.get("/dead-letters", self.list),
-            web.post("/dead-letters/reprocess", self.reprocess_all),
-            web.get(_ONE, self.show),
-            web.post(f"{_ONE}/reprocess", self.reprocess),
-            web.delete(_ONE, self.discard),
+            of_operator(
+                "GET",
+                "/dead-letters",
+                self.list,
+                "list_dead_letters",
+                "Lists dead letters, the latest first.",
+                query=Listing,
+                answers={200: Page},
+            ),
+            of_operator(
+                "POST",
+                "/dead-letters/reprocess",
+                self.reprocess_all,
+                "reprocess_dead_letters",
+                "Has all that are retryable done again.",
+                body=Nothing,
+                answers={202: Reprocessed},
+            ),
+            of_operator(
+                "GET", _ONE, self.show, "show_dead_letter", "Shows a dead letter.", answers={200: DeadLetterAnswer}
+            ),
+            of_operator(
+                "POST",
+                f"{_ONE}/reprocess",
+                self.reprocess,
+                "reprocess_dead_letter",
+                "Has one done again.",
+                body=Nothing,
+                answers={202: Reprocessed},
+            ),
+            of_operator(
+                "DELETE",
+                _ONE,
+                self.discard,
+                "discard_dead_letter",
+                "Discards one for good.",
+                body=Nothing,
+                answers={204: None},
+            ),
         ]
 
     async def list(self, request: web.Request) -> web.Response:
@@ -150,5 +193,5 @@ def _place(cursor: str) -> tuple[datetime, str]:
         if failed_at.tzinfo is None or not letter_id.isprintable():
             raise ValueError(cursor)
     except ValueError:
-        raise ApiError(400, "the query is not understood: cursor: not the `next` of a page") from None
+        raise ApiError(404, "there is no such page: the cursor is not the `next` of another one") from None
     return failed_at, letter_id

@@ -1,6 +1,7 @@
 """`/api/v1/repositories/{owner}/{repo}/pulls/{number}/queue`: queue a pull request, or take it out, for a person."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from aiohttp import web
 from pydantic import BaseModel, Field
@@ -8,6 +9,7 @@ from pydantic import BaseModel, Field
 from bot.api.auth import caller
 from bot.api.errors import ApiError
 from bot.api.payload import Nothing, Payload, payload
+from bot.api.routes import Caller, Route
 from notifications import texts
 from queue_engine import desk
 from queue_engine.core import trace
@@ -16,6 +18,12 @@ from queue_engine.model import Entry, Repository
 from queue_engine.reasons import Reason
 
 _ONE = "/repositories/{owner:[^/]{1,100}}/{repo:[^/]{1,100}}/pulls/{number:[1-9][0-9]{0,8}}/queue"
+
+VARIABLES: Mapping[str, str] = {
+    "owner": "The owner of the repository.",
+    "repo": "The name of the repository.",
+    "number": "The number of the pull request.",
+}
 
 _STATUS: Mapping[Reason, int] = {
     Reason.LABEL_WITHOUT_RIGHT: 403,
@@ -63,15 +71,45 @@ class QueuedAnswer(BaseModel):
         )
 
 
+class DequeuedAnswer(BaseModel):
+    """Whether it left; if not, its merge is under way."""
+
+    repository: str
+    number: int
+    left: bool
+
+
 class QueueRoutes:
     """The routes, on one engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def routes(self) -> Sequence[web.RouteDef]:
-        """To be added to the API's router."""
-        return [web.post(_ONE, self.enqueue), web.delete(_ONE, self.dequeue)]
+    def routes(self) -> Sequence[Route]:
+        """What they are."""
+        of_person = partial(Route, caller=Caller.PERSON, variables=VARIABLES)
+        return [
+            of_person(
+                "POST",
+                _ONE,
+                self.enqueue,
+                "queue_pull_request",
+                "Queues a pull request.",
+                body=QueueCall,
+                answers={200: QueuedAnswer, 202: QueuedAnswer},
+                refusals=(422, 429),
+            ),
+            of_person(
+                "DELETE",
+                _ONE,
+                self.dequeue,
+                "dequeue_pull_request",
+                "Takes a pull request out of its queue.",
+                body=Nothing,
+                answers={200: DequeuedAnswer, 202: DequeuedAnswer},
+                refusals=(422,),
+            ),
+        ]
 
     async def enqueue(self, request: web.Request) -> web.Response:
         """202: it is queued; 200: it was; 429: the queue is full; 403, 404, 409, 422: refused, with the reason."""
@@ -97,8 +135,8 @@ class QueueRoutes:
                 raise _refusal(refused) from None
             except desk.NotQueued:
                 raise ApiError(404, "this pull request is not queued") from None
-        answer = {"repository": repository.full_name, "number": number, "left": left}
-        return web.json_response(answer, status=200 if left else 202)
+        answer = DequeuedAnswer(repository=repository.full_name, number=number, left=left)
+        return web.json_response(answer.model_dump(mode="json"), status=200 if left else 202)
 
     async def _repository(self, request: web.Request) -> Repository:
         owner, name = request.match_info["owner"], request.match_info["repo"]

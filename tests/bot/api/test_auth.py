@@ -78,10 +78,10 @@ async def test_scheme_is_known_in_any_case(desk: Desk, word: str) -> None:
     ("method", "path"),
     [
         ("GET", "/dead-letters"),
-        ("GET", "/dead-letters/abc"),
-        ("POST", "/dead-letters/abc/reprocess"),
+        ("GET", "/dead-letters/0123456789abcdef0123456789abcdef"),
+        ("POST", "/dead-letters/0123456789abcdef0123456789abcdef/reprocess"),
         ("POST", "/dead-letters/reprocess"),
-        ("DELETE", "/dead-letters/abc"),
+        ("DELETE", "/dead-letters/0123456789abcdef0123456789abcdef"),
     ],
 )
 async def test_token_without_the_right_is_told_which_one_it_lacks(desk: Desk, method: str, path: str) -> None:

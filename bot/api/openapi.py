@@ -1,0 +1,131 @@
+"""The API's description as an OpenAPI 3.1 document, made from the routes that answer it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from bot import __version__
+from bot.api.routes import Answer, Caller, Problem, Route, Variable, parts, schema_of
+
+_COMPONENTS = "#/components/schemas"
+_PREFIX = "/api/v1"
+_WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+_ALWAYS = (400, 404, 405, 503)
+_KNOWN = (401, 403)
+_WITH_BODY = (408, 409, 413, 414, 415)
+_OF_GITHUB = (502,)
+
+_MEANING: Mapping[int, str] = {
+    400: "Headers, query or body are not understood; the sentence names each field.",
+    401: "No token, or one that is not known or was revoked.",
+    403: "The token, or the person that it acts for, may not do this.",
+    404: "Nothing at this address, or nothing that IMQ sees.",
+    405: "Another method is meant.",
+    408: "The body came too slowly.",
+    409: "The state of things, or the Idempotency-Key, does not fit this call.",
+    413: "The body is too large.",
+    414: "The address is longer than any of this API.",
+    415: "The body is no JSON.",
+    422: "The pull request is refused, with the reason.",
+    429: "The queue is full.",
+    502: "GitHub refused what the call needs.",
+    503: "The database is away, GitHub is in trouble, or its limits are reached.",
+}
+
+
+def document(routes: Iterable[Route]) -> dict[str, Any]:
+    """The OpenAPI document of these routes; plain data that can be written as JSON."""
+    routes = tuple(routes)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(_PREFIX + route.template, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "IMQ",
+            "version": __version__,
+            "summary": "The merge queue for GitHub that teams host themselves",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "Made with `imq token create`."}
+            },
+            "schemas": dict(sorted(_schemas(routes).items())),
+        },
+    }
+
+
+def _schemas(routes: Sequence[Route]) -> Mapping[str, Any]:
+    taken = {model.__name__: model for route in routes for model in (route.body,) if model is not None}
+    given = {model.__name__: model for route in routes for model in route.answers.values() if model is not None}
+    return {
+        **schema_of(taken, "validation", _COMPONENTS),
+        **schema_of({**given, Problem.__name__: Problem}, "serialization", _COMPONENTS),
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "parameters": [*_variables(route), *_query(route), *_headers(route)],
+        "responses": {str(status): answer for status, answer in sorted(_answers(route).items())},
+        "security": [] if route.caller is Caller.ANYONE else [{"token": []}],
+    }
+    if route.body is not None:
+        schema = {"$ref": f"{_COMPONENTS}/{route.body.__name__}"}
+        operation["requestBody"] = {"required": False, "content": {"application/json": {"schema": schema}}}
+    return operation
+
+
+def _variables(route: Route) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": part.name,
+            "in": "path",
+            "required": True,
+            "description": route.variables.get(part.name, ""),
+            "schema": {"type": "string", "pattern": f"^{part.pattern}$"},
+        }
+        for part in parts(route.path)
+        if isinstance(part, Variable)
+    ]
+
+
+def _query(route: Route) -> list[dict[str, Any]]:
+    if route.query is None:
+        return []
+    schema = route.query.model_json_schema()
+    return [
+        {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": each}
+        for name, each in schema.get("properties", {}).items()
+    ]
+
+
+def _headers(route: Route) -> list[dict[str, Any]]:
+    if route.method not in _WRITING:
+        return []
+    schema = {"type": "string", "pattern": r"^[\x21-\x7e]{1,255}$"}
+    return [{"name": "Idempotency-Key", "in": "header", "required": False, "schema": schema}]
+
+
+def _answers(route: Route) -> dict[int, dict[str, Any]]:
+    refusals = {*_ALWAYS, *route.refusals}
+    if route.caller is not Caller.ANYONE:
+        refusals |= set(_KNOWN)
+    if route.caller is Caller.PERSON:
+        refusals |= set(_OF_GITHUB)
+    if route.method in _WRITING:
+        refusals |= set(_WITH_BODY)
+    refused = {status: _answer(_MEANING[status], Problem) for status in refusals}
+    return refused | {status: _answer(HTTPStatus(status).phrase, model) for status, model in route.answers.items()}
+
+
+def _answer(meaning: str, model: Answer) -> dict[str, Any]:
+    if model is None:
+        return {"description": meaning}
+    schema = {"$ref": f"{_COMPONENTS}/{model.__name__}"}
+    return {"description": meaning, "content": {"application/json": {"schema": schema}}}
