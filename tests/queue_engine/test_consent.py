@@ -4,6 +4,7 @@ import pytest
 
 from queue_engine.consent import is_own_update, withdrawn
 from queue_engine.model import EntryStatus
+from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from tests.queue_engine.examples import CHECKING, PENDING, POLICY, READY, UPDATING, WAITING, comparison, entry, pull
 
@@ -25,6 +26,30 @@ def test_consent_withdrawn_in_any_waiting_status_is_noticed(
 ) -> None:
     """Close, draft, base edit, label removal, a deleted fork: the same everywhere in the queue."""
     assert withdrawn(entry(status=status), pull(**changes), POLICY) is reason
+
+
+@pytest.mark.parametrize("status", WAITING)
+@pytest.mark.parametrize(
+    ("policy", "changes", "reason"),
+    [
+        (Policy(served=False), {}, Reason.BRANCH_NOT_SERVED),
+        (Policy(blocking_labels=frozenset({"docs"})), {}, Reason.BLOCKED_BY_LABEL),
+        (Policy(blocking_titles=("(?i)do not",)), {"title": "DO NOT MERGE"}, Reason.BLOCKED_BY_TITLE),
+    ],
+)
+def test_consent_ends_in_any_waiting_status_when_the_configuration_keeps_it_out(
+    status: EntryStatus, policy: Policy, changes: dict[str, Any], reason: Reason
+) -> None:
+    """A blocking label or title set while it waits counts as at the door."""
+    assert withdrawn(entry(status=status), pull(**changes), policy) is reason
+
+
+def test_consent_is_not_judged_by_labels_of_a_configuration_that_cannot_be_read() -> None:
+    """What its labels mean is not known; all that the configuration has no say in still counts."""
+    broken = Policy(trigger_labels=("go",), served=False, fault="line 2: what?")
+    assert withdrawn(entry(), pull(), broken) is None
+    assert withdrawn(entry(), pull(draft=True), broken) is Reason.DRAFT
+    assert withdrawn(entry(), pull(head_sha="evil"), broken) is Reason.HEAD_CHANGED
 
 
 @pytest.mark.parametrize("status", WAITING)

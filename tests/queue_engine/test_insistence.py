@@ -1,0 +1,71 @@
+from datetime import timedelta
+
+import pytest
+
+from queue_engine.insistence import TurnedAway, turned_away
+from queue_engine.reasons import Reason
+from queue_engine.store import Store
+from tests.queue_engine.examples import HOUR, NOW, REPOSITORY, SECOND
+
+
+def hears(times: int, after: timedelta, *, head: str = "h", by_machine: bool = False) -> bool:
+    return TurnedAway("h", NOW, times).hears(head, by_machine=by_machine, now=NOW + after)
+
+
+def test_machine_is_never_heard_about_a_head_that_was_turned_away() -> None:
+    """However long ago: only a new head, or a person, is news."""
+    assert not hears(1, timedelta(days=9), by_machine=True)
+    assert hears(5, 0 * SECOND, head="h2", by_machine=True)
+
+
+@pytest.mark.parametrize(
+    ("times", "after", "heard"),
+    [
+        (1, 0 * SECOND, True),
+        (2, 29 * SECOND, False),
+        (2, 30 * SECOND, True),
+        (3, 59 * SECOND, False),
+        (3, 60 * SECOND, True),
+        (20, HOUR - SECOND, False),
+        (20, HOUR, True),
+    ],
+)
+def test_person_is_heard_ever_less_often_about_one_head(times: int, after: timedelta, heard: bool) -> None:
+    """The first try is free; who asks like a machine is treated ever more like one, and never shut out for good."""
+    assert hears(times, after) is heard
+
+
+def test_loop_under_a_persons_account_comes_to_almost_nothing() -> None:
+    """A label set again every 50 seconds for an hour is judged a few times, not 72."""
+    now, known, judged = NOW, TurnedAway("h", NOW, 1), 0
+    for _ in range(72):
+        now += 50 * SECOND
+        if known.hears("h", by_machine=False, now=now):
+            known, judged = TurnedAway("h", now, known.times + 1), judged + 1
+    assert judged <= 8
+
+
+async def test_turned_away_counts_how_often_this_head_was(store: Store) -> None:
+    """Refusals and failures of other heads, and what is no refusal, do not count."""
+    async with store.transaction() as tx:
+        await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        for event, reason, head in (
+            ("refused", Reason.CONFLICT, "old"),
+            ("queued", None, "h"),
+            ("failed", Reason.CHECKS_FAILED, "h"),
+            ("refused", Reason.CONFLICT, "h"),
+        ):
+            await tx.timeline.append(
+                at=NOW,
+                event=event,
+                repository_id=REPOSITORY.id,
+                base_branch="main",
+                number=1,
+                entry_id=None,
+                reason=reason,
+                delivery=None,
+                data={"head": head},
+            )
+        assert await turned_away(tx, REPOSITORY.id, 1) is None
+        await tx.refusals.put(REPOSITORY.id, 1, "h", Reason.CONFLICT, NOW)
+        assert await turned_away(tx, REPOSITORY.id, 1) == TurnedAway("h", NOW, 2)

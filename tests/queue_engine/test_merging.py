@@ -1,0 +1,91 @@
+from typing import Any
+
+import pytest
+
+from queue_engine.actions import Fact, Leave, Look, Merge
+from queue_engine.decide import decide
+from queue_engine.facts import MergeMethod
+from queue_engine.merging import commit_words, merge_method, wanted_method
+from queue_engine.policy import Policy
+from queue_engine.reasons import Reason
+from tests.queue_engine.examples import NOW, POLICY, READY, comparison, entry, pull, rules, seen
+
+MERGE, SQUASH, REBASE = MergeMethod
+
+
+@pytest.mark.parametrize(
+    ("methods", "demands", "method"),
+    [
+        ((MERGE, SQUASH, REBASE), {}, MERGE),
+        ((SQUASH, REBASE), {}, SQUASH),
+        ((MERGE, SQUASH), {"linear_history": True}, SQUASH),
+        ((MERGE, REBASE), {"methods": frozenset({REBASE, SQUASH})}, REBASE),
+        ((REBASE,), {"signatures": True}, None),
+        ((MERGE,), {"linear_history": True}, None),
+        ((), {}, None),
+    ],
+)
+def test_merge_method_is_the_first_that_repository_and_rules_allow(
+    methods: tuple[MergeMethod, ...], demands: dict[str, Any], method: MergeMethod | None
+) -> None:
+    """In the order merge, squash, rebase; GitHub does not sign what it rebases."""
+    assert merge_method(pull(methods=methods), rules(**demands), POLICY) is method
+
+
+def test_merge_method_wanted_is_taken_or_none() -> None:
+    """What a repository asks for is never replaced by something else."""
+    assert merge_method(pull(), rules(), Policy(method=REBASE)) is REBASE
+    assert merge_method(pull(methods=(MERGE,)), rules(), Policy(method=REBASE)) is None
+
+
+def test_method_label_overrides_the_configured_method_whatever_its_case() -> None:
+    """GitHub knows no two labels that differ in case; of several the configuration's first counts."""
+    policy = Policy(method=SQUASH, method_labels={"land-rebase": REBASE, "land-merge": MERGE})
+    assert wanted_method({"Land-Merge"}, policy) is MERGE
+    assert wanted_method({"land-merge", "LAND-rebase"}, policy) is REBASE
+    assert wanted_method({"docs"}, policy) is SQUASH
+
+
+def test_commit_words_are_githubs_where_nothing_is_configured() -> None:
+    """None is left out of the request."""
+    assert commit_words(pull(), SQUASH, POLICY) == (None, None)
+
+
+def test_commit_words_follow_the_templates_with_co_authors() -> None:
+    """The repository's own form, made of what the pull request says."""
+    policy = Policy(commit_title="{title} (#{number})", commit_body="{body}\n\n{co_authors}")
+    title, body = commit_words(pull(title="Add", body="Why."), SQUASH, policy, ("B <b@x.org>",))
+    assert (title, body) == ("Add (#1)", "Why.\n\nCo-authored-by: B <b@x.org>")
+
+
+def test_commit_words_of_a_rebase_are_its_commits_own() -> None:
+    """Nothing is asked for that GitHub would not use."""
+    assert commit_words(pull(), REBASE, Policy(commit_title="{title}", commit_body="{body}")) == (None, None)
+
+
+def ready(policy: Policy, **facts: Any) -> object:
+    """The next step of a green front that is up to date."""
+    known = {"pull": pull(), "comparison": comparison(), "rules": rules("ci")}
+    front = entry(status=READY, tested_tree="tree-of-head-1")
+    return decide(front, seen(**(known | facts)), policy, NOW)
+
+
+def test_merge_asks_for_co_authors_only_where_the_template_names_them() -> None:
+    """P7: one request more only for those who want it, right before the merge."""
+    assert isinstance(ready(Policy(commit_body="{body}")), Merge)
+    named = Policy(method=SQUASH, commit_body="{body}\n{co_authors}")
+    assert ready(named) == Look(Fact.CO_AUTHORS)
+    merge = ready(named, co_authors=("B <b@x.org>",))
+    assert isinstance(merge, Merge)
+    assert merge.body == "Co-authored-by: B <b@x.org>"
+    assert isinstance(ready(Policy(method=REBASE, commit_body="{body}\n{co_authors}")), Merge)
+
+
+def test_merge_by_a_method_forbidden_since_the_door_is_not_asked_for() -> None:
+    """Settings may change while it waits; its people read which method it was."""
+    assert ready(Policy(method=SQUASH), pull=pull(methods=(MERGE,))) == Leave(
+        Reason.METHOD_NOT_ALLOWED, detail="squash"
+    )
+    assert ready(Policy(method=MERGE), merge_refused="Merge commits are not allowed on this repository.") == Leave(
+        Reason.METHOD_NOT_ALLOWED, detail="merge"
+    )

@@ -1,0 +1,212 @@
+from datetime import timedelta
+
+import pytest
+
+from queue_engine.actions import Fact, Leave, Look, Save, Wait
+from queue_engine.facts import PullRequest
+from queue_engine.reasons import Reason
+from queue_engine.refusal import WORDS, judge_refused_merge, judge_refused_update, named
+from tests.queue_engine.examples import (
+    CHECKING,
+    NOW,
+    POLICY,
+    READY,
+    REPOSITORY,
+    UPDATING,
+    comparison,
+    entry,
+    pull,
+    seen,
+)
+
+RULESET = "Repository rule violations found\n\n{}\n\n"
+
+SAID = [
+    ("Changes must be made through the merge queue", Reason.NATIVE_QUEUE_REQUIRED),
+    (
+        "refusing to allow a GitHub App to create or update workflow `.github/workflows/ci.yml` "
+        "without `workflows` permission",
+        Reason.WORKFLOWS_PERMISSION,
+    ),
+    ("Cannot change this locked branch", Reason.BRANCH_LOCKED),
+    ("Cannot update this protected ref.", Reason.BRANCH_LOCKED),
+    ("You're not authorized to push to this branch.", Reason.PUSH_RESTRICTED),
+    ("1 review requesting changes by reviewers with write access.", Reason.CHANGES_REQUESTED),
+    ("2 reviews requesting changes by reviewers with write access.", Reason.CHANGES_REQUESTED),
+    ("Waiting on code owner review from acme/owners and/or ada.", Reason.CODE_OWNER_MISSING),
+    ("At least 1 approving review is required by reviewers with write access.", Reason.APPROVAL_MISSING),
+    ("At least 2 approving reviews are required by reviewers with write access.", Reason.APPROVAL_MISSING),
+    ("New changes require approval from someone other than the last pusher.", Reason.APPROVAL_MISSING),
+    (
+        "A conversation must be resolved before this pull request can be merged.",
+        Reason.CONVERSATIONS_UNRESOLVED,
+    ),
+    ("Commits must have verified signatures.", Reason.SIGNATURES_MISSING),
+    ("Missing successful active staging deployment.", Reason.DEPLOYMENT_MISSING),
+    ("Missing successful active staging and preview deployments.", Reason.DEPLOYMENT_MISSING),
+]
+
+
+@pytest.mark.parametrize("frame", ["{}", RULESET])
+@pytest.mark.parametrize(("words", "reason"), SAID)
+def test_refused_merge_leaves_for_what_githubs_words_name(words: str, reason: Reason, frame: str) -> None:
+    """At once and in GitHub's words, whether a classic protection says so or a ruleset."""
+    said = frame.format(words)
+    assert judge_refused_merge(entry(status=READY, refusals=1), said, seen(pull=pull()), POLICY, NOW) == Leave(
+        reason, detail=said
+    )
+
+
+def test_refused_merge_words_are_all_heard() -> None:
+    """No row of the table is there in vain: GitHub says each."""
+    heard = [said.lower() for said, _ in [*SAID, ("Squash merges are not allowed on this repository.", None)]]
+    assert all(any(known in said for said in heard) for known, _ in WORDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            "At least 1 approving review is required by reviewers with write access. Cannot change this locked branch",
+            Reason.BRANCH_LOCKED,
+        ),
+        (
+            RULESET.format(
+                "Waiting on code owner review from ada.\n\nA conversation must be resolved before this pull request "
+                "can be merged.\n\n2 of 3 required status checks are expected."
+            ),
+            Reason.CODE_OWNER_MISSING,
+        ),
+    ],
+)
+def test_refused_merge_for_several_reasons_names_first_what_the_author_cannot_mend(words: str, reason: Reason) -> None:
+    """Nobody is sent for an approval to a branch that is locked; checks under way are the least."""
+    assert named(words) is reason
+
+
+def test_refused_merge_in_unknown_words_is_believed_after_some_tries() -> None:
+    """It may pass; then people read GitHub's own words."""
+    words = "A rule that GitHub invents next year stands against it."
+    once = judge_refused_merge(entry(status=READY, refusals=1), words, seen(pull=pull()), POLICY, NOW)
+    assert isinstance(once, Wait)
+    often = entry(status=READY, refusals=POLICY.merge_refusals)
+    assert judge_refused_merge(often, words, seen(pull=pull()), POLICY, NOW) == Leave(
+        Reason.REFUSED_BY_RULES, detail=words
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Base branch was modified. Review and try the merge again.", "This branch must not contain merge commits."],
+)
+def test_refused_merge_that_fresh_facts_may_cure_is_tried_again_at_once(words: str) -> None:
+    """The base moved in that moment, or merge commits turn out to be forbidden: another method is tried."""
+    assert judge_refused_merge(entry(status=READY, refusals=1), words, seen(pull=pull()), POLICY, NOW) is None
+
+
+def test_refused_merge_over_merge_commits_that_no_method_cures_says_so() -> None:
+    """Classic protection does not show linear history: it is known by the refusal's words only."""
+    often = entry(status=READY, refusals=POLICY.merge_refusals)
+    words = "This branch must not contain merge commits."
+    assert judge_refused_merge(often, words, seen(pull=pull()), POLICY, NOW) == Leave(
+        Reason.LINEAR_HISTORY_REQUIRED, detail=words
+    )
+
+
+def test_refused_merge_by_a_method_just_forbidden_is_tried_with_fresh_settings_first() -> None:
+    """Somebody may have changed them; one that stays forbidden is named."""
+    words = "Squash merges are not allowed on this repository."
+    assert judge_refused_merge(entry(status=READY, refusals=1), words, seen(pull=pull()), POLICY, NOW) is None
+    often = entry(status=READY, refusals=POLICY.merge_refusals)
+    assert judge_refused_merge(often, words, seen(pull=pull()), POLICY, NOW) == Leave(
+        Reason.METHOD_NOT_ALLOWED, detail=words
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'Required status check "ci" is expected.',
+        'Required status check "ci" is failing.',
+        "2 of 3 required status checks are expected.",
+        "2 of 3 required status checks have not succeeded: 1 expected and 1 failing.",
+    ],
+)
+def test_refused_merge_over_a_check_looks_at_all_checks_again(words: str) -> None:
+    """One is required that was not known of, or was started again: no fault of anybody."""
+    judged = judge_refused_merge(entry(status=READY, refusals=1), words, seen(pull=pull()), POLICY, NOW)
+    assert isinstance(judged, Save)
+    assert (judged.entry.status, judged.entry.merge_requested_at) == (CHECKING, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (SAID[1][0], Reason.WORKFLOWS_PERMISSION),
+        ("Resource not accessible by integration (needs contents=write)", Reason.PERMISSION_MISSING),
+    ],
+)
+def test_forbidden_merge_is_a_permission_and_names_that_for_workflows(words: str, reason: Reason) -> None:
+    """403: the operator reads which one."""
+    facts = seen(pull=pull(), merge_denied=Reason.PERMISSION_MISSING)
+    assert judge_refused_merge(entry(status=READY), words, facts, POLICY, NOW) == Leave(reason, detail=words)
+
+
+def test_refused_merge_of_what_conflicts_is_a_conflict_whatever_the_words() -> None:
+    """GitHub says no more than that it is not mergeable."""
+    facts = seen(pull=pull(mergeable=False))
+    assert judge_refused_merge(entry(status=READY), "Pull Request is not mergeable", facts, POLICY, NOW) == Leave(
+        Reason.CONFLICT
+    )
+
+
+FORK = {"head_repository": "eve/engine"}
+
+
+@pytest.mark.parametrize(
+    ("of", "words", "reason"),
+    [
+        (pull(), "Resource not accessible by integration", Reason.PERMISSION_MISSING),
+        (pull(**FORK), "Resource not accessible by integration", Reason.UPDATE_REFUSED),
+        (
+            pull(**FORK, maintainer_can_modify=False),
+            "Must have push access to the head repository",
+            Reason.FORK_NOT_EDITABLE,
+        ),
+        (pull(**FORK), SAID[1][0], Reason.WORKFLOWS_PERMISSION),
+    ],
+)
+def test_forbidden_update_names_what_is_in_its_way(of: PullRequest, words: str, reason: Reason) -> None:
+    """IMQ's own permission, the fork's setting, or the permission for workflow files that the base changed."""
+    facts = seen(pull=of, comparison=comparison(behind=1), update_forbidden=True)
+    assert judge_refused_update(entry(status=UPDATING), words, facts, POLICY, NOW) == Leave(reason, detail=words)
+
+
+def test_refused_update_is_judged_by_facts_before_words() -> None:
+    """A new head, or nothing to update, is no refusal; the facts are read first."""
+    words = "expected head sha didn\u2019t match current head ref."
+    updating = entry(status=UPDATING, status_since=NOW - timedelta(seconds=1))
+    assert judge_refused_update(updating, words, seen(), POLICY, NOW) == Look(Fact.PULL)
+    assert judge_refused_update(updating, words, seen(pull=pull()), POLICY, NOW) == Look(Fact.COMPARISON)
+    moved = judge_refused_update(updating, words, seen(pull=pull(head_sha="head-2")), POLICY, NOW)
+    assert isinstance(moved, Save)
+    assert moved.entry.candidate_head == "head-2"
+    current = judge_refused_update(updating, words, seen(pull=pull(), comparison=comparison()), POLICY, NOW)
+    assert isinstance(current, Save)
+    assert current.entry.status is CHECKING
+
+
+@pytest.mark.parametrize(
+    ("mergeable", "words", "reason"),
+    [
+        (False, "no", Reason.CONFLICT),
+        (None, "merge conflict between base and head", Reason.CONFLICT),
+        (True, "Cannot update this protected ref.", Reason.UPDATE_REFUSED),
+    ],
+)
+def test_refused_update_leaves_for_what_is_known(mergeable: bool | None, words: str, reason: Reason) -> None:
+    """A conflict is one by GitHub's own computation or by its words; anything else is told in them."""
+    facts = seen(pull=pull(mergeable=mergeable, head_repository=REPOSITORY.full_name), comparison=comparison(behind=1))
+    judged = judge_refused_update(entry(status=UPDATING), words, facts, POLICY, NOW)
+    assert isinstance(judged, Leave)
+    assert judged.reason is reason
