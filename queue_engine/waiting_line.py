@@ -1,7 +1,8 @@
 """The line outside of a full queue: who is held joins in the order of arrival, by itself.
 
 It is served when a place frees. In case nobody tells so, everybody in it knocks again in the overload series as well,
-which asks GitHub nothing while the queue is full. Whoever cannot be judged now steps back behind the others (P5).
+which asks GitHub nothing while the queue is full. Whoever cannot be judged now steps back behind the others, and nobody
+waits longer than its repository's limit (P5).
 """
 
 import structlog
@@ -18,6 +19,8 @@ from queue_engine.errors import GitHubError, NotFound, RateLimited
 from queue_engine.facts import PullRequest
 from queue_engine.journal import call_waiting
 from queue_engine.model import Queue, Repository
+from queue_engine.policy import Policy
+from queue_engine.reasons import Reason
 from queue_engine.refusing import refuse
 from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox import LetterKind
@@ -47,6 +50,8 @@ class WaitingLine:
             await self._serve(waiting.queue_id)
             if await self._find(repository_id, number) is None:
                 return None
+        if await self._waited_too_long(waiting):
+            return None
         return Hold(wait(OVERLOAD, job.claims, random=self._engine.random))
 
     async def fill_places(self, job: Job) -> None:
@@ -106,15 +111,37 @@ class WaitingLine:
         reason = lapsed(pull, base_branch=queue.base_branch, head=waiting.head_sha, policy=policy)
         if reason is None:
             return True
+        await self._let_go(queue, waiting, pull, reason, policy)
+        return False
+
+    async def _waited_too_long(self, waiting: HeldPullRequest) -> bool:
+        """Whether it has waited for as long as it may; then it is let go, and people read why."""
+        queue, now = await self._queue(waiting), self._engine.clock.now()
+        try:
+            policy = await self._engine.policies.of(queue.repository, queue.base_branch)
+            if now - waiting.at < policy.hold_timeout:
+                return False
+            pull = await self._engine.github.pull_request(queue.repository, waiting.number)
+        except GitHubError as error:
+            _log.warning("held_unreadable", number=waiting.number, error=f"{type(error).__name__}: {error.message}")
+            return False
+        await self._let_go(queue, waiting, pull, Reason.HOLD_TIMED_OUT, policy)
+        return True
+
+    async def _let_go(
+        self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest, reason: Reason, policy: Policy
+    ) -> None:
         by, delivery = waiting.queued_by, waiting.delivery
         async with self._engine.change() as change:
+            if await change.tx.held.find(waiting.repository_id, waiting.number) != waiting:
+                # It got its place in this moment, or was asked for anew.
+                return
             if await change.tx.outbox.stands(LetterKind.COMMENT, waiting.repository_id, waiting.number):
                 await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery)
             else:
                 # It never waited in public: whoever asked for it by the API did not get as far as its label.
                 await change.tx.held.remove(waiting.repository_id, waiting.number)
                 await call_waiting(change.tx, queue.id, change.now)
-        return False
 
     async def _first(self, queue_id: int) -> HeldPullRequest | None:
         """Who is first in line, if there is a place."""

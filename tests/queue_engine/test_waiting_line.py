@@ -17,12 +17,15 @@ from queue_engine.journal import PLACE_JOB
 from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub as Port
+from queue_engine.reasons import Reason
 from queue_engine.store import Store
+from queue_engine.store.outbox import LetterKind
 from queue_engine.waiting_line import WaitingLine
 from tests.queue_engine.examples import NOW, REPOSITORY, pull
 from tests.queue_engine.scene import Clock, GitHub
 
 MINUTE = timedelta(minutes=1)
+TICK = timedelta(microseconds=1)
 
 
 class Door(GitHub):
@@ -49,8 +52,15 @@ class Outside:
 
     def __init__(self, store: Store) -> None:
         self.github = Door()
-        policy = Policy(max_depth=1)
-        self.engine = Engine(store, cast(Port, self.github), Clock(), Fixed(policy), random=lambda: 0.5, owner="w")
+        self.engine = Engine(
+            store, cast(Port, self.github), Clock(), Fixed(Policy(max_depth=1)), random=lambda: 0.5, owner="w"
+        )
+        self.line = WaitingLine(self.engine)
+
+    def allow(self, hold_timeout: timedelta) -> None:
+        """The repository's limit for waiting outside."""
+        policies = Fixed(Policy(max_depth=1, hold_timeout=hold_timeout))
+        self.engine = replace(self.engine, policies=policies)
         self.line = WaitingLine(self.engine)
 
     async def label(self, *numbers: int) -> None:
@@ -191,3 +201,36 @@ async def test_refusal_of_a_held_one_calls_the_next(outside: Outside) -> None:
     await outside.line.judge(REPOSITORY, replace(pull(number=2, head_sha="other")))
     assert await outside.standing() == ([], [3])
     assert f"{PLACE_JOB} 0" in await outside.kinds()
+
+
+async def test_held_that_has_waited_for_as_long_as_it_may_leaves_with_a_word(outside: Outside) -> None:
+    """P5: every wait has a limit; those behind it are called, and its knocking ends."""
+    await outside.label(1, 2, 3)
+    outside.allow(TICK)
+    assert isinstance(await outside.knock(2), Hold), "not yet"
+    outside.allow(timedelta(0))
+    assert await outside.knock(2) is None
+    assert await outside.standing() == ([1], [3])
+    async with outside.engine.store.reading() as tx:
+        notice = await tx.outbox.wanted(LetterKind.COMMENT, REPOSITORY.id, 2)
+        refusal = await tx.refusals.find(REPOSITORY.id, 2)
+    assert (notice and notice.reason, refusal and refusal.head_sha) == (Reason.HOLD_TIMED_OUT, "head-2")
+    assert f"{PLACE_JOB} 0" in await outside.kinds()
+
+
+async def test_held_that_has_waited_too_long_and_cannot_be_read_waits_on(outside: Outside) -> None:
+    """GitHub's trouble is no reason to let it go without a word."""
+    await outside.label(1, 2)
+    outside.allow(timedelta(0))
+    outside.github.failing[2] = Unavailable("502", status=502)
+    assert isinstance(await outside.knock(2), Hold)
+    assert await outside.standing() == ([1], [2])
+
+
+async def test_held_that_gets_its_place_at_its_limit_joins(outside: Outside) -> None:
+    """The place comes first."""
+    await outside.label(1, 2)
+    await outside.leave()
+    outside.allow(timedelta(0))
+    assert await outside.knock(2) is None
+    assert await outside.standing() == ([2], [])
