@@ -17,6 +17,8 @@ def _without_nul(text: str) -> str:
 Word = Annotated[str, Field(max_length=255), AfterValidator(_without_nul)]
 """A name of something. GitHub's own limits are lower."""
 
+Phrase = Annotated[str, Field(max_length=1024), AfterValidator(_without_nul)]
+
 Text = Annotated[str, AfterValidator(_without_nul)]
 
 Number = Annotated[int, Field(ge=0, lt=2**31)]
@@ -69,7 +71,7 @@ class OfRepository(Payload):
 
 
 class Label(BaseModel):
-    name: Word
+    name: Phrase
 
 
 class Head(BaseModel):
@@ -82,7 +84,7 @@ class Base(BaseModel):
 
 class PullRequest(BaseModel):
     number: Number
-    title: Word = ""
+    title: Phrase = ""
     head: Head
     base: Base | None = None
     updated_at: datetime | None = None
@@ -126,7 +128,7 @@ class CommentEvent(OfRepository):
 
 
 class CheckRun(BaseModel):
-    name: Word
+    name: Phrase
     head_sha: Word
     conclusion: Word | None = None
     app: Id | None = None
@@ -149,7 +151,7 @@ class CheckSuiteEvent(OfRepository):
 
 class StatusEvent(OfRepository):
     sha: Word
-    context: Word
+    context: Phrase
     state: Word
 
 

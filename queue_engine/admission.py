@@ -100,11 +100,12 @@ async def let_in(
     answered: bool = False,
     turn: Callable[[], Awaitable[None]] = _at_once,
     leaving: Entry | None = None,
+    why: Reason = Reason.HEAD_CHANGED,
 ) -> Admission:
     """Judge a pull request by facts just read, and store what follows.
 
     With `answered` the asker gets the answer from the caller: one that is not let in leaves no trace here. `leaving`
-    is its entry with a head that is its head no more, which leaves in the same transaction. Raises GitHubError when
+    is an entry of it that stands, and leaves in the same transaction for the reason `why`. Raises GitHubError when
     the branch's rules cannot be read, and StaleVersion if that entry changed since it was read.
     """
     rules = await engine.github.branch_rules(request.repository, pull.base_branch)
@@ -115,9 +116,7 @@ async def let_in(
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
         if leaving is not None:
-            left = await journal.dismiss(
-                change.tx, leaving, Reason.HEAD_CHANGED, policy, change.now, delivery=request.delivery
-            )
+            left = await journal.dismiss(change.tx, leaving, why, policy, change.now, delivery=request.delivery)
             change.happenings.append(left)
         answer = knock(
             pull,

@@ -60,6 +60,8 @@ class PullRequest:
     """GitHub's `mergeable_state`: clean, unstable, blocked, behind, dirty, draft, has_hooks or unknown."""
     default_branch: str = ""
     """The repository's."""
+    updated_at: datetime | None = None
+    """When anything about it changed last: a push, a label, a comment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ def pull_request(answer: PullRequestAnswer) -> PullRequest:
         body=answer.body or "",
         head_branch=answer.head.ref,
         merge_state=answer.mergeable_state or "unknown",
+        updated_at=answer.updated_at,
         default_branch=answer.base.repo.default_branch if answer.base.repo else "",
     )
 

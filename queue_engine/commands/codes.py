@@ -34,11 +34,13 @@ class ReplyCode(StrEnum):
     FROZEN = "frozen"
     """The queue stands still until an instant: `base_branch`, `depth`, `until`, `detail`."""
     RESUMED = "resumed"
-    """The queue goes on: `base_branch`, `depth`, `reason` (of the pause that was lifted)."""
+    """Its pause was lifted: `base_branch`, `depth`, `reason` (of the pause, if there was one: else the base was red);
+    if something else holds it `still` (a reason) and `detail`."""
     NOT_PAUSED = "not_paused"
-    """Nobody had paused it: `base_branch`, `depth`."""
+    """Nobody had paused it: `base_branch`, `depth`; if something else holds it `still` (a reason) and `detail`."""
     WHY = "why"
-    """Where it stands and what it waits for, as `queue_engine.commands.why` has it."""
+    """Where it stands and what it waits for: `state` is an entry's status, with what `looking.standing` adds; or
+    `held`, with `ahead` and `depth`; or `not_queued`, with `label` and what `looking.ended` tells of its last stay."""
     STATUS = "status"
     """The queue: `base_branch`, `depth`, `entries` (a list of `[number, status, since]`, front first, at most ten),
     `held` (how many wait for a place), and if it stands still `reason`, `detail` and `until` (or null)."""
@@ -48,7 +50,7 @@ class ReplyCode(StrEnum):
     """Whoever asked has too little right: `needs` and `has` (values of `Permission`)."""
     NOT_UNDERSTOOD = "not_understood"
     """It is a command with an argument that it does not take: `name` (of the command), `argument` (as typed, or
-    empty if one is missing), `usage` (how it is written)."""
+    empty if one is missing), `usage` (how it is written), and perhaps `fault` (the end of a sentence: what it does)."""
     CHANGED_SINCE = "changed_since"
     """Something about the pull request changed after the command was typed, a push perhaps: nobody has consented to
     what it is now."""

@@ -1,0 +1,72 @@
+"""Hints about branches and what holds for them: pushes, changed rules, changed configuration."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from queue_engine.engine import Engine
+from queue_engine.hints import Hint
+from queue_engine.model import PROCESSING, Queue, Repository
+
+SHARED_RULES = ".github"
+"""The repository whose configuration holds for all of its owner's that have none."""
+
+
+class Branches:
+    """Follows hints about branches."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def moved(self, repository: Repository, hint: Hint) -> None:
+        """A branch moved: heads that were compared with its old tip are believed to be behind."""
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.find(repository.id, hint.branch or "")
+        if hint.config and (queue is not None or hint.default_branch):
+            await self.configured(repository)
+        if queue is None or hint.head_sha is None:
+            return
+        async with self._engine.change() as change:
+            queue = await change.tx.queues.get(queue.id)
+            assert queue is not None
+            for entry in await change.tx.entries.of_queue(queue.id):
+                if entry.base_tip == hint.head_sha or entry.merge_requested_at is not None:
+                    continue
+                # A front under way compares before it updates: the push may be one that it contains already.
+                tip = entry.base_tip if entry.status in PROCESSING else hint.head_sha
+                await change.tx.entries.save(replace(entry, known_behind=True, base_tip=tip))
+            await change.tx.queues.base_moved(queue, hint.head_sha, change.now)
+            await change.tx.queues.wake(queue.id, change.now)
+
+    async def configured(self, repository: Repository) -> None:
+        """The repository's own configuration may have changed, or with it that of all its owner's."""
+        async with self._engine.store.reading() as tx:
+            queues = await tx.queues.of_repository(repository.id)
+            if repository.name.casefold() == SHARED_RULES:
+                owner = repository.owner.casefold()
+                queues = tuple(each for each in await tx.queues.all() if each.repository.owner.casefold() == owner)
+        self._engine.policies.forget(repository.id)
+        await self._renew([repository], queues)
+
+    async def ruled(self, repository: Repository | None, installation_id: int) -> None:
+        """Rules for branches changed: those of a repository, or of an organisation, which may hold for all of it."""
+        async with self._engine.store.reading() as tx:
+            if repository is not None:
+                queues = await tx.queues.of_repository(repository.id)
+            else:
+                found = await tx.queues.all()
+                queues = tuple(each for each in found if each.repository.installation_id == installation_id)
+        concerned = {each.repository.id: each.repository for each in queues}
+        if repository is not None:
+            concerned[repository.id] = repository
+        for repository_id in concerned:
+            self._engine.github.forget_rules(repository_id)
+        await self._renew(concerned.values(), queues)
+
+    async def _renew(self, repositories: Iterable[Repository], queues: Iterable[Queue]) -> None:
+        """What any process remembers of these is void; who waits for another rule is looked at now."""
+        async with self._engine.change() as change:
+            for repository in repositories:
+                await change.tx.queues.refresh_repository(repository)
+                await change.tx.queues.renew_settings(repository.id)
+            for queue in queues:
+                await change.tx.queues.wake(queue.id, change.now)

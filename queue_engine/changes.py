@@ -1,0 +1,188 @@
+"""Hints about pull requests: labels, pushes, titles, reviews.
+
+They cost requests only where something queued may change. Nothing in a hint changes anything by itself that a fresh
+read would not (webhooks are hints, GitHub is the truth).
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from queue_engine import journal
+from queue_engine.admission import Knock, admit
+from queue_engine.approvals import missing_approval, reviews_of
+from queue_engine.core.line import Line
+from queue_engine.engine import Engine
+from queue_engine.facts import PullRequest
+from queue_engine.hints import Hint
+from queue_engine.model import Entry, EntryStatus, Repository
+from queue_engine.policy import Policy, carries
+from queue_engine.priority import standing_of
+from queue_engine.review import Push, judge, review
+from queue_engine.waiting_line import WaitingLine
+
+
+class PullRequestChanges:
+    """Follows hints about pull requests."""
+
+    def __init__(self, engine: Engine, waiting: WaitingLine) -> None:
+        self._engine = engine
+        self._knocking = Line()
+        self._waiting = waiting
+
+    async def labelled(self, repository: Repository, hint: Hint) -> None:
+        """A label was set: one that queues is a knock at the door."""
+        if hint.label is None or hint.number is None:
+            return
+        # The place in the line is taken before anything is asked for: knocks are answered in their order (P3).
+        with self._knocking.stand(repository.id) as turn:
+            if carries({hint.label}, await self._engine.policies.labels(repository)):
+                await self._knock(repository, hint, hint.number, turn)
+                return
+        await self._other_label(repository, hint)
+
+    async def changed(self, repository: Repository, hint: Hint) -> None:
+        """Something about a pull request changed: if it is queued, find out whether it may stay."""
+        if hint.number is None:
+            return
+        if hint.action == "unlabeled" and hint.label is not None:
+            if not carries({hint.label}, await self._engine.policies.labels(repository)):
+                await self._other_label(repository, hint)
+                return
+        elif hint.title is not None and not await self._title_matters(repository, hint):
+            return
+        async with self._engine.store.reading() as tx:
+            queued = await tx.entries.stands(repository.id, hint.number)
+        if not queued:
+            await self._waiting.review(repository, hint.number)
+            return
+        if hint.action == "synchronize" and await self._own_update(repository, hint):
+            return
+        await review(self._engine, repository, hint.number, delivery=hint.delivery, push=_push_of(hint))
+
+    async def reviewed(self, repository: Repository, hint: Hint) -> None:
+        """Somebody reviewed, or a review was dismissed: where rules ask for reviews a queued one may have to leave."""
+        entry = await self._entry(repository, hint)
+        if entry is None:
+            return
+        rules = await self._engine.github.branch_rules(repository, entry.base_branch)
+        if not (rules.approvals or rules.code_owners):
+            return
+        pull = await self._engine.github.pull_request(repository, entry.number)
+        reviews = await reviews_of(self._engine.github, repository, pull, rules)
+        missing = None if reviews is None else missing_approval(reviews, rules)
+        if missing is None:
+            return
+        policy = await self._engine.policies.of(repository, entry.base_branch)
+        reason, detail = missing
+        async with self._engine.change() as change:
+            standing = await change.tx.entries.get(entry.id)
+            if standing is None:
+                return
+            if standing.merge_requested_at is not None:
+                await change.tx.entries.save(replace(standing, suspect=True))
+                return
+            people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
+            left = await journal.dismiss(
+                change.tx, standing, reason, policy, change.now, detail=detail, people=people, delivery=hint.delivery
+            )
+            change.happenings.append(left)
+
+    async def _knock(
+        self, repository: Repository, hint: Hint, number: int, turn: Callable[[], Awaitable[None]]
+    ) -> None:
+        if hint.sender == await self._engine.github.own_login():
+            return
+        async with self._engine.change() as change:
+            await change.tx.queues.refresh_repository(repository)
+        await admit(
+            self._engine,
+            Knock(
+                repository,
+                number,
+                by=hint.sender,
+                head_sha=hint.head_sha,
+                labelled_at=hint.updated_at,
+                by_machine=hint.sender_is_bot,
+                delivery=hint.delivery,
+            ),
+            turn=turn,
+        )
+
+    async def _other_label(self, repository: Repository, hint: Hint) -> None:
+        """A label that queues nothing may keep out what waits, or give it another priority."""
+        async with self._engine.store.reading() as tx:
+            entry = await tx.entries.find(repository.id, hint.number or 0)
+            held = entry is None and await tx.held.find(repository.id, hint.number or 0) is not None
+        if held:
+            await self._waiting.review(repository, hint.number or 0)
+        if entry is None:
+            return
+        policy = await self._engine.policies.of(repository, entry.base_branch)
+        labels = {hint.label or ""}
+        ranks = carries(labels, [each.label for each in policy.priorities]) or carries(
+            labels, policy.freeze_exempt_labels
+        )
+        if not ranks and not carries(labels, policy.blocking_labels):
+            return
+        pull = await self._engine.github.pull_request(repository, entry.number)
+        await judge(self._engine, repository, pull, delivery=hint.delivery)
+        if ranks:
+            await self._rank(repository, pull, policy, hint)
+
+    async def _rank(self, repository: Repository, pull: PullRequest, policy: Policy, hint: Hint) -> None:
+        """Give it the place that its labels say."""
+        standing = standing_of(pull.labels, policy)
+        async with self._engine.change() as change:
+            entry = await change.tx.entries.find(repository.id, pull.number)
+            if entry is None or all(getattr(entry, name) == value for name, value in vars(standing).items()):
+                return
+            placed = await change.tx.entries.reprioritise(entry, standing, policy.ageing)
+            await change.tx.queues.wake(entry.queue_id, change.now)
+            change.happenings.append(
+                await journal.note(
+                    change.tx,
+                    change.now,
+                    "priority",
+                    repository,
+                    entry.base_branch,
+                    entry.number,
+                    entry_id=entry.id,
+                    delivery=hint.delivery,
+                    data={"by": hint.sender, "priority": placed.priority, "position": placed.position},
+                )
+            )
+
+    async def _title_matters(self, repository: Repository, hint: Hint) -> bool:
+        """Keep the new title; whether the configuration keeps any title out."""
+        entry = await self._entry(repository, hint)
+        if entry is None:
+            return True
+        if entry.title != hint.title:
+            async with self._engine.change() as change:
+                standing = await change.tx.entries.get(entry.id)
+                if standing is not None:
+                    await change.tx.entries.save(replace(standing, title=hint.title or ""))
+        return bool((await self._engine.policies.of(repository, entry.base_branch)).blocking_titles)
+
+    async def _entry(self, repository: Repository, hint: Hint) -> Entry | None:
+        async with self._engine.store.reading() as tx:
+            return await tx.entries.find(repository.id, hint.number or 0)
+
+    async def _own_update(self, repository: Repository, hint: Hint) -> bool:
+        """Whether a push is known already or is the update that was asked for; the latter is bound by its pass."""
+        own = hint.sender == await self._engine.github.own_login()
+        async with self._engine.change() as change:
+            entry = await change.tx.entries.find(repository.id, hint.number or 0)
+            if entry is None or hint.head_sha == entry.head:
+                return True
+            if not (own and entry.status is EntryStatus.UPDATING and hint.before == entry.head):
+                return False
+            await change.tx.entries.save(replace(entry, candidate_head=hint.head_sha, candidate_is_ours=True))
+            await change.tx.queues.wake(entry.queue_id, change.now)
+        return True
+
+
+def _push_of(hint: Hint) -> Push | None:
+    if hint.action != "synchronize" or hint.sender is None or hint.head_sha is None:
+        return None
+    return Push(hint.sender, hint.head_sha)

@@ -1,0 +1,130 @@
+"""Queueing and leaving by command. The door judges as always: no command gets past it."""
+
+from dataclasses import replace
+
+from queue_engine import desk, journal
+from queue_engine.admission import Knock, let_in
+from queue_engine.commands.asked import Asked
+from queue_engine.commands.codes import ReplyCode
+from queue_engine.commands.reading import Typed
+from queue_engine.core.slots import QueueFull
+from queue_engine.door import Hold, Refuse
+from queue_engine.engine import Change
+from queue_engine.model import Entry
+from queue_engine.notice import Reply
+from queue_engine.policy import carries
+from queue_engine.reasons import Reason
+from queue_engine.waiting_line import WaitingLine
+
+
+async def queue(asked: Asked, typed: Typed) -> Reply:
+    """Queue the head that stood there when the command was typed, as its label does. Raises GitHubError."""
+    engine, repository, number = asked.engine, asked.repository, asked.pull.number
+    async with engine.store.reading() as tx:
+        entry = await tx.entries.find(repository.id, number)
+    if entry is not None:
+        return await _placed(asked, typed, entry, ReplyCode.ALREADY_QUEUED)
+    head = await _consented(asked)
+    if head is None:
+        return asked.reply(typed, ReplyCode.CHANGED_SINCE, accepted=False)
+    try:
+        queued = await desk.enqueue(engine, repository, number, by=asked.by, head_sha=head)
+    except desk.Refused as refused:
+        return asked.reply(
+            typed, ReplyCode.REFUSED, accepted=False, reason=refused.reason.value, label=asked.policy.trigger_label
+        )
+    except QueueFull:
+        return await _knock(asked, typed, head, leaving=None)
+    return await _placed(asked, typed, queued.entry, ReplyCode.QUEUED if queued.new else ReplyCode.ALREADY_QUEUED)
+
+
+async def requeue(asked: Asked, typed: Typed) -> Reply:
+    """Leave and join again at the end, with the present head: consent given anew. Raises GitHubError, StaleVersion."""
+    async with asked.engine.store.reading() as tx:
+        entry = await tx.entries.find(asked.repository.id, asked.pull.number)
+    if entry is None:
+        return await queue(asked, typed)
+    if entry.delivery == asked.delivery:
+        return await _placed(asked, typed, entry, ReplyCode.REQUEUED)
+    if entry.merge_requested_at is not None:
+        return asked.reply(typed, ReplyCode.LANDING, accepted=False)
+    head = await _consented(asked)
+    if head is None:
+        return asked.reply(typed, ReplyCode.CHANGED_SINCE, accepted=False)
+    return await _knock(asked, typed, head, leaving=entry)
+
+
+async def unqueue(change: Change, asked: Asked, typed: Typed) -> Reply:
+    """Take it out of its queue. Raises StaleVersion when the entry changes in that moment."""
+    tx, now = change.tx, change.now
+    entry = await tx.entries.find(asked.repository.id, asked.pull.number)
+    if entry is None:
+        return asked.reply(typed, ReplyCode.NOT_QUEUED, accepted=False)
+    if entry.merge_requested_at is not None:
+        await tx.entries.save(replace(entry, suspect=True))
+        await tx.queues.wake(entry.queue_id, now)
+        return asked.reply(typed, ReplyCode.LANDING, accepted=False)
+    left = await journal.dismiss(tx, entry, Reason.UNQUEUED, asked.policy, now, delivery=asked.delivery)
+    change.happenings.append(left)
+    return asked.reply(typed, ReplyCode.LEFT)
+
+
+async def leave_line(asked: Asked, typed: Typed) -> Reply | None:
+    """Take it out of the line for a place; None if it does not wait in one. Raises GitHubError."""
+    engine, repository, pull = asked.engine, asked.repository, asked.pull
+    async with engine.store.reading() as tx:
+        if await tx.held.find(repository.id, pull.number) is None:
+            return None
+    for label in sorted(pull.labels):
+        if carries([label], asked.policy.trigger_labels):
+            await engine.github.remove_label(repository, pull.number, label)
+    await WaitingLine(engine).judge(repository, replace(pull, labels=frozenset()))
+    return asked.reply(typed, ReplyCode.LEFT)
+
+
+async def _consented(asked: Asked) -> str | None:
+    """The head that the person saw who typed; None if it may be another by now (P4).
+
+    GitHub does not tell which head a comment was made on. It does tell when a pull request changed last, and a push
+    changes it: what has not changed since the comment has the head that stood there then. Once the command has been
+    begun its head is known, whatever changes afterwards.
+    """
+    async with asked.engine.store.reading() as tx:
+        waiting = await tx.held.find(asked.repository.id, asked.pull.number)
+    if waiting is not None and waiting.queued_by == asked.by:
+        return waiting.head_sha
+    changed = asked.pull.updated_at
+    if changed is not None and (asked.at is None or changed > asked.at):
+        return None
+    return asked.pull.head_sha
+
+
+async def _knock(asked: Asked, typed: Typed, head: str, *, leaving: Entry | None) -> Reply:
+    """Knock as the label would, which is set as soon as that is stored: whoever dies in between is held, or queued."""
+    engine, repository, pull = asked.engine, asked.repository, asked.pull
+    labelled = replace(pull, labels=pull.labels | {asked.policy.trigger_label})
+    request = Knock(repository, pull.number, asked.by, head, delivery=asked.delivery)
+    permission = await asked.permission()
+    answer = await let_in(
+        engine, request, labelled, by=asked.by, permission=permission, leaving=leaving, why=Reason.UNQUEUED
+    )
+    if isinstance(answer, Refuse):
+        return asked.reply(
+            typed, ReplyCode.REFUSED, accepted=False, reason=answer.reason.value, label=asked.policy.trigger_label
+        )
+    if not asked.policy.triggered(pull.labels):
+        await engine.github.add_label(repository, pull.number, asked.policy.trigger_label)
+    if isinstance(answer, Entry):
+        return await _placed(asked, typed, answer, ReplyCode.QUEUED if leaving is None else ReplyCode.REQUEUED)
+    assert isinstance(answer, Hold)
+    async with engine.store.reading() as tx:
+        line = await tx.queues.find(repository.id, pull.base_branch)
+        ahead = 0 if line is None else await tx.held.ahead(line.id, repository.id, pull.number)
+    return asked.reply(typed, ReplyCode.HELD, ahead=ahead)
+
+
+async def _placed(asked: Asked, typed: Typed, entry: Entry, code: ReplyCode) -> Reply:
+    async with asked.engine.store.reading() as tx:
+        now_so = await tx.entries.get(entry.id) or entry
+        depth = await tx.entries.count(entry.queue_id)
+    return asked.reply(typed, code, position=now_so.position, depth=max(depth, now_so.position + 1))

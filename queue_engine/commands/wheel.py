@@ -1,0 +1,84 @@
+"""The hand on the wheel by command: pause, resume, freeze, priority. Each is stored together with its answer."""
+
+from typing import Any
+
+from queue_engine import journal, steering
+from queue_engine.commands.asked import Asked, misread
+from queue_engine.commands.codes import ReplyCode
+from queue_engine.commands.moments import until
+from queue_engine.commands.reading import Typed, points
+from queue_engine.engine import Change
+from queue_engine.notice import Reply
+from queue_engine.priority import Standing, delay
+from queue_engine.standing import standstill
+
+
+async def pause(change: Change, asked: Asked, typed: Typed) -> Reply:
+    """Stop the queue of the base branch until somebody resumes it."""
+    branch = asked.pull.base_branch
+    done = await steering.pause(change, asked.repository, branch, by=asked.by, reason=typed.argument)
+    return asked.reply(typed, ReplyCode.PAUSED, depth=len(done.concerned), detail=typed.argument)
+
+
+async def freeze(change: Change, asked: Asked, typed: Typed) -> Reply:
+    """Stop it until an instant."""
+    try:
+        end, reason = until(typed.argument, asked.policy, change.now)
+    except ValueError as fault:
+        answer = misread(typed.line, typed.command, typed.argument)
+        return answer.model_copy(update={"facts": {**answer.facts, "fault": str(fault)}})
+    branch = asked.pull.base_branch
+    done = await steering.freeze(change, asked.repository, branch, by=asked.by, until=end, reason=reason)
+    facts: dict[str, Any] = {"depth": len(done.concerned), "until": end.isoformat(), "detail": reason}
+    return asked.reply(typed, ReplyCode.FROZEN, **facts)
+
+
+async def resume(change: Change, asked: Asked, typed: Typed) -> Reply:
+    """Let it go on; what still holds it is said with the answer."""
+    done = await steering.resume(change, asked.repository, asked.pull.base_branch, by=asked.by)
+    facts: dict[str, Any] = {"depth": len(done.concerned)}
+    if (still := standstill(done.queue, asked.policy, change.now)) is not None:
+        facts |= {"still": still.reason.value, "detail": still.detail}
+    if not done.changed:
+        return asked.reply(typed, ReplyCode.NOT_PAUSED, accepted=False, **facts)
+    if done.before is not None:
+        facts["reason"] = done.before.reason.value
+    return asked.reply(typed, ReplyCode.RESUMED, **facts)
+
+
+async def prioritise(change: Change, asked: Asked, typed: Typed) -> Reply:
+    """Move a queued pull request within its queue, and say whom that delays. Raises StaleVersion."""
+    tx, repository = change.tx, asked.repository
+    entry = await tx.entries.find(repository.id, asked.pull.number)
+    if entry is None:
+        return asked.reply(typed, ReplyCode.NOT_QUEUED, accepted=False)
+    priority = points(typed.argument) or 0
+    wanted = Standing(priority, entry.first, entry.interrupts, entry.fixes_base, entry.freeze_exempt)
+    placed = entry if priority == entry.priority else await tx.entries.reprioritise(entry, wanted, asked.policy.ageing)
+    entries = await tx.entries.of_queue(entry.queue_id)
+    turns = await tx.timeline.durations(repository.id, entry.base_branch, "landed", "front")
+    delays = delay(entries, placed, turns, change.now)
+    if priority != entry.priority:
+        await tx.queues.wake(entry.queue_id, change.now)
+        noted = await journal.note(
+            tx,
+            change.now,
+            "priority",
+            repository,
+            entry.base_branch,
+            entry.number,
+            entry_id=entry.id,
+            delivery=asked.delivery,
+            data={"by": asked.by, "priority": priority, "position": placed.position},
+        )
+        change.happenings.append(noted)
+    seconds = None if delays.by is None else round(delays.by.total_seconds())
+    overtakes = [[number, seconds] for number in delays.numbers]
+    return asked.reply(
+        typed,
+        ReplyCode.PRIORITY,
+        priority=priority,
+        position=placed.position,
+        depth=len(entries),
+        overtakes=overtakes,
+    )

@@ -1,0 +1,85 @@
+"""Reports of checks: counted as they come, so that GitHub is asked only when the count says that it may matter."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from queue_engine.core.gather import Gather
+from queue_engine.engine import Change, Engine
+from queue_engine.hints import Hint
+from queue_engine.model import Entry, EntryStatus, Repository
+from queue_engine.store import Transaction
+from queue_engine.tally import progress
+
+_REPORTS_KEPT = 200
+"""Reports remembered for a head that is not bound yet; more checks than any commit has."""
+
+
+class Reports:
+    """Follows hints about check runs, suites and statuses."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._awaited = Gather(self._are_awaited)
+
+    async def drain(self) -> None:
+        """Wait for what is being looked up."""
+        await self._awaited.drain()
+
+    async def ended(self, repository: Repository, hint: Hint) -> None:
+        """A check has reported on a commit: on the head of an entry, on what may become one, or on a red base."""
+        if hint.head_sha is None or not await self._awaited((repository.id, hint.head_sha)):
+            return
+        async with self._engine.change() as change:
+            await change.tx.queues.base_reported(repository.id, hint.head_sha, change.now)
+            entries = await change.tx.entries.by_head(repository.id, hint.head_sha)
+            bound = [e for e in entries if e.status is EntryStatus.CHECKING and e.head == hint.head_sha]
+            for entry in bound:
+                await _count(change, entry, hint)
+            if not bound:
+                for entry in await change.tx.entries.of_repository(repository.id):
+                    if entry.status is EntryStatus.UPDATING and entry.head != hint.head_sha:
+                        await _keep(change.tx, entry, hint)
+
+    async def _are_awaited(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
+        """For each repository and commit whether a report on it may count; most are on commits that nobody queued.
+
+        Those cost nothing but this read, which reports that come at the same time share.
+        """
+        repositories = {repository_id for repository_id, _ in reports}
+        async with self._engine.store.reading() as tx:
+            under_way = await tx.entries.under_way(repositories)
+            red = await tx.queues.red_tips(repositories)
+        return [
+            (repository_id, sha) in red
+            or any(
+                of == repository_id and (status is EntryStatus.CHECKING) == (head == sha)
+                for of, status, head in under_way
+            )
+            for repository_id, sha in reports
+        ]
+
+
+async def _count(change: Change, entry: Entry, hint: Hint) -> None:
+    """Note a report on a bound head; look now if it may decide: a failure that counts, or the last one awaited.
+
+    While nothing is known to be awaited, every report may decide; the look that follows tells what is awaited.
+    """
+    awaited, name = set(entry.awaited_checks), hint.check_name
+    if awaited and name not in awaited:
+        return
+    counted = entry
+    if name is not None:
+        reported = tuple(dict.fromkeys((*entry.reported_checks, name)))
+        counted = replace(entry, reported_checks=reported[-_REPORTS_KEPT:])
+    if hint.passed is False or awaited <= set(counted.reported_checks):
+        counted = replace(counted, recheck_at=change.now)
+        await change.tx.queues.wake(entry.queue_id, change.now)
+    await change.tx.entries.save(counted)
+    if (event := progress(entry, counted)) is not None:
+        change.progress.append(event)
+
+
+async def _keep(tx: Transaction, entry: Entry, hint: Hint) -> None:
+    """A report may be on the head that an update is just creating: kept until that head is bound."""
+    reports = (*entry.reported_checks, f"{hint.head_sha}:{hint.check_name or ''}")
+    await tx.entries.save(replace(entry, reported_checks=tuple(dict.fromkeys(reports))[-_REPORTS_KEPT:]))
