@@ -133,7 +133,7 @@ async def a_theatre(database_url: str, directory: Path) -> AsyncIterator[Theatre
     )
     handle = github.create_repository(REPOSITORY, files=FILES, collaborators={"mona": "write", "rhea": "admin"})
     github.install(app, "acme")
-    ci = handle.add_ci("ci/test", duration=CI_TIME, judge=total_at_most_ten)
+    ci = handle.add_ci("ci/test", workflow="ci", duration=CI_TIME, judge=total_at_most_ten)
     handle.protect("main", required_checks=[("ci/test", ci.app.id)])
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ} | {
         "IMQ_GITHUB_APP_ID": str(app.id),

@@ -12,6 +12,7 @@ from tests.scenarios.world import LABEL
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 MARKER = "<!-- imq:comment"
+RERUN = "POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
 
 
 async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(database_url: str, tmp_path: Path) -> None:
@@ -41,6 +42,9 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
         assert {step.split(" ")[0] for step in steps} >= wanted, theatre.deaths
         assert len(theatre.deaths) >= (20 if reading else 12), theatre.deaths
         assert not red.merged
+        # What failed was run again once, whenever the bot was killed over it.
+        assert RERUN in steps
+        assert [run.conclusion for run in red.check_runs if run.name == "ci/test"] == ["failure"] * 2
         assert [sum(MARKER in c.body for c in pull.comments) for pull in everybody] == [1] * len(everybody)
         log = [commit.message for commit in theatre.repository.log("main")]
         for pull in pulls:
