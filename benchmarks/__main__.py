@@ -13,6 +13,7 @@ import structlog
 from rich.console import Console
 
 from benchmarks.burst import burst_row
+from benchmarks.fairness import fairness_rows
 from benchmarks.idle import idle_rows
 from benchmarks.jobs import jobs_rows
 from benchmarks.kills import kills_row
@@ -28,6 +29,7 @@ MEASURES: Mapping[str, Measure] = {
     "ten": ten_row,
     "kills": kills_row,
     "idle": idle_rows,
+    "fairness": fairness_rows,
     "burst": burst_row,
     "jobs": jobs_rows,
 }

@@ -5,11 +5,13 @@ from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
+from random import Random
 
 import pytest
 from aiohttp import web
 from rich.console import Console
 
+from benchmarks.fairness import fairness_on
 from benchmarks.idle import rows_on
 from benchmarks.merging import imq, kodiak_like, queued_at_once
 from benchmarks.sender import Burst, send
@@ -51,6 +53,14 @@ async def test_idle_tick_over_waiting_queues_asks_github_nothing(tmp_path: Path)
     assert row.met
     assert "0 requests" in row.measured
     assert "0 requests" in row.note
+
+
+async def test_fairness_beside_a_busy_repository_is_measured_while_it_is_busy(tmp_path: Path) -> None:
+    """Half of the passes at once are its own, and it is not through when the last quiet one has been served."""
+    row = await fairness_on(f"sqlite:///{tmp_path / 'imq.db'}", 40, 1, 0.5, Random(1))
+    assert "up to 4 of 8 passes" in row.note
+    assert ", and 0 of its queues" not in row.note
+    assert "(n=10)" in row.measured
 
 
 @pytest.mark.parametrize(("status", "word"), [(202, "stored"), (503, "503")])

@@ -1,6 +1,7 @@
 """The processor: one pass over a queue at a time, as part of a work that has a name."""
 
 import asyncio
+from collections import Counter
 from datetime import datetime
 
 import pytest
@@ -9,10 +10,10 @@ from queue_engine import processor
 from queue_engine.core.database import Database
 from queue_engine.core.urgency import Priority, Work, work
 from queue_engine.engine import Engine
-from queue_engine.model import Queue
+from queue_engine.model import Queue, Repository
 from queue_engine.processor import Processor
 from queue_engine.store import Store
-from tests.queue_engine.examples import NOW
+from tests.queue_engine.examples import MINUTE, NOW
 from tests.queue_engine.scene import Scene
 
 
@@ -73,3 +74,53 @@ async def test_processor_advances_a_queue_again_after_its_pass(scene: Scene, mon
             await tx.queues.wake(queue.id, NOW)
         assert await parts.run_due()
     assert calls == [queue.id, queue.id]
+
+
+class Served:
+    """Stands for `advance`: passes that go on for ever; who has one."""
+
+    def __init__(self) -> None:
+        self.by_repository: Counter[int] = Counter()
+
+    async def __call__(self, engine: Engine, queue: Queue, held: object) -> datetime | None:
+        self.by_repository[queue.repository.id] += 1
+        await asyncio.Event().wait()
+        return None
+
+
+async def wake(scene: Scene, repository: Repository, count: int, at: datetime) -> None:
+    async with scene.store.transaction() as tx:
+        for number in range(count):
+            queue = await tx.queues.find_or_create(repository, f"branch-{number}", NOW)
+            await tx.queues.wake(queue.id, at)
+
+
+async def test_processor_keeps_room_for_others_beside_a_repository_and_an_installation_with_much_to_do(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However slow their passes are: half of the places for one repository, three quarters for one installation."""
+    served = Served()
+    monkeypatch.setattr(processor, "advance", served)
+    parts = Processor(scene.engine, concurrency=8)
+    busy, busy_too, quiet, other = (
+        Repository(number, "acme", f"r{number}", installation) for number, installation in enumerate((1, 1, 1, 2))
+    )
+    await wake(scene, busy, 50, NOW - 9 * MINUTE)
+    await parts.start_due()
+    await wake(scene, busy_too, 50, NOW - 5 * MINUTE)
+    await parts.start_due()
+    await asyncio.sleep(0)
+    assert served.by_repository == {busy.id: 4, busy_too.id: 2}
+    await wake(scene, other, 50, NOW)
+    await parts.start_due()
+    await asyncio.sleep(0)
+    assert served.by_repository == {busy.id: 4, busy_too.id: 2, other.id: 2}
+    await parts.cancel()
+    async with scene.store.transaction() as tx:
+        await tx.queues.release_all()
+    served.by_repository.clear()
+    await wake(scene, quiet, 1, NOW)
+    await parts.start_due()
+    await asyncio.sleep(0)
+    assert set(served.by_repository) == {busy.id, busy_too.id, quiet.id, other.id}, "everybody has one"
+    await parts.cancel()

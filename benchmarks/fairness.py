@@ -1,0 +1,208 @@
+"""What a busy repository costs the quiet ones: how soon they are served while it has far more to do than there is room.
+
+Real queues in a real database and the processor as it is; GitHub is a double that takes its time. All are of one
+installation, which is the harder case.
+"""
+
+import asyncio
+import random
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, cast
+
+from benchmarks.idle import postgres_url
+from benchmarks.table import Row, timed
+from queue_engine.core.clock import SystemClock
+from queue_engine.core.database import Database
+from queue_engine.engine import Engine
+from queue_engine.facts import BranchRules, CheckReport, Commit, Comparison, RequiredCheck
+from queue_engine.migrations import migrate
+from queue_engine.model import EntryStatus, Repository
+from queue_engine.policies import Fixed
+from queue_engine.policy import Policy
+from queue_engine.port import GitHub
+from queue_engine.processor import Processor
+from queue_engine.store import Due, Store
+
+_GOAL_SECONDS = 0.3
+_GOAL_TIMES = 2
+"""On a machine that is slow already: so many times what it takes without the busy one."""
+_QUIET = 10
+_INSTALLATION = 1
+_BUSY = Repository(1, "acme", "busy", _INSTALLATION)
+_PAUSE_SECONDS = 0.05
+
+
+class _Slow:
+    """GitHub as the passes of this measure need it: the busy repository's answers take `seconds`, others' none."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.asked: dict[int, asyncio.Event] = {}
+        self.busy_with = 0
+        self.most_at_once = 0
+
+    async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
+        """Behind, so that an update is asked for."""
+        await self._answer(repository)
+        return Comparison("tip", "base", 1, 1, Commit(head_sha, f"tree-{head_sha}", ("work",)))
+
+    async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
+        """Accepted."""
+        await self._answer(repository)
+
+    async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
+        """One check, as remembered."""
+        return BranchRules(frozenset({RequiredCheck("ci", None)}), native_queue=False, linear_history=False)
+
+    async def check_reports(self, repository: Repository, *_: object) -> tuple[CheckReport, ...]:
+        """Nothing yet."""
+        self.asked[repository.id].set()
+        return ()
+
+    async def _answer(self, repository: Repository) -> None:
+        if repository.id != _BUSY.id:
+            return
+        self.busy_with += 1
+        self.most_at_once = max(self.most_at_once, self.busy_with)
+        await asyncio.sleep(self._seconds)
+        self.busy_with -= 1
+
+
+async def fairness_rows(*, quick: bool, seed: int) -> list[Row]:
+    """The quiet repositories' reaction beside the busy one and alone, on each database."""
+    branches, rounds, seconds = (20, 1, 0.2) if quick else (200, 3, 0.2)
+    with tempfile.TemporaryDirectory() as name, postgres_url(Path(name)) as postgres:
+        urls = [url for url in (f"sqlite:///{Path(name) / 'imq.db'}", postgres) if url is not None]
+        return [await fairness_on(url, branches, rounds, seconds, random.Random(seed)) for url in urls]
+
+
+async def fairness_on(url: str, branches: int, rounds: int, seconds: float, chance: random.Random) -> Row:
+    """The row for one database."""
+    async with _engine(url, seconds) as (engine, github):
+        await _fill(engine, branches)
+        async with _processing(engine):
+            alone = await _reactions(engine, github, rounds, chance)
+            await _wake_busy(engine)
+            beside = await _reactions(engine, github, rounds, chance)
+            left = await _left(engine)
+    kind = url.partition(":")[0]
+    return Row(
+        name=f"fairness {kind}",
+        what=f"a quiet repository's queue is woken -> GitHub is asked, beside one with {branches} queues to update and "
+        f"{seconds * 1000:.0f} ms an answer, {kind}",
+        measured=timed(beside),
+        value=median(beside),
+        goal=f"< {_GOAL_SECONDS} s, each, or a median of at most {_GOAL_TIMES} x without",
+        met=max(beside) < _GOAL_SECONDS or median(beside) <= _GOAL_TIMES * median(alone),
+        reference=f"without the busy one {timed(alone)}",
+        reference_value=median(alone),
+        note=f"{_QUIET} quiet repositories, of the same installation; the busy one had up to {github.most_at_once} of "
+        f"8 passes at once, and {left} of its queues to go when the last quiet one was served",
+    )
+
+
+@asynccontextmanager
+async def _engine(url: str, seconds: float) -> AsyncIterator[tuple[Engine, _Slow]]:
+    database, github = Database(url), _Slow(seconds)
+    await migrate(database)
+    engine = Engine(
+        Store(database),
+        cast(GitHub, github),
+        SystemClock(),
+        Fixed(Policy()),
+        random=random.random,
+        owner="bench",
+    )
+    try:
+        yield engine, github
+    finally:
+        await database.close()
+
+
+@asynccontextmanager
+async def _processing(engine: Engine) -> AsyncIterator[None]:
+    """The processor's loop, as a process has it."""
+    processor, ear, over = Processor(engine), engine.bell.ear((Due.QUEUES,)), asyncio.Event()
+
+    async def loop() -> None:
+        while not over.is_set():
+            if not await processor.start_due():
+                await ear.wait(timedelta(seconds=_PAUSE_SECONDS))
+
+    task = asyncio.create_task(loop())
+    try:
+        yield
+    finally:
+        over.set()
+        await task
+        await processor.cancel()
+
+
+def _quiet(number: int) -> Repository:
+    return Repository(100 + number, "acme", f"quiet-{number}", _INSTALLATION)
+
+
+async def _fill(engine: Engine, branches: int) -> None:
+    """The busy repository's queues, each with a front that is behind; the quiet ones', each being checked."""
+    for number in range(branches):
+        await _stand(engine, _BUSY, f"branch-{number}", number + 1, known_behind=False)
+    for number in range(_QUIET):
+        await _stand(engine, _quiet(number), "main", 1, status=EntryStatus.CHECKING, awaited_checks=("ci",))
+
+
+async def _stand(engine: Engine, repository: Repository, branch: str, number: int, **changes: Any) -> None:
+    async with engine.change() as change:
+        tx, now = change.tx, change.now
+        queue = await tx.queues.find_or_create(repository, branch, now)
+        added = await tx.entries.add(
+            queue_id=queue.id,
+            number=number,
+            title=f"Change {number}",
+            author="mona",
+            queued_by="mona",
+            queued_head=f"head-{number}",
+            enqueued_at=now,
+        )
+        later = now + timedelta(hours=1)
+        await tx.entries.save(replace(added, recheck_at=later, **changes))
+
+
+async def _wake_busy(engine: Engine) -> None:
+    async with engine.change() as change:
+        for queue in await change.tx.queues.of_repository(_BUSY.id):
+            await change.tx.queues.wake(queue.id, change.now)
+
+
+async def _left(engine: Engine) -> int:
+    """How many of the busy repository's queues have not been served yet."""
+    async with engine.store.reading() as tx:
+        standing = await tx.entries.of_repository(_BUSY.id)
+    return sum(entry.status is EntryStatus.PENDING for entry in standing)
+
+
+async def _reactions(engine: Engine, github: _Slow, rounds: int, chance: random.Random) -> list[float]:
+    """Seconds from a report's wake to the question that follows it, of each quiet repository in each round."""
+
+    async def one(number: int) -> float:
+        await asyncio.sleep(chance.uniform(0, 0.5))
+        repository = _quiet(number)
+        asked = github.asked[repository.id] = asyncio.Event()
+        start = perf_counter()
+        async with engine.change() as change:
+            (entry,) = await change.tx.entries.of_repository(repository.id)
+            await change.tx.entries.save(replace(entry, recheck_at=change.now))
+            await change.tx.queues.wake(entry.queue_id, change.now)
+        await asked.wait()
+        return perf_counter() - start
+
+    found: list[float] = []
+    for _ in range(rounds):
+        found += await asyncio.gather(*(one(number) for number in range(_QUIET)))
+    return found
