@@ -1,12 +1,13 @@
 """What became of the commands in a comment, put into words for the one comment of IMQ's own. Pure."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from notifications.escape import MESSAGE_LIMIT, code
+from notifications.escape import MESSAGE_LIMIT, code, inert
 from notifications.texts import REASONS
 from notifications.texts import answers as texts
+from notifications.why import explained, read_instant, standstill
 from notifications.words import duration, instant, pull_request
 from queue_engine.commands.catalogue import CATALOGUE
 from queue_engine.commands.codes import ReplyCode
@@ -41,11 +42,19 @@ def _sentences(reply: Reply, answer: CommandAnswer, notice: Notice) -> list[str]
         case ReplyCode.HELP:
             return [texts.REPLIES[reply.code], *_commands()]
         case ReplyCode.STATUS:
-            return [_filled(reply, answer), *_queue(facts), *_standstill(facts, notice)]
+            return [_filled(reply, answer), *_queue(facts), *_still(facts, facts.get("reason"), notice)]
+        case ReplyCode.WHY:
+            return explained(facts, notice)
+        case ReplyCode.RESUMED | ReplyCode.NOT_PAUSED:
+            return [_filled(reply, answer), *_still(facts, facts.get("still"), notice)]
         case ReplyCode.PRIORITY:
             return [_filled(reply, answer), _overtaken(facts["overtakes"])]
         case ReplyCode.NOT_UNDERSTOOD if not facts["argument"]:
             return [texts.ARGUMENT_MISSING.format(usage=code(facts["usage"]))]
+        case ReplyCode.NOT_UNDERSTOOD if facts.get("fault"):
+            # The end of a sentence of ours, in which a word of theirs may stand.
+            usage, argument = code(facts["usage"]), code(facts["argument"])
+            return [texts.ARGUMENT_AT_FAULT.format(argument=argument, fault=inert(facts["fault"]), usage=usage)]
         case ReplyCode.PAUSED | ReplyCode.FROZEN if facts["detail"]:
             given = texts.WORDS_GIVEN.format(detail=code(facts["detail"], MESSAGE_LIMIT))
             return [f"{_filled(reply, answer)} {given}"]
@@ -63,7 +72,7 @@ def _fact(name: str, value: Any) -> str:
         case "position", int():
             return str(value + 1)
         case "until", str():
-            return instant(datetime.fromisoformat(value))
+            return read_instant(value)
         case _, int():
             return str(value)
         case _:
@@ -92,7 +101,7 @@ def _queue(facts: Mapping[str, Any]) -> list[str]:
             place=place,
             number=pull_request(int(number)),
             status=code(status),
-            since=instant(datetime.fromisoformat(since)),
+            since=read_instant(since),
         )
         for place, (number, status, since) in enumerate(facts["entries"][:_MOST_LISTED], start=1)
     ]
@@ -104,16 +113,11 @@ def _queue(facts: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _standstill(facts: Mapping[str, Any], notice: Notice) -> list[str]:
-    if not facts.get("reason"):
+def _still(facts: Mapping[str, Any], reason: str | None, notice: Notice) -> list[str]:
+    """Why the queue stands still all the same; nothing if it does not."""
+    if not reason:
         return []
-    names = {"base": code(notice.base_branch), "label": code(notice.trigger_label)}
-    sentence = REASONS[Reason(facts["reason"])].sentence.format(**names)
-    if facts.get("until"):
-        sentence += " " + texts.UNTIL.format(time=instant(datetime.fromisoformat(facts["until"])))
-    if facts.get("detail"):
-        sentence += " " + texts.DETAIL.format(detail=code(facts["detail"], MESSAGE_LIMIT))
-    return [f"{texts.STATUS_STANDS_STILL} {sentence}"]
+    return [texts.STANDS_STILL.format(sentence=standstill({**facts, "reason": reason}, notice))]
 
 
 def _overtaken(overtakes: Sequence[Sequence[Any]]) -> str:

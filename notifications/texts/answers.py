@@ -21,7 +21,7 @@ REPLIES: Mapping[ReplyCode, str] = {
     ),
     ReplyCode.PAUSED: "The queue for {base_branch} stands still until somebody resumes it.",
     ReplyCode.FROZEN: "The queue for {base_branch} stands still until {until}.",
-    ReplyCode.RESUMED: "The queue for {base_branch} goes on.",
+    ReplyCode.RESUMED: "The pause of the queue for {base_branch} is lifted.",
     ReplyCode.NOT_PAUSED: "The queue for {base_branch} was not paused.",
     ReplyCode.STATUS: "The queue for {base_branch}:",
     ReplyCode.HELP: "These commands are understood at the beginning of a line:",
@@ -33,15 +33,14 @@ REPLIES: Mapping[ReplyCode, str] = {
 }
 
 WORDS_GIVEN = "Reason given: {detail}."
+ARGUMENT_AT_FAULT = "{argument} {fault}. It is written {usage}."
 ARGUMENT_MISSING = "Something is missing. It is written {usage}."
 LONGER_WAITS = "Who waits longer because of that: {others}."
 LONGER_WAIT = "{number} (about {delay})"
 NOBODY_WAITS_LONGER = "Nobody waits longer because of that."
 MORE = "{count} more stand behind them."
-UNTIL = "Until {time}."
-DETAIL = "Details: {detail}"
 OTHERS_HELD = "{held} more wait for a place."
 EMPTY = "Nothing stands in it."
 PLACE = "{place}. {number}: {status} since {since}"
-STATUS_STANDS_STILL = "It stands still:"
+STANDS_STILL = "It stands still: {sentence}"
 COMMAND = "{usage}: {help} Allowed: {right}."

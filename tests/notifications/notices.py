@@ -146,6 +146,20 @@ REPLIES: dict[ReplyCode, dict[str, Any]] = {
         "detail": "Release week",
         "until": "2026-03-16T08:00:00+00:00",
     },
+    ReplyCode.WHY: {
+        "base_branch": "main",
+        "state": "checking",
+        "position": 0,
+        "depth": 4,
+        "since": "2026-03-14T15:00:00+00:00",
+        "joined": "2026-03-14T14:04:26+00:00",
+        "queued_by": "bob",
+        "priority": 10,
+        "first": False,
+        "ahead": [],
+        "awaited": ["build", "docs / links"],
+        "halts": [],
+    },
     ReplyCode.HELP: {},
     ReplyCode.NOT_ALLOWED: {"needs": "maintain", "has": "read"},
     ReplyCode.NOT_UNDERSTOOD: {"name": "freeze", "argument": "some day", "usage": "/freeze until <when> [reason]"},
@@ -163,6 +177,52 @@ _DONE = frozenset(ReplyCode) - {
     ReplyCode.TOO_MANY,
     ReplyCode.FAILED,
 }
+
+
+WHY: dict[str, dict[str, Any]] = {
+    "pending": REPLIES[ReplyCode.WHY]
+    | {
+        "state": "pending",
+        "position": 12,
+        "depth": 14,
+        "first": True,
+        "ahead": [7, 9],
+        "awaited": [],
+        "halts": [
+            {"reason": Reason.FROZEN.value, "detail": "Release week", "until": "2026-03-16T08:00:00+00:00"},
+            {"reason": Reason.BASE_RED.value, "detail": "build", "until": None},
+        ],
+    },
+    "trouble": REPLIES[ReplyCode.WHY] | {"state": "updating", "trouble_since": "2026-03-14T15:03:00+00:00"},
+    "ready": REPLIES[ReplyCode.WHY] | {"state": "ready", "awaited": []},
+    "held": {"base_branch": "main", "state": "held", "ahead": 2, "depth": 20},
+    "never": {"base_branch": "main", "state": "not_queued", "label": "merge-queue"},
+    "left": {
+        "base_branch": "main",
+        "state": "not_queued",
+        "label": "merge-queue",
+        "event": "failed",
+        "reason": Reason.APPROVAL_MISSING.value,
+        "detail": "0 of 1",
+        "at": "2026-03-14T14:00:00+00:00",
+    },
+    "landed": {
+        "base_branch": "main",
+        "state": "not_queued",
+        "label": "merge-queue",
+        "event": "landed",
+        "reason": None,
+        "detail": None,
+        "at": "2026-03-14T14:00:00+00:00",
+    },
+}
+"""What `/why` finds in other situations."""
+
+
+def why(situation: str) -> CommandAnswer:
+    """The answer to bob's `/why`."""
+    reply = Reply(command="why", accepted=True, code=ReplyCode.WHY, facts=WHY[situation])
+    return CommandAnswer(at=NOW, by="bob", replies=(reply,))
 
 
 def answer(*codes: ReplyCode, by: str = "bob", command: str = "queue", **changes: Any) -> CommandAnswer:

@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from notifications.comment import MARKER, render_comment
 from notifications.texts import answers as texts
+from notifications.texts.why import STATES
 from queue_engine.commands.catalogue import CATALOGUE
 from queue_engine.commands.codes import ReplyCode
+from queue_engine.model import EntryStatus
 from queue_engine.notice import NoticeKind
 from queue_engine.reasons import Reason
 from tests.notifications.hostile import NASTY, mentions, skeleton
@@ -23,7 +25,8 @@ def comment(*codes: ReplyCode, by: str = "bob", command: str = "queue", **facts:
 
 def test_answers_every_code_has_its_words() -> None:
     """Nothing that can become of a command is without a sentence, nor without an example in these tests."""
-    assert set(texts.REPLIES) | {ReplyCode.WHY} == set(ReplyCode) == set(REPLIES) | {ReplyCode.WHY}
+    assert set(texts.REPLIES) | {ReplyCode.WHY} == set(ReplyCode) == set(REPLIES)
+    assert set(STATES) == {status.value for status in EntryStatus if not status.final} | {"held", "not_queued"}
 
 
 @pytest.mark.parametrize("code", REPLIES)
@@ -70,7 +73,10 @@ def test_answer_hostile_words_change_nothing_but_code_spans(
 
     def rendered(by: str, command: str, words: str) -> str:
         named = ("detail", "argument", "usage", "label", "base_branch", "needs", "has")
-        facts = {name: f"x{words}" for name in named if name in REPLIES[code]}
+        facts: dict[str, object] = {name: f"x{words}" for name in named if name in REPLIES[code]}
+        if code is ReplyCode.WHY:
+            halt = {"reason": "frozen", "detail": f"x{words}", "until": None}
+            facts |= {"queued_by": f"x{words}", "awaited": [f"x{words}"], "halts": [halt]}
         return comment(code, by=by, command=f"x{command}", **facts)
 
     text = rendered(by, command, foreign)
@@ -78,3 +84,18 @@ def test_answer_hostile_words_change_nothing_but_code_spans(
     assert mentions(text) == set()
     assert text.count("<!--") == text.count(MARKER) == 1
     assert len(text) < GITHUB_LIMIT
+
+
+def test_answer_to_a_resume_says_what_still_holds() -> None:
+    """A pause is lifted, and the freeze under it shows."""
+    text = comment(ReplyCode.RESUMED, still=Reason.FROZEN.value, detail="Release week")
+    assert "The pause of the queue for `main` is lifted." in text
+    assert "It stands still: `main` is frozen: nothing lands on it for now. Details: `Release week`" in text
+
+
+def test_answer_to_a_misread_argument_says_what_is_wrong_with_it() -> None:
+    """The fault ends a sentence; words in it mention nobody."""
+    text = comment(ReplyCode.NOT_UNDERSTOOD, argument="until 2026-02-30", fault="has no such day: @org <b>")
+    assert "`until 2026-02-30` has no such day&#58; " in text
+    assert mentions(text) == set()
+    assert "<b>" not in text

@@ -16,10 +16,12 @@ from tests.notifications.notices import (
     FLAKY_STORY,
     LANDED_STORY,
     REPLIES,
+    WHY,
     answer,
     event,
     of_kind,
     of_reason,
+    why,
 )
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -27,6 +29,7 @@ CASES: Mapping[str, str] = (
     {f"kind_{kind}": render_comment(of_kind(kind)) for kind in NoticeKind}
     | {f"reason_{reason}": render_comment(of_reason(reason)) for reason in Reason}
     | {f"answer_{code}": render_comment(of_kind(NoticeKind.ANSWERED), answer=answer(code)) for code in REPLIES}
+    | {f"why_{name}": render_comment(of_kind(NoticeKind.ANSWERED), answer=why(name)) for name in WHY}
     | {
         "story_landed": render_comment(of_kind(NoticeKind.LANDED), events=LANDED_STORY),
         "story_run_again": render_comment(of_kind(NoticeKind.CHECKING), events=FLAKY_STORY[:6]),
