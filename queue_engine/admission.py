@@ -10,9 +10,9 @@ from queue_engine import journal, telling
 from queue_engine.approvals import reviews_of
 from queue_engine.core import trace
 from queue_engine.core.backoff import OVERLOAD
-from queue_engine.door import Admit, Answer, Hold, Refuse, knock
+from queue_engine.door import Admit, Answer, Hold, Refuse, knock, ruled_out
 from queue_engine.engine import Change, Engine
-from queue_engine.facts import Labelling, Permission, PullRequest
+from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest, Review
 from queue_engine.insistence import turned_away
 from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import NoticeKind
@@ -108,9 +108,8 @@ async def let_in(
     is an entry of it that stands, and leaves in the same transaction for the reason `why`. Raises GitHubError when
     the branch's rules cannot be read, and StaleVersion if that entry changed since it was read.
     """
-    rules = await engine.github.branch_rules(request.repository, pull.base_branch)
     policy = await engine.policies.of(request.repository, pull.base_branch)
-    reviews = await reviews_of(engine.github, request.repository, pull, rules)
+    rules, reviews = await demands_on(engine, request.repository, pull, policy)
     standing: Entry | None = None
     await turn()
     async with engine.change() as change:
@@ -138,6 +137,18 @@ async def let_in(
                 await refuse(change, queue, pull, reason, policy, by=by, delivery=request.delivery, detail=detail)
     _log.info("knock", repository=request.repository.full_name, number=request.number, answer=type(answer).__name__)
     return answer if standing is None else standing
+
+
+async def demands_on(
+    engine: Engine, repository: Repository, pull: PullRequest, policy: Policy
+) -> tuple[BranchRules, tuple[Review, ...] | None]:
+    """What its base branch demands of a pull request, and the reviews where they matter. Raises GitHubError."""
+    rules = await engine.github.branch_rules(repository, pull.base_branch)
+    if ruled_out(pull, repository, rules, policy) is not None:
+        # Somebody may have mended them since they were read: nobody is turned away by what is only remembered.
+        engine.github.forget_rules(repository.id)
+        rules = await engine.github.branch_rules(repository, pull.base_branch)
+    return rules, await reviews_of(engine.github, repository, pull, rules)
 
 
 async def places_taken(change: Change, queue: Queue, number: int) -> int:

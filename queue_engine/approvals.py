@@ -13,13 +13,16 @@ from queue_engine.reasons import Reason
 
 _VERDICTS = frozenset({ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED, ReviewState.DISMISSED})
 
+_MAY_LACK = frozenset({"blocked", "unknown"})
+"""What GitHub says while something is missing, or while it still works that out."""
+
 _MOST_ASKED = 10
 """How many people who ask for changes are looked up."""
 
 
 def asks_for_reviews(pull: PullRequest, rules: BranchRules) -> bool:
-    """Whether reading the reviews may tell anything: rules demand some, and GitHub says that something is missing."""
-    return pull.merge_state == "blocked" and (rules.approvals > 0 or rules.code_owners)
+    """Whether reading the reviews may tell anything: rules demand some, and something may be missing."""
+    return pull.merge_state in _MAY_LACK and (rules.approvals > 0 or rules.code_owners)
 
 
 async def reviews_of(

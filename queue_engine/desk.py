@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from queue_engine import journal
-from queue_engine.admission import Knock, keep_waiting, let_in, places_taken
-from queue_engine.approvals import reviews_of
+from queue_engine.admission import Knock, demands_on, keep_waiting, let_in, places_taken
 from queue_engine.core.slots import QueueFull
 from queue_engine.door import Hold, Refuse, knock
 from queue_engine.engine import Engine
@@ -145,8 +144,7 @@ async def _take_place(
     engine: Engine, request: Knock, pull: PullRequest, permission: Permission, policy: Policy
 ) -> bool:
     """Keep a place, before anything is done on GitHub; whether this pull request waited for one already."""
-    rules = await engine.github.branch_rules(request.repository, pull.base_branch)
-    reviews = await reviews_of(engine.github, request.repository, pull, rules)
+    rules, reviews = await demands_on(engine, request.repository, pull, policy)
     async with engine.change() as change:
         tx, number = change.tx, request.number
         queue = await tx.queues.find_or_create(request.repository, pull.base_branch, change.now)

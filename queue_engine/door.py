@@ -63,7 +63,7 @@ def knock(
     refusal = (
         _of_the_person(policy, by, permission)
         or _of_the_change(pull, labelled_head, policy)
-        or _of_the_rules(pull, repository, rules, policy)
+        or ruled_out(pull, repository, rules, policy)
         or (None if reviews is None else _of_the_reviews(reviews, rules))
     )
     if refusal is not None:
@@ -110,7 +110,8 @@ def _of_the_change(pull: PullRequest, labelled_head: str, policy: Policy) -> Ref
     return Refuse(Reason.CONFLICT) if pull.mergeable is False else None
 
 
-def _of_the_rules(pull: PullRequest, repository: Repository, rules: BranchRules, policy: Policy) -> Refuse | None:
+def ruled_out(pull: PullRequest, repository: Repository, rules: BranchRules, policy: Policy) -> Refuse | None:
+    """What the rules of its base branch say against it, whatever people and checks say."""
     if rules.native_queue:
         return Refuse(Reason.NATIVE_QUEUE_REQUIRED)
     if rules.locked:

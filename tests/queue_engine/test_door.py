@@ -224,7 +224,9 @@ def test_door_counts_approvals_of_different_people() -> None:
         ("blocked", {"code_owners": True}, True),
         ("blocked", {}, False),
         ("clean", {"approvals": 1}, False),
-        ("unknown", {"approvals": 1}, False),
+        ("unknown", {"approvals": 1}, True),
+        ("unknown", {}, False),
+        ("behind", {"approvals": 1}, False),
     ],
 )
 def test_reviews_are_asked_for_only_where_they_can_matter(

@@ -1,0 +1,239 @@
+"""What rules of branches ask for beside checks: each is told with its own reason, and cured by its own next step."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from sandbox.state import ReviewRule
+from tests.scenarios.world import CI_TIME, LABEL, World
+
+Act = Callable[[World, Any], object]
+REVIEWS = "GET /repos/{owner}/{repo}/pulls/{number}/reviews"
+MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
+
+
+def guard(world: World, **rules: Any) -> None:
+    """Protect `main` by these rules and its check."""
+    world.repository.protect("main", required_checks=[("ci/test", world.app_id("ci"))], by="rhea", **rules)
+
+
+def rule(world: World, **rules: Any) -> None:
+    """Give `main` a ruleset."""
+    world.repository.add_ruleset("rules", by="rhea", **rules)
+
+
+async def green(world: World, name: str = "add", **more: Any) -> Any:
+    pull = world.open(name, **more)
+    await world.pass_time(CI_TIME * 2)
+    return pull
+
+
+async def turned_away(world: World, pull: Any) -> tuple[str, str]:
+    """Label a pull request that leaves without landing: why, and what its comment says."""
+    before = len(await world.reasons(pull))
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in pull.labels, within=timedelta(minutes=2))
+    await world.settle()
+    assert not pull.merged
+    (reason,) = (await world.reasons(pull))[before:]
+    return reason, world.comment(pull)
+
+
+async def lands(world: World, pull: Any) -> None:
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=timedelta(seconds=30))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A rule, what is wrong with the pull request, what mends it, and how the refusal is told."""
+
+    rules: Act
+    wrong: Act
+    mend: Act
+    reason: str
+    words: str
+    merges_asked: int = 1
+
+
+def nothing(_world: World, _pull: Any) -> None:
+    """Nothing is to be done."""
+
+
+CASES = {
+    "approval, classic": Case(
+        lambda world, _: guard(world, reviews=ReviewRule(2)),
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        lambda _, pull: pull.review("APPROVED", by="rhea"),
+        "approval_missing",
+        "At least 2 approving reviews are required",
+    ),
+    "approval, ruleset": Case(
+        lambda world, _: rule(world, reviews=ReviewRule(1)),
+        nothing,
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        "approval_missing",
+        "0 of 1",
+        merges_asked=0,
+    ),
+    "approval, organisation": Case(
+        lambda world, _: rule(world, reviews=ReviewRule(1), organisation=True),
+        nothing,
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        "approval_missing",
+        "0 of 1",
+        merges_asked=0,
+    ),
+    "last push": Case(
+        lambda world, _: guard(world, reviews=ReviewRule(1, last_push=True)),
+        lambda _, pull: (pull.push({"more.py": "more\n"}, by="hubot"), pull.review("APPROVED", by="hubot")),
+        lambda _, pull: pull.review("APPROVED", by="rhea"),
+        "approval_missing",
+        "someone other than the last pusher",
+    ),
+    "changes requested, classic": Case(
+        lambda world, _: guard(world, reviews=ReviewRule(1)),
+        lambda _, pull: (pull.review("APPROVED", by="rhea"), pull.review("CHANGES_REQUESTED", by="hubot")),
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        "changes_requested",
+        "1 review requesting changes",
+    ),
+    "changes requested, ruleset": Case(
+        lambda world, _: rule(world, reviews=ReviewRule(1)),
+        lambda _, pull: (pull.review("APPROVED", by="rhea"), pull.review("CHANGES_REQUESTED", by="hubot")),
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        "changes_requested",
+        "hubot",
+        merges_asked=0,
+    ),
+    "code owner": Case(
+        lambda world, _: (
+            world.repository.push("main", {".github/CODEOWNERS": "*.py @rhea\n"}, "Own", by="rhea"),
+            rule(world, reviews=ReviewRule(1, code_owners=True)),
+        ),
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        lambda _, pull: pull.review("APPROVED", by="rhea"),
+        "code_owner_missing",
+        "Waiting on code owner review from rhea",
+    ),
+    "conversation, classic": Case(
+        lambda world, _: guard(world, required_conversation_resolution=True),
+        lambda _, pull: pull.open_thread("Really?", by="hubot"),
+        lambda _, pull: [pull.resolve_thread(thread) for thread in pull.record.threads],
+        "conversations_unresolved",
+        "A conversation must be resolved",
+    ),
+    "conversation, ruleset": Case(
+        lambda world, _: rule(world, reviews=ReviewRule(0, resolve_threads=True)),
+        lambda _, pull: pull.open_thread("Really?", by="hubot"),
+        lambda _, pull: [pull.resolve_thread(thread) for thread in pull.record.threads],
+        "conversations_unresolved",
+        "A conversation must be resolved",
+    ),
+    "signatures, classic": Case(
+        lambda world, _: guard(world, signatures=True),
+        nothing,
+        lambda _, pull: pull.sign(),
+        "signatures_missing",
+        "must have verified signatures",
+    ),
+    "signatures, ruleset": Case(
+        lambda world, _: rule(world, signatures=True),
+        nothing,
+        lambda _, pull: pull.sign(),
+        "signatures_missing",
+        "must have verified signatures",
+    ),
+    "deployment": Case(
+        lambda world, _: rule(world, deployments=["staging"]),
+        nothing,
+        lambda _, pull: pull.deploy("staging"),
+        "deployment_missing",
+        "Missing successful active staging deployment",
+    ),
+    "lock": Case(
+        lambda world, _: guard(world, lock=True),
+        nothing,
+        lambda world, _: guard(world),
+        "branch_locked",
+        "Cannot change this locked branch",
+    ),
+    "push restriction": Case(
+        lambda world, _: guard(world, restrict_pushes=["rhea"]),
+        nothing,
+        lambda world, _: guard(world, restrict_pushes=["imq"]),
+        "push_restricted",
+        "not authorized to push to this branch",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_rule_of_a_branch_is_told_with_its_reason_and_cured_by_its_next_step(world: World, name: str) -> None:
+    """Nobody is held up (P5): one look or one merge call is enough to know, and to say what GitHub asks for."""
+    case = CASES[name]
+    case.rules(world, None)
+    pull = await green(world)
+    case.wrong(world, pull)
+    await world.pass_time(CI_TIME * 2)
+    reason, words = await turned_away(world, pull)
+    assert reason == case.reason
+    assert case.words in words
+    assert world.requests(MERGE) == case.merges_asked
+    case.mend(world, pull)
+    await lands(world, pull)
+
+
+async def test_locked_branch_is_told_at_the_door_and_lands_for_an_app_that_may_bypass_it(world: World) -> None:
+    """`update` of a ruleset: nobody may merge but who is on its list; "only the queue may" is set up that way."""
+    ruleset = world.repository.add_ruleset("closed", update=True, by="rhea")
+    pull = await green(world)
+    reason, _ = await turned_away(world, pull)
+    assert (reason, world.requests(MERGE)) == ("branch_locked", 0)
+    world.repository.remove_ruleset(ruleset, by="rhea")
+    world.repository.add_ruleset("queue only", update=True, bypass=["imq"], by="rhea")
+    await world.settle()
+    await lands(world, pull)
+
+
+async def test_method_that_rulesets_leave_is_the_one_that_lands(world: World) -> None:
+    """Without a word in the configuration: the first that is allowed everywhere."""
+    rule(world, reviews=ReviewRule(0, methods=("squash",)))
+    pull = await green(world)
+    await lands(world, pull)
+    assert len(world.repository.log("main")[0].parents) == 1
+
+
+async def test_reviewer_who_may_not_write_stands_in_nobodys_way(world: World) -> None:
+    """GitHub counts change requests of people with write access; whoever asks for changes is looked up."""
+    rule(world, reviews=ReviewRule(1))
+    pull = world.open("add")
+    pull.review("CHANGES_REQUESTED", by="tria")
+    pull.review("APPROVED", by="hubot")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=CI_TIME * 2)
+    assert world.requests(REVIEWS) == 1
+
+
+async def test_reviews_cost_no_request_where_nobody_demands_them(world: World) -> None:
+    """P7: a pull request whose checks still run is blocked, too, and nothing is asked about people."""
+    pull = world.open("add")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=CI_TIME * 2)
+    assert world.requests(REVIEWS) == 0
+
+
+async def test_approval_dismissed_while_queued_is_told_at_the_merge(world: World) -> None:
+    """What the door saw may change; GitHub has the last word, and people read it."""
+    guard(world, reviews=ReviewRule(1))
+    pull = world.open("add")
+    review = pull.review("APPROVED", by="hubot")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=1))
+    pull.dismiss_review(review, by="rhea")
+    await world.until(lambda: LABEL not in pull.labels, within=CI_TIME * 2)
+    await world.settle()
+    assert await world.reasons(pull) == ["approval_missing"]
