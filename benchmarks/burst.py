@@ -16,7 +16,8 @@ import aiosqlite
 
 from benchmarks.reaction import DEFAULTS
 from benchmarks.table import Row, percentile, seconds_text
-from tests.scenarios.processes import ROOT, Theatre, a_theatre
+from tests.scenarios.processes import Theatre, a_theatre
+from tests.scenarios.template import ROOT
 
 _RATE = 500
 _GOAL_SECONDS = 0.1

@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 from sqlalchemy import make_url
 
-from tests.scenarios.processes import ROOT, Theatre, a_theatre
+from tests.scenarios.processes import Theatre, a_theatre
+from tests.scenarios.template import ROOT
 from tests.scenarios.world import LABEL
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
