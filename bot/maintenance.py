@@ -3,7 +3,9 @@
 from datetime import UTC, datetime
 
 from bot.settings import Settings
+from queue_engine import steering
 from queue_engine.core.database import Database
+from queue_engine.engine import Change
 from queue_engine.migrations import migrate as migrate_database
 from queue_engine.store import Store
 
@@ -31,18 +33,11 @@ async def resume(settings: Settings, repository: str, base_branch: str) -> str:
             if queue is None:
                 known = ", ".join(queue.base_branch for queue in queues) or "none"
                 raise NoSuchPause(f"{repository} has no queue for {base_branch}; its queues: {known}")
-            if queue.paused is None:
+            # Those who wait are told by the running process, which is woken.
+            resumed = await steering.resume(Change(tx, datetime.now(UTC)), queue.repository, base_branch, by=None)
+            if resumed.cause is None:
                 raise NoSuchPause(f"the queue of {repository} for {base_branch} is not paused")
-            now = datetime.now(UTC)
-            await tx.queues.resume(queue.id, now)
-            await tx.timeline.append(
-                at=now,
-                event="resumed",
-                repository_id=queue.repository.id,
-                base_branch=base_branch,
-                number=0,
-                reason=queue.paused.reason,
-            )
-            return f"{queue.paused.reason.value}: {queue.paused.detail}"
+            reason, detail = resumed.cause
+            return f"{reason.value}: {detail}"
     finally:
         await database.close()

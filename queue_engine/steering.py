@@ -25,6 +25,8 @@ class Steered:
     """The pause that stood, if one did."""
     concerned: tuple[int, ...]
     """Numbers of the pull requests that stand in the queue, in order."""
+    cause: tuple[Reason, str] | None = None
+    """What was lifted, with its detail: a pause, or a base that did not pass."""
 
 
 async def pause(change: Change, repository: Repository, base_branch: str, *, by: str, reason: str = "") -> Steered:
@@ -43,8 +45,8 @@ async def freeze(
     return await _halt(change, repository, base_branch, Pause(Reason.FROZEN, reason, change.now, until, by))
 
 
-async def resume(change: Change, repository: Repository, base_branch: str, *, by: str) -> Steered:
-    """Let the queue go on: its pause is lifted, and a base that did not pass is tried anew.
+async def resume(change: Change, repository: Repository, base_branch: str, *, by: str | None) -> Steered:
+    """Let the queue go on: its pause is lifted, and a base that did not pass is tried anew. `by` None: the operator.
 
     What `queue_engine.standing.standstill` still says afterwards only its end, or another configuration, lifts.
     """
@@ -64,7 +66,7 @@ async def resume(change: Change, repository: Repository, base_branch: str, *, by
     change.happenings.append(
         await journal.note(tx, change.now, "resumed", repository, base_branch, 0, reason=reason, data=data)
     )
-    return await _steered(change, queue, changed=True)
+    return replace(await _steered(change, queue, changed=True), cause=(reason, detail))
 
 
 async def _halt(change: Change, repository: Repository, base_branch: str, wanted: Pause) -> Steered:

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from bot.maintenance import NoSuchPause, resume
 from bot.settings import Settings
-from queue_engine.model import Pause, Repository
+from queue_engine.model import Pause, RedBase, Repository
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
 
@@ -31,6 +31,20 @@ async def test_resume_of_a_paused_queue_makes_it_due_and_tells_the_cause(store: 
     assert after.paused is None
     assert after.due_at is not None
     assert "#1 landed otherwise" in cause
+
+
+async def test_resume_of_a_queue_whose_base_is_red_tries_it_anew(store: Store, database_url: str) -> None:
+    """The operator knows better than a report; the timeline tells that nobody's name stands for it."""
+    async with store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        await tx.queues.note_red(queue.id, RedBase("ci/test", "tip", NOW, 0, NOW))
+    assert await resume(settings_for(database_url), "acme/widgets", "main") == "base_red: ci/test"
+    async with store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+        (event,) = await tx.timeline.latest(5)
+    assert after is not None
+    assert after.red is None
+    assert (event.event, event.reason, event.data and event.data["by"]) == ("resumed", Reason.BASE_RED, None)
 
 
 async def test_resume_of_what_is_not_paused_names_what_there_is(store: Store, database_url: str) -> None:
