@@ -12,7 +12,10 @@ from queue_engine.core.monitor import unvaried
 from queue_engine.store import Transaction
 
 _PATIENCE = Backoff(base=timedelta(seconds=30), maximum=timedelta(hours=1), jitter=0)
-"""What has to pass after the second refusal of one head, the third, and so on. The first is free."""
+"""What has to pass after each refusal of one head that comes after the free ones."""
+
+_FREE = 4
+"""Tries that a person has for one head without any wait: to mend one thing after the other takes some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,8 @@ class TurnedAway:
             return True
         if by_machine:
             return False
-        return self.times < 2 or now >= self.at + wait(_PATIENCE, self.times - 2, random=unvaried)
+        waits = self.times - _FREE
+        return waits <= 0 or now >= self.at + wait(_PATIENCE, waits - 1, random=unvaried)
 
 
 async def turned_away(tx: Transaction, repository_id: int, number: int) -> TurnedAway | None:

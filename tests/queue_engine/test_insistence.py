@@ -22,16 +22,17 @@ def test_machine_is_never_heard_about_a_head_that_was_turned_away() -> None:
     ("times", "after", "heard"),
     [
         (1, 0 * SECOND, True),
-        (2, 29 * SECOND, False),
-        (2, 30 * SECOND, True),
-        (3, 59 * SECOND, False),
-        (3, 60 * SECOND, True),
+        (4, 0 * SECOND, True),
+        (5, 29 * SECOND, False),
+        (5, 30 * SECOND, True),
+        (6, 59 * SECOND, False),
+        (6, 60 * SECOND, True),
         (20, HOUR - SECOND, False),
         (20, HOUR, True),
     ],
 )
 def test_person_is_heard_ever_less_often_about_one_head(times: int, after: timedelta, heard: bool) -> None:
-    """The first try is free; who asks like a machine is treated ever more like one, and never shut out for good."""
+    """The first tries are free; who asks like a machine is treated ever more like one, and never shut out for good."""
     assert hears(times, after) is heard
 
 
@@ -42,7 +43,7 @@ def test_loop_under_a_persons_account_comes_to_almost_nothing() -> None:
         now += 50 * SECOND
         if known.hears("h", by_machine=False, now=now):
             known, judged = TurnedAway("h", now, known.times + 1), judged + 1
-    assert judged <= 8
+    assert judged <= 12
 
 
 async def test_turned_away_counts_how_often_this_head_was(store: Store) -> None:

@@ -1,0 +1,342 @@
+"""How a repository wants its pull requests to land: method and words, the branch afterwards, who may, and pushes."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.cleanup import BRANCH_JOB
+from tests.scenarios.world import CI_TIME, LABEL, World
+
+DELETE = "DELETE /repos/{owner}/{repo}/git/refs/heads/{ref}"
+AT_ONCE = timedelta(seconds=30)
+
+
+async def configure(world: World, text: str) -> None:
+    """Push a configuration to `main`."""
+    world.repository.push("main", {".github/imq.yml": text}, "Configure the queue", by="rhea")
+    await world.settle()
+
+
+async def green(world: World, name: str, **more: Any) -> Any:
+    pull = world.open(name, **more)
+    await world.pass_time(CI_TIME * 2)
+    return pull
+
+
+async def lands(world: World, pull: Any, *, by: str = "mona", within: timedelta = AT_ONCE) -> Any:
+    """Label it, and see it land; the commit that landed it."""
+    pull.label(LABEL, by=by)
+    await world.until(lambda: pull.merged, within=within)
+    await world.settle()
+    return world.repository.log("main")[0]
+
+
+async def leaves(world: World, pull: Any) -> str:
+    """It leaves, or is refused, without landing; why, the last time."""
+    await world.until(lambda: LABEL not in pull.labels, within=timedelta(minutes=2))
+    await world.settle()
+    assert not pull.merged
+    return (await world.reasons(pull))[-1]
+
+
+def branches(world: World) -> Any:
+    return world.repository.record.git.branches()
+
+
+# Method and words
+
+
+async def test_method_label_overrides_the_configured_method(world: World) -> None:
+    """One pull request may land otherwise than all others."""
+    await configure(world, "merge: {method: squash, method_labels: {keep commits: merge}}\n")
+    squashed = await lands(world, await green(world, "plain"))
+    assert len(squashed.parents) == 1
+    kept = await green(world, "history")
+    kept.label("Keep Commits", by="mona")
+    assert len((await lands(world, kept)).parents) == 2
+
+
+async def test_method_that_the_repository_forbids_is_refused_at_the_door(world: World) -> None:
+    """Before any CI is spent, and with the method named; P1: it never lands in another way instead."""
+    await configure(world, "merge: {method: rebase}\n")
+    world.repository.record.allow_rebase_merge = False
+    pull = world.open("add")
+    pull.label(LABEL, by="mona")
+    assert await leaves(world, pull) == "method_not_allowed"
+    assert "rebase" in world.comment(pull)
+
+
+async def test_commit_is_written_in_the_repositorys_words_with_its_co_authors(world: World) -> None:
+    """Title, body to its cut mark, and everybody who wrote a commit but its author; the tree is the tested one."""
+    await configure(
+        world, 'merge:\n  method: squash\n  title: "{title} (#{number})"\n  body: "{body}\\n\\n{co_authors}"\n'
+    )
+    pull = await green(world, "words")
+    pull.push({"more.py": "more\n"}, by="hubot")
+    pull.edit_body("Why.\n<!-- imq:cut -->\nNot for the log.\nSigned-off-by: rhea <rhea@example.org>", by="mona")
+    await world.pass_time(CI_TIME * 2)
+    landed = await lands(world, pull)
+    assert landed.title == f"words (#{pull.number})"
+    lines = landed.message.splitlines()[1:]
+    assert [line for line in lines if line and "Co-authored-by" not in line] == ["Why."]
+    assert [line.partition("<")[0] for line in lines if "Co-authored-by" in line] == ["Co-authored-by: hubot "]
+    assert await world.paused() is None
+
+
+# The branch afterwards
+
+
+async def test_branch_of_what_landed_is_deleted_where_that_is_wanted(world: World) -> None:
+    """And nowhere else."""
+    kept = await green(world, "kept")
+    await lands(world, kept)
+    await configure(world, "merge: {delete_branch: true}\n")
+    pull = await green(world, "topic/one")
+    await lands(world, pull)
+    assert "kept" in branches(world)
+    assert "topic/one" not in branches(world)
+
+
+async def test_branch_that_others_are_based_on_is_kept_and_nothing_is_closed(world: World) -> None:
+    """Deleting it would close the pull requests stacked on it."""
+    await configure(world, "merge: {delete_branch: true}\n")
+    below = await green(world, "below")
+    above = world.open("above", base="below")
+    await lands(world, below)
+    assert "below" in branches(world)
+    assert above.state == "open"
+
+
+async def test_branch_that_another_pull_request_is_made_of_is_kept(world: World) -> None:
+    """The same branch may be on its way into two others."""
+    await configure(world, "merge: {delete_branch: true}\n")
+    world.repository.create_branch("release", by="rhea")
+    pull = await green(world, "fix")
+    backport = world.repository.open_pull_request("fix", head="fix", base="release", by="mona")
+    await lands(world, pull)
+    assert "fix" in branches(world)
+    assert backport.state == "open"
+
+
+async def test_branch_of_a_fork_is_never_touched(world: World) -> None:
+    """It belongs to somebody else, even where its name is one of ours."""
+    await configure(world, "merge: {delete_branch: true}\n")
+    world.repository.create_branch("idea", by="rhea")
+    pull = await green(world, "idea", by=None, fork_of="fan")
+    await lands(world, pull)
+    assert "idea" in branches(world)
+    assert pull.record.head_repository.git.branch("idea") is not None
+
+
+async def test_branch_with_rules_or_a_queue_of_its_own_is_kept(world: World) -> None:
+    """What others are merged into outlives one pull request."""
+    await configure(world, "merge: {delete_branch: true}\n")
+    for name in ("guarded", "develop"):
+        world.repository.create_branch(name, by="rhea")
+    await lands(world, await green(world, "feature", base="develop"))
+    for name in ("guarded", "develop"):
+        world.repository.push(name, {f"{name}.txt": "0\n"}, name, by="rhea")
+    world.repository.protect("guarded", by="rhea")
+    pulls = [world.repository.open_pull_request(name, head=name, by="mona") for name in ("guarded", "develop")]
+    await world.pass_time(CI_TIME * 2)
+    for pull in pulls:
+        await lands(world, pull, within=CI_TIME * 2)
+    assert {"guarded", "develop"} <= set(branches(world))
+
+
+async def test_branch_that_went_on_after_it_landed_is_kept(world: World) -> None:
+    """Somebody's next work may be on it."""
+    await configure(world, "merge: {delete_branch: true}\n")
+    pull = await green(world, "topic")
+    merge = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
+    world.meanwhile(
+        merge, lambda: world.repository.push("topic", {"next.py": "next\n"}, "Next", by="mona"), phase="after"
+    )
+    await lands(world, pull)
+    assert "topic" in branches(world)
+
+
+async def test_branch_deleted_twice_or_not_by_permission_is_no_failure(world: World) -> None:
+    """At least once, seen once: a repeated job finds nothing to do, a refusal leaves no dead letter."""
+    await configure(world, "merge: {delete_branch: true}\n")
+    pull = await green(world, "topic")
+    entry_head = pull.head_sha
+    await lands(world, pull)
+    async with world.bot.engine.change() as change:
+        queue = (await change.tx.queues.all())[0]
+        await change.tx.jobs.enqueue(
+            kind=BRANCH_JOB,
+            request={"queue_id": queue.id, "number": pull.number, "head": entry_head},
+            process_id="again",
+            now=change.now,
+        )
+    await world.pass_time(timedelta(minutes=5))
+    assert "topic" not in branches(world)
+    async with world.bot.engine.store.reading() as tx:
+        assert await tx.dead_letters.count() == 0
+
+
+# Who may queue, and what is kept out
+
+
+async def test_who_may_queue_is_what_the_configuration_says(world: World) -> None:
+    """Narrower than the right to merge, but for those who are named."""
+    await configure(world, "who_may_queue: {permission: maintain, people: [tria]}\n")
+    pull = await green(world, "add")
+    pull.label(LABEL, by="mona")
+    assert await leaves(world, pull) == "not_allowed_to_queue"
+    await lands(world, pull, by="tria")
+
+
+@pytest.mark.parametrize("where", ["label", "title"])
+async def test_blocking_label_or_title_takes_out_what_is_queued_and_what_is_held(world: World, where: str) -> None:
+    """At the door and in every waiting state; once it is gone, the same head lands."""
+    await configure(world, 'depth: 1\nblocking: {labels: [do not merge], titles: ["(?i)^wip"]}\n')
+    pulls = [world.open(name) for name in ("front", "held")]
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    assert await world.status(pulls[0]) == "checking"
+    for pull in reversed(pulls):
+        if where == "label":
+            pull.label("Do Not Merge", by="hubot")
+        else:
+            pull.edit_title(f"WIP: {pull.record.title}", by="mona")
+        assert await leaves(world, pull) == f"blocked_by_{where}"
+    pull = pulls[0]
+    pull.label(LABEL, by="mona")
+    assert await leaves(world, pull) == f"blocked_by_{where}"
+    if where == "label":
+        pull.unlabel("Do Not Merge", by="hubot")
+    else:
+        pull.edit_title("front", by="mona")
+    await lands(world, pull, within=CI_TIME * 2)
+
+
+async def test_branch_without_a_queue_is_told_at_the_door(world: World) -> None:
+    """The configuration serves some branches and no others."""
+    await configure(world, "enabled: false\nbranches:\n  - {match: main, enabled: true}\n")
+    world.repository.create_branch("old", by="rhea")
+    pull = world.open("add", base="old")
+    pull.label(LABEL, by="mona")
+    assert await leaves(world, pull) == "branch_not_served"
+
+
+# Several trigger labels, and labels that come back
+
+
+async def test_all_trigger_labels_that_it_carries_come_off(world: World) -> None:
+    """A label left on would say that it is queued; labels that it does not carry cost nobody anything."""
+    await configure(world, "trigger_labels: [ship, land, merge-queue]\n")
+    pull = await green(world, "add")
+    pull.label("land", by="mona")
+    await lands(world, pull)
+    assert pull.labels == []
+    assert world.spoken(pull) == 1
+
+
+@pytest.mark.parametrize(
+    ("automation", "label", "most"), [("robot[bot]", "ship", 0), ("robot[bot]", "land", 0), ("hubot", "ship", 12)]
+)
+async def test_label_that_automation_sets_again_and_again_starts_nothing(
+    world: World, automation: str, label: str, most: int
+) -> None:
+    """Every 50 seconds for an hour: no second comment, no CI, nothing read for a bot; little for one in disguise."""
+    await configure(world, "trigger_labels: [ship, land]\nblocking: {labels: [hold]}\n")
+    pull = await green(world, "add")
+    pull.label("hold", by="rhea")
+    pull.label("ship", by="mona")
+    await world.until(lambda: "ship" not in pull.labels, within=AT_ONCE)
+    await world.settle()
+    assert await world.reasons(pull) == ["blocked_by_label"]
+    runs, asked = len(pull.check_runs), world.requests("GET /repos/{owner}/{repo}/pulls/{number}")
+    for _ in range(72):
+        if label in pull.labels:
+            pull.unlabel(label, by=automation)
+        pull.label(label, by=automation)
+        await world.pass_time(timedelta(seconds=50))
+    assert len(await world.reasons(pull)) - 1 <= most
+    assert world.requests("GET /repos/{owner}/{repo}/pulls/{number}") - asked <= most
+    assert (world.spoken(pull), len(pull.check_runs)) == (1, runs)
+    # A person who tries again when it is mended is heard, whatever went on before.
+    pull.unlabel("hold", by="rhea")
+    if label in pull.labels:
+        pull.unlabel(label, by=automation)
+    await world.pass_time(timedelta(hours=1))
+    pull.label("land", by="mona")
+    await world.until(lambda: pull.merged, within=AT_ONCE)
+
+
+# Pushes
+
+
+async def test_push_by_somebody_who_may_queue_costs_the_place_and_no_more(world: World) -> None:
+    """It joins again at the end, under the name of whoever pushed, with the head that was pushed (P4)."""
+    await configure(world, "on_push: requeue\n")
+    first, second = world.open("first"), world.open("second")
+    for pull in (first, second):
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    pushed = first.push({"first.py": "better\n"}, by="hubot")
+    await world.settle()
+    entries = await world.entries()
+    assert [(entry.number, entry.queued_by, entry.head) for entry in entries][1] == (first.number, "hubot", pushed)
+    assert LABEL in first.labels
+    await world.until(lambda: first.merged, within=CI_TIME * 4)
+    assert world.landed() == [second.number, first.number]
+    assert (world.spoken(first), world.repository.files("main")["first.py"]) == (1, "better\n")
+
+
+async def test_push_while_waiting_behind_others_joins_again_at_the_end(world: World) -> None:
+    """The same wherever it waits."""
+    await configure(world, "on_push: requeue\n")
+    pulls = [world.open(name) for name in ("a", "b", "c")]
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    pulls[1].push({"b.py": "better\n"}, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 6)
+    assert world.landed() == [pulls[0].number, pulls[2].number, pulls[1].number]
+
+
+async def test_push_by_somebody_without_the_right_takes_it_out(world: World) -> None:
+    """P4: who may not queue renews no consent, not even that of its own author."""
+    await configure(world, "on_push: requeue\nwho_may_queue: {permission: maintain}\n")
+    pull = world.open("add")
+    pull.label(LABEL, by="rhea")
+    await world.settle()
+    pull.push({"add.py": "evil\n"}, by="mona")
+    assert await leaves(world, pull) == "head_changed"
+    assert await world.entries() == ()
+
+
+async def test_push_by_a_stranger_to_his_fork_takes_it_out(world: World) -> None:
+    """P4: a fork's owner needs no right on the repository to push to the fork."""
+    await configure(world, "on_push: requeue\n")
+    pull = world.open("idea", by=None, fork_of="fan")
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    pull.push({"idea.py": "evil\n"})
+    assert await leaves(world, pull) == "head_changed"
+
+
+async def test_own_update_is_no_push_that_costs_the_place(world: World) -> None:
+    """IMQ's update of a branch is part of landing it."""
+    await configure(world, "on_push: requeue\n")
+    pull = await world.behind("late")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=CI_TIME * 2)
+    assert await world.reasons(pull) == []
+
+
+async def test_push_during_an_update_is_told_from_it_by_its_parents(world: World) -> None:
+    """Work that is pushed while IMQ updates joins at the end; it never lands as the update."""
+    await configure(world, "on_push: requeue\n")
+    pull = await world.behind("late")
+    update = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
+    world.meanwhile(update, lambda: pull.push({"late.py": "later\n"}, by="mona"), phase="after")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=CI_TIME * 4)
+    assert world.repository.files("main")["late.py"] == "later\n"
+    assert set(await world.reasons(pull)) <= {"head_changed"}
