@@ -78,6 +78,11 @@ def test_parse_nothing_is_nothing(text: str) -> None:
         ("a: {{ b }}\n", "line 1: A list or a section cannot be a key. (Braces that belong to a text need quotes.)"),
         ("a: *b\n", 'line 1: The alias "b" stands for nothing that ended before it.'),
         ("a: &a [*a]\n", 'line 1: The alias "a" stands for nothing that ended before it.'),
+        (
+            "x: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\ny: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\n"
+            "z: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b]\nw: [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\n",
+            "line 4: Here are more than 10000 values, with all that aliases stand for.",
+        ),
         ("a: 1\nb: \x07\n", "line 2: The file holds a character that YAML does not allow (0x07)."),
         ("x" * 65537, "line 1: The file is longer than 64 KiB, the most that IMQ reads."),
         (

@@ -1,6 +1,6 @@
 """What a configuration makes of the operator's policy, branch by branch."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -129,6 +129,15 @@ def test_policy_for_nothing_is_the_operators() -> None:
     """Absent = defaults."""
     operators = Policy(trigger_labels=("go",), max_depth=7)
     assert policy_for(Config(), operators, "main") == operators
+
+
+def test_policy_for_a_key_without_a_value_is_as_without_the_key() -> None:
+    """Whoever comments out what stands behind a colon unsets it, and breaks nothing."""
+    windows = "freeze: {windows: [{from: '16:00', to: '17:00', zone: }]}\n"
+    text = "depth:\nmerge: {title: , method: }\nchecks:\n  timeout:\nbranches: [{match: main, depth: }]\n" + windows
+    policy = policy_for(read(text), Policy(max_depth=7), "main")
+    assert replace(policy, freezes=()) == Policy(max_depth=7)
+    assert len(policy.freezes) == 1
 
 
 LAYERED = """\
