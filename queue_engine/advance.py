@@ -95,7 +95,12 @@ class _Pass:
     async def endure(self, error: GitHubError) -> datetime | None:
         """The repository's own rules cannot be read: its queue waits for GitHub as for any other answer."""
         found = await turn(self._engine, self._queue.id, None)
-        return found.until if isinstance(found, Rest) else await self._trouble(found.entry, error, looked_at_pull=True)
+        if isinstance(found, Rest):
+            return found.until
+        try:
+            return await self._trouble(found.entry, error, looked_at_pull=True)
+        except StaleVersion:
+            return self._engine.clock.now()
 
     async def _front(self) -> Entry | Rest:
         """The entry to work on, or how long there is none."""

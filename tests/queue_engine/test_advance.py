@@ -1,17 +1,21 @@
 """Passes over a stored queue while webhooks change its front: what a pass read before is not believed after."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from queue_engine.core.database import Database
-from queue_engine.errors import RateLimited
+from queue_engine.errors import Forbidden, GitHubError, RateLimited, Unavailable
 from queue_engine.facts import CheckState
+from queue_engine.policy import Policy
 from queue_engine.store import Store
 from tests.queue_engine.examples import (
     CHECKING,
     NOW,
+    POLICY,
     READY,
+    REPOSITORY,
     SECOND,
     UPDATING,
     comparison,
@@ -112,3 +116,48 @@ async def test_advance_held_back_from_merging_has_no_merge_in_doubt(
     entry = await scene.advance(queue)
     assert entry is not None
     assert (entry.status, entry.merge_requested_at) == (READY, None)
+
+
+class Unreadable:
+    """Policies that GitHub does not let anybody read."""
+
+    def __init__(self, error: GitHubError) -> None:
+        self.error = error
+
+    async def of(self, *_: object) -> Policy:
+        raise self.error
+
+    async def labels(self, *_: object) -> tuple[str, ...]:
+        raise self.error
+
+    def forget(self, repository_id: int) -> None:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("error", [Unavailable("500"), RateLimited("slow down", retry_after=timedelta(minutes=30))])
+async def test_advance_whose_policy_cannot_be_read_waits_as_for_any_trouble(scene: Scene, error: GitHubError) -> None:
+    """P5: nothing is decided by rules that nobody has read, nothing else is asked, and the wait is counted."""
+    scene.engine = replace(scene.engine, policies=Unreadable(error))
+    entry = await scene.advance(await scene.front(status=READY, base_tip="base-1"))
+    assert entry is not None
+    assert (entry.status, entry.trouble) == (READY, 1 if isinstance(error, Unavailable) else 0)
+    assert scene.github.asked == []
+
+
+async def test_advance_whose_policy_can_never_be_read_leaves_in_the_end(scene: Scene) -> None:
+    """P5: the limit of GitHub's faults holds for this one, too; a missing right is said at once."""
+    scene.engine = replace(scene.engine, policies=Unreadable(Unavailable("500")))
+    assert await scene.advance(await scene.front(trouble=9, trouble_since=NOW - POLICY.trouble_timeout)) is None
+    scene.engine = replace(scene.engine, policies=Unreadable(Forbidden("no")))
+    assert await scene.advance(await scene.front()) is None
+
+
+async def test_advance_whose_policy_cannot_be_read_finds_an_empty_queue_at_rest(scene: Scene) -> None:
+    """Nobody waits, so nobody is in trouble."""
+    scene.engine = replace(scene.engine, policies=Unreadable(Unavailable("500")))
+    queue = await scene.front()
+    async with scene.store.transaction() as tx:
+        entry = await tx.entries.find(REPOSITORY.id, 1)
+        assert entry is not None
+        await tx.entries.remove(entry)
+    assert await scene.advance(queue) is None

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.errors import Forbidden
 from queue_engine.facts import CheckState
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
@@ -26,8 +27,11 @@ def scene(store: Store) -> Scene:
 
 
 async def story(scene: Scene) -> dict[str, TimelineEvent]:
+    """The events of pull request 1 by their words; none may come twice."""
     async with scene.store.reading() as tx:
-        return {event.event: event for event in await tx.timeline.of_pull_request(REPOSITORY.id, 1)}
+        events = await tx.timeline.of_pull_request(REPOSITORY.id, 1)
+    assert len({event.event for event in events}) == len(events)
+    return {event.event: event for event in events}
 
 
 async def past(scene: Scene, event: str, number: int, **data: Any) -> None:
@@ -91,6 +95,21 @@ async def test_rerun_and_flaky_stand_in_the_story_with_their_checks(scene: Scene
     told = await story(scene)
     for event in ("rerun", "flaky"):
         assert told[event].data == {"head": "head-2", "checks": ["ci"]}
+
+
+async def test_rerun_that_github_refuses_is_no_event(scene: Scene) -> None:
+    """Nothing ran again; the entry leaves as it would have without asking."""
+
+    async def refused() -> None:
+        raise Forbidden("Resource not accessible by integration")
+
+    scene.github.meanwhile["rerun"] = refused
+    scene.github.pull = pull(head_sha="head-2")
+    scene.github.reports = (report("ci", FAILED, run=1, workflow=7),)
+    assert await scene.advance(await scene.front(**BOUND)) is None
+    told = await story(scene)
+    assert told["failed"].reason is Reason.CHECKS_FAILED
+    assert "rerun" not in told
 
 
 async def test_rerun_asks_once_for_each_workflow_run(scene: Scene) -> None:

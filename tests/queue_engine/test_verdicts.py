@@ -144,10 +144,12 @@ NOTHING_REQUIRED = [
     case("no report in time, and landing so is allowed", (), (), "ready", at=LATE, land_without_checks=True),
     case("landing so is allowed, but not at once", (), (), "wait for a report", land_without_checks=True),
     case("landing so is allowed, but one runs", (), (running(),), "wait for ci", land_without_checks=True),
+    case("landing so is allowed, but one is required", ("ci",), (), "leave, checks_timed_out: ci (limit: 120 minutes, "
+         "while there is no history to tell how long checks take here)", at=LATE, land_without_checks=True),
     case("an ignored one fails", (), (passed(), failed("cov")), "ready", ignored_checks=("cov",)),
     case("one of an ignored kind fails", (), (passed(), failed("cov/a")), "ready", ignored_checks=("cov/*",)),
     case("only ignored ones report", (), (failed("cov"),), "leave, no_checks", at=LATE, ignored_checks=("cov",)),
-]
+]  # fmt: skip
 
 RED_CI = (failed(),)
 VERDICTS = [
