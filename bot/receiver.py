@@ -13,7 +13,7 @@ import structlog
 from aiohttp import web
 
 from bot.body import MAX_TIME, Refused, read_body
-from bot.webhooks import MalformedPayload, distil
+from bot.webhooks import MalformedPayload, distil, why_ignored
 from queue_engine.core import trace
 from queue_engine.core.outage import fault_of
 from queue_engine.hints import Hint
@@ -66,7 +66,7 @@ class Receiver:
         except MalformedPayload as error:
             raise Refused(400, str(error)) from None
         if hint is None:
-            return _accepted("ignored")
+            return _accepted("ignored", why=why_ignored(event, payload))
         try:
             new = await self._store(hint)
         except Exception as error:
@@ -117,5 +117,5 @@ def _refusal(refused: Refused) -> web.Response:
     return web.json_response({"error": refused.sentence}, status=refused.status)
 
 
-def _accepted(result: str) -> web.Response:
-    return web.json_response({"result": result}, status=202)
+def _accepted(result: str, **more: str) -> web.Response:
+    return web.json_response({"result": result, **more}, status=202)

@@ -56,6 +56,15 @@ def distil(event: str, delivery: str, payload: Mapping[str, Any], *, own_app_id:
         raise MalformedPayload(f"{event}: missing or wrong: {', '.join(places)}") from None
 
 
+def why_ignored(event: str, payload: Mapping[str, Any]) -> str:
+    """Why a delivery of this event, for which `distil` has no hint, means nothing: for whoever reads the App's log."""
+    if event not in _DISTILLERS:
+        return f"{event} is no event that a queue goes by"
+    action = payload.get("action")
+    said = f"{event}.{action}" if isinstance(action, str) and action.isidentifier() else event
+    return f"{said}: nothing in it can change a queue"
+
+
 def _pull_request(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
     said = PullRequestEvent.model_validate(payload)
     head_sha = said.pull_request.head.sha
