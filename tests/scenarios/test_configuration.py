@@ -1,0 +1,215 @@
+"""A repository's own rules, on real git: read from its base branch, changed by a push, broken, and mended."""
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bot import cli
+from bot.commands import foresight, surroundings
+from tests.scenarios.world import CI_TIME, FILES, LABEL, World, total_at_most_ten
+
+FILE = ".github/imq.yml"
+PEOPLE = ("mona", "rhea")
+
+
+async def configure(world: World, text: str, repository: Any = None) -> None:
+    """Push a configuration to the base branch, and let everybody hear of it."""
+    (repository or world.repository).push("main", {FILE: text}, "Configure the queue", by="rhea")
+    await world.settle()
+
+
+async def green(world: World, name: str, **more: Any) -> Any:
+    pull = world.open(name, **more)
+    await world.pass_time(CI_TIME * 2)
+    return pull
+
+
+def check_run(pull: Any) -> Any:
+    return next(run for run in pull.check_runs if run.name == "IMQ")
+
+
+async def test_configuration_absent_leaves_the_operators_settings(world: World) -> None:
+    """Absent = defaults: the operator's label queues, no other one does."""
+    pull = await green(world, "plain")
+    pull.label("ship", by="mona")
+    await world.settle()
+    assert await world.entries() == ()
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=timedelta(seconds=5))
+
+
+async def test_configuration_pushed_counts_at_once(world: World) -> None:
+    """From the push on the new label queues, the old one does not, and the new words and method land it."""
+    before = await green(world, "before")
+    before.label(LABEL, by="mona")
+    await world.until(lambda: before.merged)
+    await configure(
+        world,
+        'trigger_labels: ship\nmerge: {method: squash, title: "{title} (#{number}) by {author}", body: "{body}"}\n',
+    )
+    pull = await green(world, "after")
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    assert await world.entries() == ()
+    pull.label("Ship", by="mona")
+    await world.until(lambda: pull.merged)
+    assert world.repository.log("main")[0].title == f"after (#{pull.number}) by mona"
+
+
+async def test_configuration_of_the_pull_request_changes_nothing_before_it_landed(world: World) -> None:
+    """P4: what a pull request says of the queue holds for those after it, when it has landed."""
+    files = {FILE: "enabled: false\n", "own.py": "own\n"}
+    pull = await green(world, "own-rules", files=files)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    later = await green(world, "later")
+    later.label(LABEL, by="mona")
+    await world.settle()
+    assert await world.reasons(later) == ["branch_not_served"]
+
+
+async def test_configuration_broken_holds_its_queue_and_no_other_until_mended(world: World) -> None:
+    """P5: the comment and the check run name the line; another repository goes on; mended, the queue goes on."""
+    pull = await green(world, "waiting")
+    others = world.github.create_repository("acme/gadgets", files=FILES, collaborators=dict.fromkeys(PEOPLE, "write"))
+    others.add_ci("ci/test", duration=CI_TIME, judge=total_at_most_ten)
+    other = others.open_pull_request("Add", head="add", by="mona", files={"add.py": "add\n"})
+    await configure(world, "depth: 5\nenabeld: true\n")
+    pull.label(LABEL, by="mona")
+    other.label(LABEL, by="mona")
+    await world.until(lambda: other.merged)
+    await world.pass_time(timedelta(minutes=30))
+    assert not pull.merged
+    words = "line 2: enabeld is unknown; did you mean enabled?"
+    assert words in world.comment(pull)
+    assert words in json.dumps(check_run(pull).output)
+    await configure(world, "depth: 5\nenabled: true\n")
+    await world.until(lambda: pull.merged, within=CI_TIME * 2)
+    await world.settle()
+    assert "Landed" in world.comment(pull)
+
+
+async def test_configuration_broken_takes_nobody_out_whatever_happens_meanwhile(world: World) -> None:
+    """A label that only the broken file gave its meaning still queues: through sweeps, and a restart of the bot."""
+    await configure(world, "trigger_labels: ship\n")
+    pull = await green(world, "waiting")
+    ahead = await world.behind("ahead")
+    for each in (ahead, pull):
+        each.label("ship", by="mona")
+        await world.settle()
+    await configure(world, "trigger_labels: [ship\n")
+    await world.pass_time(timedelta(minutes=25))
+    assert [entry.number for entry in await world.entries()] == [ahead.number, pull.number]
+    await world.kill()
+    await world.restart()
+    await world.pass_time(timedelta(minutes=25))
+    assert [entry.number for entry in await world.entries()] == [ahead.number, pull.number]
+    await configure(world, "trigger_labels: ship\n")
+    await world.until(lambda: ahead.merged and pull.merged)
+
+
+async def test_configuration_of_the_organisation_holds_where_there_is_none(world: World) -> None:
+    """One file in the owner's repository `.github` for all of its others, and a push to it counts at once."""
+    people = dict.fromkeys(PEOPLE, "write")
+    text = "trigger_labels: ship\n"
+    shared = world.github.create_repository("acme/.github", files={FILE: text}, collaborators=people)
+    pull = await green(world, "shared")
+    pull.label("ship", by="mona")
+    await world.until(lambda: pull.merged)
+    second = await green(world, "second")
+    await configure(world, "trigger_labels: land\n", shared)
+    second.label("land", by="mona")
+    await world.until(lambda: second.merged, within=CI_TIME * 2)
+    await configure(world, "trigger_labels: mine\n")
+    third = await green(world, "third")
+    third.label("mine", by="mona")
+    await world.until(lambda: third.merged)
+
+
+async def test_configuration_is_asked_for_once_an_hour(world: World) -> None:
+    """P7: ten pull requests cost no more requests for the rules than one."""
+    template = "GET /repos/{owner}/{repo}/contents/{path}"
+    pulls = [world.open(f"number-{n}") for n in range(4)]
+    await world.pass_time(CI_TIME * 2)
+    pulls[0].label(LABEL, by="mona")
+    await world.until(lambda: pulls[0].merged)
+    before = world.requests(template)
+    assert 0 < before <= 3
+    for pull in pulls[1:]:
+        pull.label(LABEL, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    assert world.requests(template) == before
+
+
+async def validate(world: World, path: Path, text: str, *arguments: str) -> Result:
+    """`imq validate` as its operator types it, with the settings and at the time of this world's bot."""
+    file = path / "imq.yml"
+    file.write_text(text)
+    runner = CliRunner(env=dict(world.environment))
+    command = ["validate", str(file), *arguments]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(surroundings, "configure", lambda *_: None)
+        patch.setattr(foresight, "SystemClock", lambda: world.clock)
+        return await asyncio.to_thread(runner.invoke, cli.main, command, catch_exceptions=False)
+
+
+async def test_validate_against_a_pull_request_says_what_would_happen(world: World, tmp_path: Path) -> None:
+    """The door's own judgement by GitHub's facts, with the way that is left, and nothing is written."""
+    pull = await world.behind("behind", files={"behind.py": "behind\n"})
+    text = """\
+merge: {method: squash, title: "{title} (#{number})"}
+checks: {required: [coverage]}
+priority: {labels: {urgent: 5}}
+branches: [{match: ma*, blocking: {titles: "^wip"}}]
+"""
+    pull.label("urgent", by="mona")
+    await world.settle()
+    before, comments, head = len(world.server.requests), len(pull.comments), pull.head_sha
+    result = await validate(world, tmp_path, text, "--against", f"acme/widgets#{pull.number}", "--by", "mona")
+    assert result.exit_code == 0, result.output
+    assert f"acme/widgets#{pull.number} behind\nBase branch: main (the rule for ma*)\nAsked by: mona" in result.stdout
+    assert "It would be queued for main." in result.stdout
+    assert "- it stands in line with priority 5\n" in result.stdout
+    assert "- it is brought up to date with main: it lacks 1 of its commits\n" in result.stdout
+    assert "coverage: not reported" in result.stdout
+    assert f'It would land by squash as "behind (#{pull.number})".' in result.stdout
+    asked = [request for request in list(world.server.requests)[before:] if "access_tokens" not in request.path]
+    assert {request.method for request in asked} == {"GET"}
+    assert (len(pull.comments), pull.head_sha) == (comments, head)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("enabled: false", "branch_not_served"),
+        ("blocking: {titles: '^to-be'}", "blocked_by_title"),
+        ("who_may_queue: {permission: admin}", "not_allowed_to_queue"),
+    ],
+)
+async def test_validate_against_a_pull_request_names_the_reason(
+    world: World, tmp_path: Path, text: str, reason: str
+) -> None:
+    """Whoever wonders why reads the sentence that the author would read, and the code."""
+    pull = await green(world, "to-be-refused")
+    result = await validate(world, tmp_path, text, "--against", f"acme/widgets#{pull.number}", "--by", "mona", "--json")
+    found = json.loads(result.stdout[result.stdout.index("{\n") :])  # behind what a world logs
+    assert (found["outcome"], found["reason"]) == ("refused", reason)
+    assert found["sentence"].startswith("It would not be queued. ")
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [("acme/nothing#1", "The App is not installed on acme/nothing."), ("acme/widgets#999", "has no pull request 999")],
+)
+async def test_validate_against_what_is_not_there_says_so(
+    world: World, tmp_path: Path, target: str, words: str
+) -> None:
+    """A misspelt name ends with a sentence and exit code 1."""
+    result = await validate(world, tmp_path, "", "--against", target)
+    assert result.exit_code == 1
+    assert words in result.stderr
