@@ -53,7 +53,7 @@ class PullRequestChanges:
         async with self._engine.store.reading() as tx:
             queued = await tx.entries.stands(repository.id, hint.number)
         if not queued:
-            await self._waiting.review(repository, hint.number)
+            await self._waiting.review(repository, hint.number, push=_push_of(hint))
             return
         if hint.action == "synchronize" and await self._own_update(repository, hint):
             return

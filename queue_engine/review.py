@@ -12,7 +12,7 @@ import structlog
 from queue_engine import journal
 from queue_engine.admission import Knock, let_in
 from queue_engine.consent import is_own_update, lapsed, withdrawn
-from queue_engine.door import may_queue
+from queue_engine.door import barred, may_queue
 from queue_engine.engine import Engine
 from queue_engine.entering import unseen_head
 from queue_engine.errors import StaleVersion
@@ -122,8 +122,12 @@ async def _judge(engine: Engine, repository: Repository, pull: PullRequest, deli
         if reason is None:
             return
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
+        bar = barred(pull, policy)
+        detail = bar.detail if bar is not None and bar.reason is reason else None
         change.happenings.append(
-            await journal.dismiss(change.tx, entry, reason, policy, change.now, people=people, delivery=delivery)
+            await journal.dismiss(
+                change.tx, entry, reason, policy, change.now, detail=detail, people=people, delivery=delivery
+            )
         )
     _log.info("left", repository=repository.full_name, number=pull.number, reason=reason.value)
 

@@ -14,14 +14,16 @@ from queue_engine.core.backoff import OVERLOAD, wait
 from queue_engine.core.jobs import Job
 from queue_engine.core.line import Line
 from queue_engine.core.outcomes import Hold
+from queue_engine.door import barred, may_queue
 from queue_engine.engine import Engine
 from queue_engine.errors import GitHubError, NotFound, RateLimited
 from queue_engine.facts import PullRequest
 from queue_engine.journal import call_waiting
 from queue_engine.model import Queue, Repository
-from queue_engine.policy import Policy
+from queue_engine.policy import OnPush, Policy
 from queue_engine.reasons import Reason
 from queue_engine.refusing import refuse
+from queue_engine.review import Push
 from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox import LetterKind
 
@@ -58,19 +60,37 @@ class WaitingLine:
         """A place is free: as many are let in as there are places. Raises RateLimited."""
         await self._serve(job.request["queue_id"])
 
-    async def review(self, repository: Repository, number: int) -> None:
+    async def review(self, repository: Repository, number: int, *, push: Push | None = None) -> None:
         """Something about a pull request changed: if it is held, find out whether it is still wanted as it was.
 
         Raises GitHubError.
         """
         if await self._find(repository.id, number) is not None:
-            await self.judge(repository, await self._engine.github.pull_request(repository, number))
+            await self.judge(repository, await self._engine.github.pull_request(repository, number), push=push)
 
-    async def judge(self, repository: Repository, pull: PullRequest) -> None:
+    async def judge(self, repository: Repository, pull: PullRequest, *, push: Push | None = None) -> None:
         """Let a held pull request go if these facts, just read, say that it is not wanted any more."""
         waiting = await self._find(repository.id, pull.number)
-        if waiting is not None:
-            await self._still_wanted(await self._queue(waiting), waiting, pull)
+        if waiting is None:
+            return
+        queue = await self._queue(waiting)
+        if push is None or not await self._wait_on(queue, waiting, pull, push):
+            await self._still_wanted(queue, waiting, pull)
+
+    async def _wait_on(self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest, push: Push) -> bool:
+        """Whether nothing but this push speaks against it, and whoever pushed may have the new head wait instead."""
+        policy = await self._engine.policies.of(queue.repository, queue.base_branch)
+        reason = lapsed(pull, base_branch=queue.base_branch, head=waiting.head_sha, policy=policy)
+        if reason is not Reason.HEAD_CHANGED or policy.on_push is not OnPush.REQUEUE:
+            return False
+        if pull.head_sha != push.head_sha:
+            return True
+        permission = await self._engine.github.permission(queue.repository, push.by)
+        if may_queue(policy, push.by, permission) is not None:
+            return False
+        request = Knock(queue.repository, pull.number, push.by, pull.head_sha, delivery=waiting.delivery)
+        await let_in(self._engine, request, pull, by=push.by, permission=permission)
+        return True
 
     async def _serve(self, queue_id: int) -> None:
         with self._serving.stand(queue_id) as turn:
@@ -137,7 +157,9 @@ class WaitingLine:
                 # It got its place in this moment, or was asked for anew.
                 return
             if await change.tx.outbox.stands(LetterKind.COMMENT, waiting.repository_id, waiting.number):
-                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery)
+                bar = barred(pull, policy)
+                detail = bar.detail if bar is not None and bar.reason is reason else None
+                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=detail)
             else:
                 # It never waited in public: whoever asked for it by the API did not get as far as its label.
                 await change.tx.held.remove(waiting.repository_id, waiting.number)

@@ -65,7 +65,7 @@ class Letter:
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels that it takes off: `label` has one a line, which no label can contain."""
-        return tuple((self.label or "").splitlines())
+        return tuple(self.label.split("\n")) if self.label else ()
 
 
 class Outbox:

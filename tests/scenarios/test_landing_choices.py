@@ -300,14 +300,32 @@ async def test_push_while_waiting_behind_others_joins_again_at_the_end(world: Wo
     assert world.landed() == [pulls[0].number, pulls[2].number, pulls[1].number]
 
 
+async def test_push_while_held_lets_the_new_head_wait(world: World) -> None:
+    """Whoever pushed is asked for anew; what joins when a place frees is what was pushed."""
+    await configure(world, "on_push: requeue\ndepth: 1\n")
+    front, held = world.open("front"), world.open("held")
+    for pull in (front, held):
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    held.push({"held.py": "better\n"}, by="hubot")
+    await world.until(lambda: held.merged, within=CI_TIME * 4)
+    assert world.landed() == [front.number, held.number]
+    assert world.repository.files("main")["held.py"] == "better\n"
+    assert await world.reasons(held) == ["queue_full", "queue_full"]
+
+
 async def test_push_by_somebody_without_the_right_takes_it_out(world: World) -> None:
     """P4: who may not queue renews no consent, not even that of its own author."""
-    await configure(world, "on_push: requeue\nwho_may_queue: {permission: maintain}\n")
+    await configure(world, "on_push: requeue\ndepth: 1\nwho_may_queue: {permission: maintain}\n")
     pull = world.open("add")
     pull.label(LABEL, by="rhea")
     await world.settle()
-    pull.push({"add.py": "evil\n"}, by="mona")
-    assert await leaves(world, pull) == "head_changed"
+    held = world.open("held")
+    held.label(LABEL, by="rhea")
+    await world.settle()
+    for one in (held, pull):
+        one.push({"add.py": "evil\n"}, by="mona")
+        assert await leaves(world, one) == "head_changed"
     assert await world.entries() == ()
 
 

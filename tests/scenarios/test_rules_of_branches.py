@@ -59,6 +59,12 @@ class Case:
     merges_asked: int = 1
 
 
+def owned_by_rhea(world: World) -> None:
+    """Every Python file of `main` has an owner, who has to agree."""
+    world.repository.push("main", {".github/CODEOWNERS": "*.py @rhea\n"}, "Own", by="rhea")
+    rule(world, reviews=ReviewRule(1, code_owners=True))
+
+
 def nothing(_world: World, _pull: Any) -> None:
     """Nothing is to be done."""
 
@@ -110,10 +116,7 @@ CASES = {
         merges_asked=0,
     ),
     "code owner": Case(
-        lambda world, _: (
-            world.repository.push("main", {".github/CODEOWNERS": "*.py @rhea\n"}, "Own", by="rhea"),
-            rule(world, reviews=ReviewRule(1, code_owners=True)),
-        ),
+        lambda world, _: owned_by_rhea(world),
         lambda _, pull: pull.review("APPROVED", by="hubot"),
         lambda _, pull: pull.review("APPROVED", by="rhea"),
         "code_owner_missing",
