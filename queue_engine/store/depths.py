@@ -8,6 +8,7 @@ from sqlalchemy import FromClause, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.reasons import Reason
+from queue_engine.standing import Told
 from queue_engine.store.tables import entries, held, queues, repositories
 
 
@@ -37,7 +38,14 @@ class Depths:
         """Every queue that there has ever been, oldest first."""
         standing, waiting = await self._counted(entries), await self._counted(held)
         named: Select[Any] = (
-            select(queues.c.id, queues.c.base_branch, queues.c.paused_reason, repositories.c.owner, repositories.c.name)
+            select(
+                queues.c.id,
+                queues.c.base_branch,
+                queues.c.paused_reason,
+                queues.c.told,
+                repositories.c.owner,
+                repositories.c.name,
+            )
             .join(repositories)
             .order_by(queues.c.id)
         )
@@ -48,7 +56,7 @@ class Depths:
                 base_branch=row.base_branch,
                 depth=standing.get(row.id, 0),
                 held=waiting.get(row.id, 0),
-                paused=None if row.paused_reason is None else Reason(row.paused_reason),
+                paused=_stands_still(row.paused_reason, row.told),
             )
             for row in await self._connection.execute(named)
         )
@@ -56,3 +64,11 @@ class Depths:
     async def _counted(self, table: FromClause) -> Mapping[int, int]:
         counted = select(table.c.queue_id, func.count()).group_by(table.c.queue_id)
         return dict(list(await self._connection.execute(counted)))
+
+
+def _stands_still(paused: str | None, told: str | None) -> Reason | None:
+    """A pause that stands, or else what those who wait were told of: a freeze, broken rules, a red base."""
+    if paused is not None:
+        return Reason(paused)
+    known = Told.read(told)
+    return None if known is None else Reason(known.reason)

@@ -31,7 +31,7 @@ class JobFigures:
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """All queues together; `deepest` is the number of entries in the longest one."""
+    """All queues together; `paused` are those that a person has to resume, `deepest` is the length of the longest."""
 
     queues: int
     paused: int
@@ -75,10 +75,11 @@ class Figures:
         standing = select(entries.c.status, func.count()).group_by(entries.c.status)
         depths = select(func.count().label("depth")).select_from(entries).group_by(entries.c.queue_id).subquery()
         free = or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
-        due = and_(queues.c.paused_reason.is_(None), queues.c.due_at <= now, free)
+        due = and_(queues.c.due_at <= now, free)
+        by_people = and_(queues.c.paused_reason.is_not(None), queues.c.paused_until.is_(None))
         return QueueFigures(
             queues=await self._count(queues),
-            paused=await self._count(queues, queues.c.paused_reason.is_not(None)),
+            paused=await self._count(queues, by_people),
             due_since=await self._earliest(queues.c.due_at, due),
             entries=await self._by_name(standing),
             deepest=await self._one(select(func.coalesce(func.max(depths.c.depth), 0))),

@@ -4,6 +4,7 @@ import pytest
 
 from queue_engine.model import Pause
 from queue_engine.reasons import Reason
+from queue_engine.standing import Standstill, Told
 from queue_engine.store import Store
 from queue_engine.store.depths import QueueDepth
 from tests.queue_engine.store.examples import NOW, OTHER, REPOSITORY, queue, stand
@@ -24,6 +25,17 @@ async def test_depths_count_each_queue_by_itself(store: Store) -> None:
             QueueDepth(release.id, "acme/rocket", "release", 0, 0, Reason.TREE_MISMATCH),
             QueueDepth(other.id, "acme/sled", "main", 0, 1, None),
         )
+
+
+async def test_depths_tell_of_a_standstill_that_nobody_paused_for(store: Store) -> None:
+    """A freeze of the configuration, or a red base: what those who wait were told of."""
+    async with store.transaction() as t:
+        main, release = await queue(t), await queue(t, "release")
+        for each in (main, release):
+            await t.queues.note_told(each.id, Told.of(Standstill(Reason.FROZEN, "the fair"), ()).written())
+        await t.queues.pause(release.id, Pause(Reason.PAUSED_BY_HAND, "why", NOW))
+    async with store.reading() as t:
+        assert [each.paused for each in await t.depths.all()] == [Reason.FROZEN, Reason.PAUSED_BY_HAND]
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ async def test_figures_of_dead_letters_tell_kinds_age_and_the_last_hour(store: S
 
 
 async def test_figures_of_queues_tell_of_all_together_and_of_the_longest(store: Store) -> None:
-    """A paused queue and one in somebody's hands are not waiting for a pass."""
+    """One in somebody's hands is not waiting for a pass; paused are those that a person has to resume."""
     async with store.transaction() as tx:
         main, release, other = await queue(tx), await queue(tx, "release"), await queue(tx, "main", OTHER)
         for number in (1, 2, 3):
@@ -63,11 +63,10 @@ async def test_figures_of_queues_tell_of_all_together_and_of_the_longest(store: 
         await stand(tx, release, 4)
         await tx.held.add(main.id, REPOSITORY.id, 5, "abc", "max", NOW)
         await tx.queues.pause(release.id, Pause(reason=Reason.TREE_MISMATCH, detail="", since=NOW))
-        await tx.queues.wake(release.id, NOW)
         await tx.queues.wake(main.id, NOW)
-        (claimed,) = await tx.queues.claim_due(owner="w", now=NOW, lease=LEASE, limit=1)
-        assert claimed.id == main.id
-        await tx.queues.wake(other.id, NOW + SOON)
+        claimed = await tx.queues.claim_due(owner="w", now=NOW, lease=LEASE, limit=2)
+        assert {each.id for each in claimed} == {main.id, release.id}
+        await tx.queues.pause(other.id, Pause(Reason.FROZEN, "", NOW + SOON, NOW + LEASE))
     async with store.reading() as tx:
         figures = await tx.figures.of_queues(NOW + SOON)
         later = await tx.figures.of_queues(NOW + LEASE)
