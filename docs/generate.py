@@ -17,6 +17,7 @@ from bot.metrics.families import Source
 from docs import keys
 from notifications import texts
 from notifications.comment import MARKER, render_comment
+from queue_engine.commands.catalogue import CATALOGUE
 from queue_engine.core.outage import Fault
 from queue_engine.facts import CheckReport, CheckState
 from queue_engine.model import TRANSITIONS
@@ -24,7 +25,14 @@ from queue_engine.notice import Notice, NoticeKind
 from queue_engine.reasons import REASONS, Outcome, Reason
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "docs/configuration.md", "docs/operating.md", "docs/what-authors-read.md")
+DOCUMENTS = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "docs/commands.md",
+    "docs/configuration.md",
+    "docs/operating.md",
+    "docs/what-authors-read.md",
+)
 SCHEMA = "docs/imq.schema.json"
 
 _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -208,6 +216,12 @@ def _faults() -> str:
     return "\n".join(rows) + "\n"
 
 
+def _commands() -> str:
+    rows = ["| command | what it does | by whom |", "| --- | --- | --- |"]
+    rows += (f"| `{each.usage}` | {each.help} | {each.right.value} |" for each in CATALOGUE.values())
+    return "\n".join(rows) + "\n"
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "comments": _comments,
     "life": _life,
@@ -220,6 +234,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "faults": _faults,
     "configuration": keys.keys,
     "placeholders": keys.placeholders,
+    "commands": _commands,
 }
 """The generated parts by name."""
 

@@ -13,13 +13,10 @@ MANIFEST = read_manifest()
 AUTOMATIC = {"installation", "installation_repositories"}
 """GitHub tells every App of its installations, and refuses a manifest that lists these (GitHub's facts)."""
 
-WITH_ADMINISTRATION = {"branch_protection_rule", "repository_ruleset"}
-"""Told only to Apps that may read a repository's administration, which IMQ does not ask for."""
-
 
 def test_manifest_events_are_those_that_imq_reads() -> None:
     """Every event that means something to a queue is subscribed to, and no other one."""
-    assert set(MANIFEST.events) == set(_DISTILLERS) - AUTOMATIC - WITH_ADMINISTRATION
+    assert set(MANIFEST.events) == set(_DISTILLERS) - AUTOMATIC
 
 
 def test_manifest_events_about_installations_are_not_listed() -> None:
@@ -39,6 +36,8 @@ def test_manifest_permissions_are_the_least() -> None:
     That they suffice is shown by the demo and by the Procfile's processes, whose App is made from this file.
     """
     assert MANIFEST.permissions == {
+        "actions": "write",
+        "administration": "read",
         "checks": "write",
         "contents": "write",
         "issues": "read",
