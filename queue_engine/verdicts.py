@@ -22,6 +22,9 @@ BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "e
 """GitHub's words for a check that ended without having told anything about the change. `action_required` is not among
 them: it asks somebody to do something about this very change."""
 
+_NAMED = 10
+"""Checks that an explanation names."""
+
 _UNDER_WAY = "already running"
 """In the words with which GitHub refuses to run a workflow again before it has ended (403)."""
 
@@ -59,11 +62,17 @@ def _keep_checking(entry: Entry, verdict: Verdict, policy: Policy, now: datetime
             return _passed(entry, verdict, policy, now, settled=True)
         if silent:
             return Leave(Reason.NO_CHECKS)
-        detail = f"{', '.join(verdict.awaited)} (limit: {_limit_explained(entry, policy)})"
+        detail = f"{_few(verdict.awaited)} (limit: {_limit_explained(entry, policy)})"
         return Leave(Reason.CHECKS_TIMED_OUT, detail=detail, checks=verdict.pending)
     waiting = looked(entry, policy.check_look, now)
     waiting = replace(waiting, awaited_checks=verdict.awaited, reported_checks=verdict.ended)
     return Wait(waiting, min(waiting.recheck_at or now, deadline), verdict.pending)
+
+
+def _few(names: tuple[str, ...]) -> str:
+    """Names for a sentence that has to stay readable."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _limit_explained(entry: Entry, policy: Policy) -> str:
@@ -114,8 +123,8 @@ def _is_red(report: CheckReport | None) -> bool:
 
 
 def _blame(entry: Entry, failed: tuple[CheckReport, ...]) -> Leave:
-    again = sorted({check.name for check in failed} & set(rerun_names(entry)))
-    detail = f"run again on the same commit, without success: {', '.join(again)}" if again else None
+    again = tuple(sorted({check.name for check in failed} & set(rerun_names(entry))))
+    detail = f"run again on the same commit, without success: {_few(again)}" if again else None
     broke_down = all(check.conclusion in BREAKDOWNS for check in failed)
     return Leave(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)
 

@@ -280,6 +280,17 @@ def test_limit_of_a_wait_ends_in_its_reason(
     assert isinstance(before, Wait | Update)
 
 
+def test_timeout_of_many_checks_names_some_and_counts_the_rest() -> None:
+    """The sentence stays readable, and the limit in it is not cut off."""
+    names = [f"check-{n:02}" for n in range(14)]
+    known = seen(pull=pull(), rules=rules(*names), reports=())
+    action = decide(entry(status=CHECKING, **LATE), known, POLICY, NOW)
+    assert isinstance(action, Leave)
+    assert action.detail is not None
+    assert action.detail.startswith("check-00, check-01, ")
+    assert "check-09 and 4 more (limit: 120 minutes" in action.detail
+
+
 def test_conflict_found_while_updating_leaves_as_one() -> None:
     """Whether GitHub says so of the pull request or in its refusal."""
     known = Seen(pull=pull(mergeable=False), rules=rules("ci"))
