@@ -3,6 +3,7 @@
 The examples are those of the npm package @octokit/webhooks-examples (payload_examples.LICENSE).
 """
 
+import base64
 import copy
 import hashlib
 import hmac
@@ -61,8 +62,8 @@ HOSTILE: tuple[Any, ...] = (
 @cache
 def examples() -> dict[str, list[dict[str, Any]]]:
     """Every event's examples, as deliveries to an App: each has its installation, which those to others lack."""
-    packed = Path(__file__).with_name("payload_examples.json.xz").read_bytes()
-    read: dict[str, list[dict[str, Any]]] = json.loads(lzma.decompress(packed))
+    packed = Path(__file__).with_name("payload_examples.b64").read_bytes()
+    read: dict[str, list[dict[str, Any]]] = json.loads(lzma.decompress(base64.decodebytes(packed)))
     for payload in (payload for payloads in read.values() for payload in payloads):
         payload.setdefault("installation", {"id": 9})
     return read
