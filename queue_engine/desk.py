@@ -1,7 +1,8 @@
-"""The desk: pull requests are queued and taken out for callers who wait for the answer.
+"""The desk: pull requests are queued, moved and taken out for callers who wait for the answer.
 
 It judges as the door does, and the label on GitHub stays the visible truth: it is set, or taken off, as part of it.
-What the label means is stored before it is set, so that whoever dies in between leaves a pull request that joins.
+What the label means is stored before it is set, so that whoever dies in between leaves a pull request that joins. What
+happens to those who stand in the queue happens within the caller's transaction, together with the answer.
 """
 
 from dataclasses import dataclass, replace
@@ -11,31 +12,41 @@ import structlog
 from queue_engine import journal
 from queue_engine.admission import Knock, demands_on, keep_waiting, let_in, places_taken
 from queue_engine.core.slots import QueueFull
-from queue_engine.door import Hold, Refuse, knock
-from queue_engine.engine import Engine
-from queue_engine.errors import EngineError, GitHubError, StaleVersion, Unavailable
+from queue_engine.door import Hold, Refuse, knock, may_queue
+from queue_engine.engine import Change, Engine
+from queue_engine.errors import EngineError, GitHubError, Unavailable
 from queue_engine.facts import Permission, PullRequest
-from queue_engine.model import Entry, Queue, Repository
+from queue_engine.model import Entry, Repository
 from queue_engine.policy import Policy
+from queue_engine.priority import Delay, Standing, delay
 from queue_engine.reasons import Reason
 from queue_engine.waiting_line import WaitingLine
 
 _log = structlog.get_logger("imq.desk")
 
-_TRIES = 5
+MAY_STEER = frozenset({Permission.MAINTAIN, Permission.ADMIN})
+"""The rights of whom may pause, freeze and resume queues, and say what goes first in them."""
 
 
 class Refused(EngineError):
-    """The door's answer is no, for this reason; `label` is the one that queues here, if that was looked up."""
+    """The door's answer is no, for this reason; `label` is the one that queues here, if that was looked up.
 
-    def __init__(self, reason: Reason, label: str = "") -> None:
+    `detail` names what it is about, and may hold foreign words.
+    """
+
+    def __init__(self, reason: Reason, label: str = "", detail: str | None = None) -> None:
         super().__init__(reason.value)
         self.reason = reason
         self.label = label
+        self.detail = detail
 
 
 class NotQueued(EngineError):
     """The pull request neither stands in a queue nor waits for a place in one."""
+
+
+class MergeUnderWay(EngineError):
+    """The merge was asked for: whether the pull request still leaves only GitHub can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +63,16 @@ async def enqueue(engine: Engine, repository: Repository, number: int, *, by: st
     Raises Refused, QueueFull (nothing is held then, and no label set) and GitHubError. After Unavailable it may join
     all the same, and within the minute.
     """
-    permission = await _may_merge(engine, repository, by)
+    permission = await engine.github.permission(repository, by)
     async with engine.store.reading() as tx:
         standing = await tx.entries.find(repository.id, number)
     if standing is not None:
+        _allow(await engine.policies.of(repository, standing.base_branch), by, permission)
         if head_sha not in {None, standing.queued_head, standing.head}:
             raise Refused(Reason.HEAD_CHANGED)
         return Queued(standing, new=False)
-    pull = await engine.github.pull_request(repository, number)
-    if not pull.open:
-        raise Refused(Reason.MERGED_ELSEWHERE if pull.merged else Reason.CLOSED)
+    pull, policy = await _wanted(engine, repository, number, by, permission)
     request = Knock(repository, number, by, head_sha or pull.head_sha)
-    policy = await engine.policies.of(repository, pull.base_branch)
     labelled = replace(pull, labels=pull.labels | {policy.trigger_label})
     waited = await _take_place(engine, request, labelled, permission, policy)
     try:
@@ -83,61 +92,127 @@ async def enqueue(engine: Engine, repository: Repository, number: int, *, by: st
     raise _refusal(engine, answer, policy)
 
 
-async def dequeue(engine: Engine, repository: Repository, number: int, *, by: str) -> bool:
-    """Take a pull request out of its queue, or of the line for a place, as if its label had been removed.
+async def requeue(
+    engine: Engine, repository: Repository, number: int, *, by: str, head_sha: str | None
+) -> Queued | None:
+    """Take a pull request out and queue its present head again, at the end: consent given anew, as `enqueue` does.
 
-    False: its merge is under way, and only GitHub can tell whether it still leaves. Raises Refused, NotQueued and
+    None: the places that there are belong to others, and it waits for one. Raises MergeUnderWay, and what `enqueue`
+    raises; a pull request that is refused has left its queue, and is told why there as well.
+    """
+    async with engine.store.reading() as tx:
+        leaving = await tx.entries.find(repository.id, number)
+    if leaving is None:
+        return await enqueue(engine, repository, number, by=by, head_sha=head_sha)
+    if leaving.merge_requested_at is not None:
+        raise MergeUnderWay(f"the merge of pull request {number} was asked for")
+    permission = await engine.github.permission(repository, by)
+    pull, policy = await _wanted(engine, repository, number, by, permission)
+    if head_sha not in {None, pull.head_sha}:
+        raise Refused(Reason.HEAD_CHANGED)
+    request = Knock(repository, number, by, pull.head_sha)
+    labelled = replace(pull, labels=pull.labels | {policy.trigger_label})
+    answer = await let_in(engine, request, labelled, by=by, permission=permission, leaving=leaving, why=Reason.UNQUEUED)
+    if isinstance(answer, Refuse):
+        raise Refused(answer.reason, policy.trigger_label, answer.detail)
+    if not policy.triggered(pull.labels):
+        await engine.github.add_label(repository, number, policy.trigger_label)
+    return Queued(answer, new=True) if isinstance(answer, Entry) else None
+
+
+async def let_go(engine: Engine, repository: Repository, number: int, *, by: str) -> Policy:
+    """Let a pull request go, if its author asks or who may queue it; returns the policy that it goes by.
+
+    Out of the line for a place it is taken at once, out of the queue by `take_out`. Raises Refused, NotQueued and
     GitHubError.
     """
-    await _may_merge(engine, repository, by)
-    queue, held = await _queue_of(engine, repository, number)
-    policy = await engine.policies.of(repository, queue.base_branch)
-    # First the label: whoever dies after it is told by its webhook, and by the sweep.
-    await engine.github.remove_label(repository, number, policy.trigger_label)
-    if held:
-        pull = await engine.github.pull_request(repository, number)
-        await WaitingLine(engine).judge(repository, replace(pull, labels=frozenset()))
-    for attempt in range(1, _TRIES + 1):
-        try:
-            return await _dismiss(engine, repository, number, policy)
-        except StaleVersion:
-            if attempt == _TRIES:
-                raise
-    raise AssertionError("unreachable")
-
-
-async def _queue_of(engine: Engine, repository: Repository, number: int) -> tuple[Queue, bool]:
-    """The queue in which it stands, or for which it is held, and whether it is held. Raises NotQueued."""
     async with engine.store.reading() as tx:
         waiting = await tx.held.find(repository.id, number)
-        found = waiting or await tx.entries.find(repository.id, number)
-        if found is None:
-            raise NotQueued(f"pull request {number} is not queued")
-        queue = await tx.queues.get(found.queue_id)
-    assert queue is not None
-    return queue, waiting is not None
-
-
-async def _dismiss(engine: Engine, repository: Repository, number: int, policy: Policy) -> bool:
-    async with engine.change() as change:
-        tx, now = change.tx, change.now
         entry = await tx.entries.find(repository.id, number)
-        if entry is None:
-            return True
-        if entry.merge_requested_at is not None:
-            await tx.entries.save(replace(entry, suspect=True))
-            await tx.queues.wake(entry.queue_id, now)
-            return False
-        change.happenings.append(await journal.dismiss(tx, entry, Reason.LABEL_REMOVED, policy, now))
-    _log.info("left", repository=repository.full_name, number=number, reason=Reason.LABEL_REMOVED.value)
+        found = waiting or entry
+        queue = None if found is None else await tx.queues.get(found.queue_id)
+    if queue is None:
+        raise NotQueued(f"pull request {number} is not queued")
+    policy = await engine.policies.of(repository, queue.base_branch)
+    pull = None if waiting is None else await engine.github.pull_request(repository, number)
+    author = pull.author if pull is not None else entry.author if entry is not None else ""
+    if author.casefold() != by.casefold():
+        _allow(policy, by, await engine.github.permission(repository, by))
+    if pull is not None:
+        for label in sorted(pull.labels):
+            if policy.triggered([label]):
+                await engine.github.remove_label(repository, number, label)
+        await WaitingLine(engine).judge(repository, replace(pull, labels=frozenset()))
+    return policy
+
+
+async def take_out(change: Change, entry: Entry, policy: Policy, *, delivery: str | None = None) -> bool:
+    """Take an entry out of its queue, and its label off; False: its merge is under way, so GitHub decides.
+
+    Raises StaleVersion when the entry changed since it was read.
+    """
+    tx, now = change.tx, change.now
+    if entry.merge_requested_at is not None:
+        # Should GitHub refuse the merge, the label is gone when consent is looked at again.
+        await journal.take_label_off(tx, entry.repository, entry.number, policy, now)
+        await tx.entries.save(replace(entry, suspect=True))
+        await tx.queues.wake(entry.queue_id, now)
+        return False
+    change.happenings.append(await journal.dismiss(tx, entry, Reason.UNQUEUED, policy, now, delivery=delivery))
     return True
 
 
-async def _may_merge(engine: Engine, repository: Repository, login: str) -> Permission:
-    permission = await engine.github.permission(repository, login)
-    if not permission.may_merge:
-        raise Refused(Reason.LABEL_WITHOUT_RIGHT)
-    return permission
+@dataclass(frozen=True, slots=True)
+class Prioritised:
+    """Where an entry stands by its new priority, of how many, and whom that delays."""
+
+    entry: Entry
+    depth: int
+    delay: Delay
+
+
+async def prioritise(
+    change: Change, entry: Entry, priority: int, policy: Policy, *, by: str, delivery: str | None = None
+) -> Prioritised:
+    """Give an entry another priority, on behalf of who may steer. Raises StaleVersion as `take_out` does."""
+    tx, now = change.tx, change.now
+    placed = entry
+    if priority != entry.priority:
+        standing = Standing(priority, entry.first, entry.interrupts, entry.fixes_base, entry.freeze_exempt)
+        placed = await tx.entries.reprioritise(entry, standing, policy.ageing)
+        await tx.queues.wake(entry.queue_id, now)
+        noted = await journal.note(
+            tx,
+            now,
+            "priority",
+            entry.repository,
+            entry.base_branch,
+            entry.number,
+            entry_id=entry.id,
+            delivery=delivery,
+            data={"by": by, "priority": priority, "position": placed.position},
+        )
+        change.happenings.append(noted)
+    entries = await tx.entries.of_queue(entry.queue_id)
+    turns = await tx.timeline.durations(entry.repository.id, entry.base_branch, "landed", "front")
+    return Prioritised(placed, len(entries), delay(entries, placed, turns, now))
+
+
+async def _wanted(
+    engine: Engine, repository: Repository, number: int, by: str, permission: Permission
+) -> tuple[PullRequest, Policy]:
+    """The pull request and what its base branch goes by, if it is open and this person may queue it. Raises Refused."""
+    pull = await engine.github.pull_request(repository, number)
+    policy = await engine.policies.of(repository, pull.base_branch)
+    _allow(policy, by, permission)
+    if not pull.open:
+        raise Refused(Reason.MERGED_ELSEWHERE if pull.merged else Reason.CLOSED)
+    return pull, policy
+
+
+def _allow(policy: Policy, by: str, permission: Permission) -> None:
+    if (reason := may_queue(policy, by, permission)) is not None:
+        raise Refused(reason, policy.trigger_label)
 
 
 async def _take_place(
@@ -176,6 +251,6 @@ async def _give_place_up(engine: Engine, request: Knock) -> None:
 
 def _refusal(engine: Engine, answer: object, policy: Policy) -> Refused | QueueFull:
     if isinstance(answer, Refuse):
-        return Refused(answer.reason, policy.trigger_label)
+        return Refused(answer.reason, policy.trigger_label, answer.detail)
     engine.meter.count("queue_full", where="api")
     return QueueFull("queue full")

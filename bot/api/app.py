@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from aiohttp import web
 
 from bot.api.auth import authentication
+from bot.api.branches import BranchRoutes
 from bot.api.dead_letters import DeadLetterRoutes
 from bot.api.errors import telling_errors
 from bot.api.idempotent import idempotency
@@ -22,7 +23,8 @@ DOCUMENT = f"{PREFIX}/openapi.json"
 
 def routes(engine: Engine) -> Sequence[Route]:
     """Every route of the API."""
-    return [*DeadLetterRoutes(engine).routes(), *QueueRoutes(engine).routes()]
+    made = (DeadLetterRoutes(engine), BranchRoutes(engine), QueueRoutes(engine))
+    return [route for each in made for route in each.routes()]
 
 
 def create_api(engine: Engine) -> web.Application:

@@ -15,6 +15,8 @@ _ALWAYS = (400, 404, 405, 503)
 _KNOWN = (401, 403)
 _WITH_BODY = (408, 409, 413, 414, 415)
 _OF_GITHUB = (502,)
+_ASKING = frozenset({Caller.PERSON, Caller.READER, Caller.STEERER})
+"""For whom GitHub is asked what they may do."""
 
 _MEANING: Mapping[int, str] = {
     400: "Headers, query or body are not understood; the sentence names each field.",
@@ -77,7 +79,8 @@ def _operation(route: Route) -> dict[str, Any]:
     }
     if route.body is not None:
         schema = {"$ref": f"{_COMPONENTS}/{route.body.__name__}"}
-        operation["requestBody"] = {"required": False, "content": {"application/json": {"schema": schema}}}
+        needed = any(field.is_required() for field in route.body.model_fields.values())
+        operation["requestBody"] = {"required": needed, "content": {"application/json": {"schema": schema}}}
     return operation
 
 
@@ -116,7 +119,7 @@ def _answers(route: Route) -> dict[int, dict[str, Any]]:
     refusals = {*_ALWAYS, *route.refusals}
     if route.caller is not Caller.ANYONE:
         refusals |= set(_KNOWN)
-    if route.caller is Caller.PERSON:
+    if route.caller in _ASKING:
         refusals |= set(_OF_GITHUB)
     if route.method in _WRITING:
         refusals |= set(_WITH_BODY)

@@ -1,32 +1,35 @@
-"""`/api/v1/repositories/{owner}/{repo}/pulls/{number}/queue`: queue a pull request, or take it out, for a person."""
+"""`/api/v1/repositories/{owner}/{repo}/pulls/{number}/…`: a pull request is queued, moved, taken out, for a person."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from typing import Annotated, Any, Literal, TypeVar
 
 from aiohttp import web
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from bot.api.auth import caller
+from bot.api import place
 from bot.api.errors import ApiError
+from bot.api.idempotent import settle
 from bot.api.payload import Nothing, Payload, payload
 from bot.api.routes import Caller, Route
+from bot.api.standing import Delays, View, WhyAnswer, why
 from notifications import texts
 from queue_engine import desk
+from queue_engine.commands.catalogue import MOST_POINTS, PRIORITIES
 from queue_engine.core import trace
 from queue_engine.engine import Engine
+from queue_engine.errors import StaleVersion
 from queue_engine.model import Entry, Repository
 from queue_engine.reasons import Reason
 
-_ONE = "/repositories/{owner:[^/]{1,100}}/{repo:[^/]{1,100}}/pulls/{number:[1-9][0-9]{0,8}}/queue"
-
-VARIABLES: Mapping[str, str] = {
-    "owner": "The owner of the repository.",
-    "repo": "The name of the repository.",
-    "number": "The number of the pull request.",
-}
+_QUEUE = f"{place.PULL}/queue"
+_TRIES = 5
+"""How often a call begins anew because the entry changed while it was at it."""
 
 _STATUS: Mapping[Reason, int] = {
     Reason.LABEL_WITHOUT_RIGHT: 403,
+    Reason.NOT_ALLOWED_TO_QUEUE: 403,
     Reason.CLOSED: 409,
     Reason.MERGED_ELSEWHERE: 409,
     Reason.HEAD_CHANGED: 409,
@@ -40,25 +43,56 @@ _SENTENCES: Mapping[Reason, str] = {
 """Where what is said in comments does not fit a call."""
 
 
-class QueueCall(Payload):
+HEAD = r"^([0-9a-f]{40}|[0-9a-f]{64})$"
+"""A whole SHA."""
+
+
+class HeadCall(Payload):
     """What a caller may say about the pull request: the head that was looked at, as a whole SHA."""
 
-    head_sha: str | None = Field(None, pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")
+    head_sha: str | None = Field(None, pattern=HEAD)
+
+
+def _whole(value: object) -> object:
+    """JSON knows one kind of number: `10.0` is the integer that its schema calls it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Points = Annotated[int, Field(strict=True, ge=-MOST_POINTS, le=MOST_POINTS), BeforeValidator(_whole)]
+Priority = Points | Literal["high", "normal", "low"]
+"""Points, or one of the words that commands know."""
+
+
+class QueueCall(HeadCall):
+    """The same, and with which priority it is to stand there: points, or `high`, `normal`, `low`."""
+
+    priority: Priority | None = None
+
+
+class PriorityCall(Payload):
+    """The priority that it is to have: points, or `high`, `normal`, `low`."""
+
+    priority: Priority
 
 
 class QueuedAnswer(BaseModel):
-    """Where the pull request stands; `position` is zero-based."""
+    """Where the pull request stands; `position` is zero-based.
+
+    It is null, and `status` is `held`, for one that waits for a place. `delays` is told to who gave a priority.
+    """
 
     repository: str
     queue: str
     number: int
-    position: int
+    position: int | None
     status: str
     head_sha: str
     queued_by: str
+    priority: int
+    delays: Delays | None = None
 
     @classmethod
-    def of(cls, entry: Entry) -> "QueuedAnswer":
+    def of(cls, entry: Entry, delays: Delays | None = None) -> "QueuedAnswer":
         """As of now."""
         return cls(
             repository=entry.repository.full_name,
@@ -68,6 +102,8 @@ class QueuedAnswer(BaseModel):
             status=entry.status.value,
             head_sha=entry.head,
             queued_by=entry.queued_by,
+            priority=entry.priority,
+            delays=delays,
         )
 
 
@@ -87,76 +123,204 @@ class QueueRoutes:
 
     def routes(self) -> Sequence[Route]:
         """What they are."""
-        of_person = partial(Route, caller=Caller.PERSON, variables=VARIABLES)
+        of = partial(Route, variables=place.VARIABLES)
+        person = partial(of, caller=Caller.PERSON)
+        queued = {200: QueuedAnswer, 202: QueuedAnswer}
         return [
-            of_person(
+            of(
+                "GET",
+                _QUEUE,
+                self.why,
+                "show_pull_request",
+                "Says where a pull request stands and what it waits for.",
+                caller=Caller.READER,
+                answers={200: WhyAnswer},
+            ),
+            person(
                 "POST",
-                _ONE,
+                _QUEUE,
                 self.enqueue,
                 "queue_pull_request",
                 "Queues a pull request.",
                 body=QueueCall,
-                answers={200: QueuedAnswer, 202: QueuedAnswer},
+                answers=queued,
                 refusals=(422, 429),
             ),
-            of_person(
+            of(
+                "PATCH",
+                _QUEUE,
+                self.prioritise,
+                "prioritise_pull_request",
+                "Moves a pull request within its queue.",
+                caller=Caller.STEERER,
+                body=PriorityCall,
+                answers={200: QueuedAnswer},
+            ),
+            person(
                 "DELETE",
-                _ONE,
+                _QUEUE,
                 self.dequeue,
                 "dequeue_pull_request",
                 "Takes a pull request out of its queue.",
                 body=Nothing,
                 answers={200: DequeuedAnswer, 202: DequeuedAnswer},
-                refusals=(422,),
+            ),
+            person(
+                "POST",
+                f"{place.PULL}/requeue",
+                self.requeue,
+                "requeue_pull_request",
+                "Takes a pull request out and queues its present head again, at the end.",
+                body=HeadCall,
+                answers=queued,
+                refusals=(422, 429),
             ),
         ]
 
+    async def why(self, request: web.Request) -> web.Response:
+        """200, whether it is queued or not; 404: the repository is not to be seen."""
+        repository = await place.readable(request, self._engine)
+        number = place.number_of(request)
+        async with self._engine.store.reading() as tx:
+            found = await tx.held.find(repository.id, number) or await tx.entries.find(repository.id, number)
+            queue = None if found is None else await tx.queues.get(found.queue_id)
+        policy = None if queue is None else await self._engine.policies.of(repository, queue.base_branch)
+        async with self._engine.store.reading() as tx:
+            view = None
+            if queue is not None and policy is not None:
+                view = await View.of(tx, queue, policy, self._engine.clock.now())
+            answer = await why(tx, view, repository.full_name, repository.id, number)
+        return web.json_response(answer.model_dump(mode="json"))
+
     async def enqueue(self, request: web.Request) -> web.Response:
         """202: it is queued; 200: it was; 429: the queue is full; 403, 404, 409, 422: refused, with the reason."""
-        login, said = _person(request), payload(request, QueueCall)
-        repository, number = await self._repository(request), int(request.match_info["number"])
+        said = payload(request, QueueCall)
+        if said.priority is None:
+            repository, login = await place.repository_of(request, self._engine), place.person(request)
+        else:
+            repository, login = await place.steerable(request, self._engine)
+        number = place.number_of(request)
         with trace.span("api enqueue"):
             try:
                 queued = await desk.enqueue(self._engine, repository, number, by=login, head_sha=said.head_sha)
             except desk.Refused as refused:
                 raise _refusal(refused) from None
-        answer = QueuedAnswer.of(queued.entry).model_dump(mode="json")
-        return web.json_response(answer, status=202 if queued.new else 200)
+        status = 202 if queued.new else 200
+        if said.priority is not None:
+            return await self._move(request, repository, said.priority, login, status)
+        return web.json_response(QueuedAnswer.of(queued.entry).model_dump(mode="json"), status=status)
+
+    async def prioritise(self, request: web.Request) -> web.Response:
+        """200: it stands where that priority puts it; 403; 404: it is not queued."""
+        said = payload(request, PriorityCall)
+        repository, login = await place.steerable(request, self._engine)
+        with trace.span("api prioritise"):
+            return await self._move(request, repository, said.priority, login, 200)
+
+    async def requeue(self, request: web.Request) -> web.Response:
+        """202: it stands at the end, or waits for a place; otherwise as for queueing. 409: its merge is under way."""
+        login, said = place.person(request), payload(request, HeadCall)
+        repository, number = await place.repository_of(request, self._engine), place.number_of(request)
+        with trace.span("api requeue"):
+            once = partial(desk.requeue, self._engine, repository, number, by=login, head_sha=said.head_sha)
+            try:
+                queued = await _settled(once)
+            except desk.Refused as refused:
+                raise _refusal(refused) from None
+            except desk.MergeUnderWay:
+                raise ApiError(409, "the merge of this pull request is under way") from None
+        if queued is not None:
+            answer = QueuedAnswer.of(queued.entry)
+            return web.json_response(answer.model_dump(mode="json"), status=202 if queued.new else 200)
+        return await self._waiting(repository, number)
 
     async def dequeue(self, request: web.Request) -> web.Response:
         """200: it left; 202: its merge is under way, so GitHub decides; 403; 404: it is not queued."""
-        login = _person(request)
+        login = place.person(request)
         payload(request, Nothing)
-        repository, number = await self._repository(request), int(request.match_info["number"])
+        repository, number = await place.repository_of(request, self._engine), place.number_of(request)
         with trace.span("api dequeue"):
             try:
-                left = await desk.dequeue(self._engine, repository, number, by=login)
+                policy = await desk.let_go(self._engine, repository, number, by=login)
             except desk.Refused as refused:
                 raise _refusal(refused) from None
             except desk.NotQueued:
-                raise ApiError(404, "this pull request is not queued") from None
-        answer = DequeuedAnswer(repository=repository.full_name, number=number, left=left)
-        return web.json_response(answer.model_dump(mode="json"), status=200 if left else 202)
+                raise _not_queued() from None
 
-    async def _repository(self, request: web.Request) -> Repository:
-        owner, name = request.match_info["owner"], request.match_info["repo"]
+            async def once() -> web.Response:
+                async with self._engine.change() as change:
+                    entry = await change.tx.entries.find(repository.id, number)
+                    left = entry is None or await desk.take_out(change, entry, policy)
+                    answer = DequeuedAnswer(repository=repository.full_name, number=number, left=left)
+                    status = 200 if left else 202
+                    return await settle(request, change.tx, answer.model_dump(mode="json"), status=status)
+
+            return await _settled(once)
+
+    async def _move(
+        self, request: web.Request, repository: Repository, priority: Priority, login: str, status: int
+    ) -> web.Response:
+        """Give it this priority, and say whom that delays. Raises ApiError 404."""
+        number = place.number_of(request)
         async with self._engine.store.reading() as tx:
-            found = await tx.queues.repository(owner, name)
-        if found is None:
-            raise ApiError(404, "IMQ knows no such repository: is its GitHub App installed there?")
-        return found
+            standing = await tx.entries.find(repository.id, number)
+        if standing is None:
+            raise _not_queued()
+        policy = await self._engine.policies.of(repository, standing.base_branch)
+        points = PRIORITIES[priority] if isinstance(priority, str) else priority
+
+        async def once() -> web.Response:
+            async with self._engine.change() as change:
+                entry = await change.tx.entries.find(repository.id, number)
+                if entry is None:
+                    raise _not_queued()
+                done = await desk.prioritise(change, entry, points, policy, by=login)
+                answer = QueuedAnswer.of(done.entry, Delays.of(done.delay))
+                return await settle(request, change.tx, answer.model_dump(mode="json"), status=status)
+
+        return await _settled(once)
+
+    async def _waiting(self, repository: Repository, number: int) -> web.Response:
+        """202 for one that waits for a place, or got one in this moment."""
+        async with self._engine.store.reading() as tx:
+            waiting = await tx.held.find(repository.id, number)
+            entry = await tx.entries.find(repository.id, number)
+            queue = None if waiting is None else await tx.queues.get(waiting.queue_id)
+        if entry is not None:
+            return web.json_response(QueuedAnswer.of(entry).model_dump(mode="json"), status=202)
+        if waiting is None or queue is None:
+            raise _not_queued()
+        answer = QueuedAnswer(
+            repository=repository.full_name,
+            queue=queue.base_branch,
+            number=number,
+            position=None,
+            status="held",
+            head_sha=waiting.head_sha,
+            queued_by=waiting.queued_by,
+            priority=0,
+        )
+        return web.json_response(answer.model_dump(mode="json"), status=202)
 
 
-def _person(request: web.Request) -> str:
-    """The GitHub user for whom the token acts. Raises ApiError 403."""
-    login = caller(request).login
-    if login is None:
-        raise ApiError(403, "this token may not do that: it needs one made with `imq token create --login`")
-    return login
+T = TypeVar("T")
+
+
+async def _settled(once: Callable[[], Awaitable[T]]) -> T:
+    """What this comes to, when the entry that it was read from does not change in that moment, as entries do."""
+    for _ in range(_TRIES - 1):
+        with suppress(StaleVersion):
+            return await once()
+    return await once()
+
+
+def _not_queued() -> ApiError:
+    return ApiError(404, "this pull request is not queued")
 
 
 def _refusal(refused: desk.Refused) -> ApiError:
     reason = refused.reason
     words = _SENTENCES.get(reason, texts.REASONS[reason].sentence)
     sentence = words.format(base="its base branch", label=refused.label)
-    return ApiError(_STATUS.get(reason, 422), sentence, reason=reason.value)
+    more: Mapping[str, Any] = {} if refused.detail is None else {"detail": refused.detail}
+    return ApiError(_STATUS.get(reason, 422), sentence, reason=reason.value, **more)

@@ -22,6 +22,10 @@ class Caller(StrEnum):
     """Without a token."""
     PERSON = "person"
     """A token with a login: GitHub says what that person may do."""
+    READER = "reader"
+    """An operator's token, or one with a login that GitHub lets read the repository."""
+    STEERER = "steerer"
+    """A token with a login that has the role maintain or admin on the repository."""
     OPERATOR = "operator"
 
 

@@ -244,16 +244,16 @@ async def test_github_in_trouble_is_told_to_the_caller_who_may_try_again(
 async def test_left_by_the_api_is_unlabelled_and_explained(
     world: World, mona: Caller, session: aiohttp.ClientSession
 ) -> None:
-    """As if the label had been taken off; only for who may merge."""
+    """By hand: its label comes off, and automation that sets it again starts nothing; only for who may queue."""
     pull = world.open("add")
     await mona.queue(pull)
     assert (await (await caller(world, session, "tria")).leave(pull)).status == 403
     answer = await mona.leave(pull)
     assert (answer.status, answer.body["left"]) == (200, True)
     assert await world.entries() == ()
-    assert LABEL not in pull.labels
     await world.pass_time(timedelta(minutes=1))
-    assert await world.reasons(pull) == ["label_removed"]
+    assert LABEL not in pull.labels
+    assert await world.reasons(pull) == ["unqueued"]
     assert (await mona.leave(pull)).status == 404
     assert (await mona.queue(pull)).status == 202
 
