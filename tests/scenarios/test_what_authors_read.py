@@ -1,0 +1,163 @@
+"""What the author reads on GitHub: one comment that tells where it stands and what came of it, and then is silent."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.scenarios.world import CI_TIME, LABEL, World
+
+MINUTE = timedelta(minutes=1)
+EDIT = "PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}"
+CREATE = "POST /repos/{owner}/{repo}/issues/{number}/comments"
+
+
+async def configure(world: World, text: str) -> None:
+    """A maintainer changes the repository's rules."""
+    world.repository.push("main", {".github/imq.yml": text}, "Rules of the queue", by="rhea")
+    await world.settle()
+
+
+async def ready(world: World, *names: str) -> list[Any]:
+    """Pull requests whose checks have ended, up to date with their base."""
+    pulls = [world.open(name) for name in names]
+    await world.pass_time(CI_TIME * 2)
+    return pulls
+
+
+async def behind(world: World, *names: str) -> list[Any]:
+    """The same, and then their base moves."""
+    pulls = await ready(world, *names)
+    world.repository.push("main", {f"past-{names[0]}.py": "moved\n"}, "Move the base", by="rhea")
+    await world.settle()
+    return pulls
+
+
+def said(world: World) -> int:
+    """How often a comment was written or edited."""
+    return world.requests(EDIT, CREATE)
+
+
+def story(text: str) -> list[str]:
+    """The folded lines, without their times."""
+    _, _, folded = text.partition("<details>")
+    return [line.partition(" UTC: ")[2] for line in folded.splitlines() if line.startswith("- ")]
+
+
+async def test_author_reads_the_whole_way_in_one_comment_of_four_edits(world: World) -> None:
+    """Queued behind another, updated, checked, landed: each told once, the landing of others not at all (P6, P7)."""
+    first, second = await behind(world, "first", "second")
+    first.label(LABEL, by="mona")
+    await world.until_status(first, "checking")
+    second.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=5))
+    waiting = world.comment(second)
+    assert "position 2 of 2 when it joined" in waiting
+    assert f"Ahead of it when it joined: `#{first.number}`." in waiting
+    await world.until(lambda: second.merged)
+    await world.settle()
+    text = world.comment(second)
+    assert re.search(r"\*\*✅ Landed on `main` as [0-9a-f]{40}\*\*", text)
+    assert "in CI." in text
+    assert story(text)[0] == "Joined the queue for `main` at position 2 (asked for by `mona`)"
+    assert story(text)[-1].startswith("Landed on `main` as `")
+    assert "@" not in text
+    assert 2 < said(world) <= 2 * 4
+
+
+async def test_author_of_those_behind_is_not_told_of_every_landing(world: World) -> None:
+    """Ten land one after another; what the last one reads is edited no more often than what the first one reads."""
+    pulls = await ready(world, *(f"p{number}" for number in range(6)))
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.until(lambda: pulls[-1].merged)
+    await world.settle()
+    assert len(pulls) < said(world) <= 4 * len(pulls)
+
+
+async def test_author_is_told_a_range_once_there_is_a_history(world: World) -> None:
+    """After five landings here the sixth is told from when to when it is likely to land, and lands in it."""
+    for number in range(5):
+        (pull,) = await behind(world, f"before{number}")
+        pull.label(LABEL, by="mona")
+        await world.until(lambda pull=pull: pull.merged)  # type: ignore[misc]
+        assert "likely to land" not in world.comment(pull)
+    (last,) = await behind(world, "last")
+    last.label(LABEL, by="mona")
+    await world.until_status(last, "checking")
+    began = world.clock.now()
+    await world.pass_time(timedelta(seconds=10))
+    found = re.search(r"likely to land (?:within about|in about (\d+) min to) (\d+) min", world.comment(last))
+    assert found is not None, world.comment(last)
+    await world.until(lambda: last.merged)
+    took = world.clock.now() - began
+    assert int(found[1] or 0) * MINUTE <= took <= int(found[2]) * MINUTE
+
+
+async def test_author_of_a_closed_pull_request_reads_the_leave_and_nothing_after_it(world: World) -> None:
+    """Closed by somebody while it waits: that is told, and no pause, command or resume says more."""
+    front, pull = await ready(world, "front", "closed")
+    front.label(LABEL, by="mona")
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    pull.close(by="hubot")
+    await world.pass_time(MINUTE)
+    text, before = world.comment(pull), said(world)
+    assert "The pull request was closed." in text
+    pull.comment("/why", by="mona")
+    pull.comment("/queue", by="mona")
+    await world.pass_time(timedelta(hours=2))
+    assert world.comment(pull) == text
+    assert world.spoken(pull) == 1
+    assert said(world) - before <= 2, "only the other one's landing is told"
+    assert before > 0
+
+
+async def test_author_under_outcomes_only_reads_nothing_until_it_has_landed(world: World) -> None:
+    """One comment, written once."""
+    await configure(world, "comments: {level: outcomes}\n")
+    (pull,) = await behind(world, "quiet")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await world.settle()
+    assert world.spoken(pull) == 0
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    assert "Landed on `main`" in world.comment(pull)
+    assert (world.requests(CREATE), world.requests(EDIT)) == (1, 0)
+
+
+async def test_author_under_no_comments_sees_the_check_run(world: World) -> None:
+    """Nothing is said on the pull request; the list of its checks tells all the same."""
+    await configure(world, "comments: {level: none}\n")
+    (pull,) = await behind(world, "silent")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    assert world.spoken(pull) == 0
+    (run,) = [run for run in pull.check_runs if run.name == "IMQ"]
+    assert run.conclusion == "success"
+    assert "Landed on `main`" in run.output["text"]
+
+
+async def test_author_reads_the_repositorys_own_words(world: World) -> None:
+    """A maintainer's sentence in the place of IMQ's; what only IMQ knows stays."""
+    await configure(world, 'comments: {texts: {landed: "Thank you! It is on {base} **now**."}}\n')
+    (pull,) = await ready(world, "thanked")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    assert world.comment(pull).startswith("<!-- imq:comment -->\nThank you! It is on main **now**.\n\nCommit: ")
+
+
+@pytest.mark.parametrize("name", ["x`y", "a@rhea"])
+async def test_author_with_a_hostile_branch_is_quoted(world: World, name: str) -> None:
+    """The base branch's name stands in a code span, whatever it is."""
+    world.repository.create_branch(name, by="rhea")
+    pull = world.open("hostile", base=name)
+    pull.label(LABEL, by="tria")
+    await world.pass_time(MINUTE)
+    text = world.comment(pull)
+    assert "Not queued for `" in text
+    assert re.search(r"(?<![`\w])@rhea", re.sub(r"`+[^`\n]+`+", "", text)) is None
