@@ -1,7 +1,8 @@
 """Each base branch's policy: the operator's settings, and what its repository's `.github/imq.yml` makes of them.
 
-The file is read from the base branch, never from a pull request, else from the owner's repository `.github`; it is
-remembered for an hour and read anew when a push says that it changed. A broken one harms its own repository only.
+The file is read from the base branch, never from a pull request, else from the owner's repository `.github`. It is
+remembered, for an hour or where there is none for a day, and read anew when a push says that it changed. A broken one
+harms its own repository only.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 import structlog
-from cachetools import LRUCache, TTLCache
+from cachetools import LRUCache, TLRUCache
 
 from queue_engine.config.effective import labels_of, policy_for
 from queue_engine.config.model import Config
@@ -30,7 +31,9 @@ SHARED = ".github"
 """The repository in which an owner keeps what holds for all of its others."""
 
 _REMEMBERED = timedelta(hours=1)
-"""Webhooks tell of changes; this bounds how long one that was lost can mislead."""
+"""Webhooks tell of changes; this bounds how long one that was lost can mislead. Unchanged, it costs nothing to ask."""
+_ABSENT_FOR = timedelta(hours=24)
+"""The same where there is no file, as in most repositories: GitHub counts each time that it has to say so."""
 _MOST_FILES = 10_000
 
 _log = structlog.get_logger("imq.policies")
@@ -73,6 +76,11 @@ class _Remembered:
     generation: int
 
 
+def _until(key: Hashable, read: _Remembered, now: float) -> float:
+    """When this is to be read again."""
+    return now + (_ABSENT_FOR if read.found is None else _REMEMBERED).total_seconds()
+
+
 class Policies:
     """Answers `queue_engine.policies.Policies` for every repository."""
 
@@ -81,8 +89,8 @@ class Policies:
         self._files = files
         self._store = store
         self._defaults = defaults
-        self._cache: TTLCache[Hashable, _Remembered] = TTLCache(
-            _MOST_FILES, ttl=_REMEMBERED.total_seconds(), timer=lambda: clock.now().timestamp()
+        self._cache: TLRUCache[Hashable, _Remembered] = TLRUCache(
+            _MOST_FILES, ttu=_until, timer=lambda: clock.now().timestamp()
         )
         self._good: LRUCache[Hashable, Config] = LRUCache(_MOST_FILES)
         """The last of each file that could be used: a broken one must not make queued labels mean nothing."""

@@ -101,7 +101,7 @@ def test_module_run_without_settings_prints_no_traceback() -> None:
 def test_help_names_every_command_of_the_contract() -> None:
     """The commands that are built, each with a sentence."""
     assert isinstance(cli.main, click.Group)
-    assert set(cli.main.commands) == {"run", "web", "worker", "migrate", "resume", "demo", "token", "jobs"}
+    assert set(cli.main.commands) == {"run", "web", "worker", "migrate", "resume", "demo", "token", "jobs", "validate"}
     assert all(command.get_short_help_str() for command in cli.main.commands.values())
 
 

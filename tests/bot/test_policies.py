@@ -102,13 +102,29 @@ async def test_labels_are_those_of_the_default_branch(policies: Policies, files:
 
 
 async def test_of_remembers_for_an_hour(policies: Policies, files: Files, clock: ManualClock) -> None:
-    """P7: what is known is not asked for again, be it that there is no file; a lost webhook misleads for an hour."""
+    """P7: what is known is not asked for again; a lost webhook misleads for an hour."""
+    files.own[REPOSITORY.id, "main"] = "depth: 3"
     await policies.of(REPOSITORY, "main")
     clock.instant += timedelta(minutes=59)
     await policies.of(REPOSITORY, "main")
-    assert files.asked == ["rocket:main", ".github"]
-    files.own[REPOSITORY.id, "main"] = "depth: 3"
+    assert files.asked == ["rocket:main"]
+    files.own[REPOSITORY.id, "main"] = "depth: 4"
     clock.instant += timedelta(minutes=2)
+    assert (await policies.of(REPOSITORY, "main")).max_depth == 4
+
+
+async def test_of_remembers_for_a_day_that_there_is_no_file(
+    policies: Policies, files: Files, clock: ManualClock
+) -> None:
+    """P7: a thousand idle repositories without rules of their own do not cost a thousand requests an hour."""
+    await policies.of(REPOSITORY, "main")
+    await policies.labels(REPOSITORY)
+    clock.instant += timedelta(hours=23)
+    await policies.of(REPOSITORY, "main")
+    await policies.labels(REPOSITORY)
+    assert files.asked == ["rocket:main", ".github", "rocket:HEAD"]
+    files.own[REPOSITORY.id, "main"] = "depth: 3"
+    clock.instant += timedelta(hours=2)
     assert (await policies.of(REPOSITORY, "main")).max_depth == 3
 
 
