@@ -250,7 +250,7 @@ async def _installation(world: World) -> Callable[[str], str]:
     await world.settle()
     with trace.span("example"):
         async with world.bot.engine.change() as change:
-            token = await change.tx.tokens.create("example", login="mona", operator=True, now=change.now)
+            token = await change.tx.tokens.create("example", login="rhea", operator=True, now=change.now)
             dead = await change.tx.jobs.enqueue(kind=HINT_JOB, request={}, process_id="7:42", now=change.now)
     await world.settle()
     own = {"imq_...": str(token), "/42/": f"/{pull.number}/", _HEAD: pull.head_sha, _DEAD: dead}
