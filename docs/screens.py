@@ -1,0 +1,172 @@
+"""The comments that authors meet, as the running renderer writes them, quoted for the documents."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from notifications.comment import MARKER, render_comment
+from notifications.story import Events
+from queue_engine.commands.codes import ReplyCode
+from queue_engine.facts import CheckReport, CheckState
+from queue_engine.notice import CommandAnswer, Notice, NoticeKind, Reply
+from queue_engine.reasons import REASONS, Outcome, Reason
+from queue_engine.store.timeline import TimelineEvent
+
+_JOINED = datetime(2026, 3, 14, 15, 0, tzinfo=UTC)
+_HEAD = "8f14e45fceea167a5a36dedd4bea2543ffd1c0de"
+_LANDED = "45c48cce2e2d7fbdea1afc51c7c6ad26d9e0b3a1"
+_KIND_OF_OUTCOME = {
+    Outcome.FAILED: NoticeKind.FAILED,
+    Outcome.CANCELLED: NoticeKind.CANCELLED,
+    Outcome.REFUSED: NoticeKind.REFUSED,
+    Outcome.HELD: NoticeKind.HELD,
+    Outcome.PAUSED: NoticeKind.PAUSED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """One comment: its notice, what happened before, and the answer to a command."""
+
+    notice: Notice
+    events: Events = ()
+    answer: CommandAnswer | None = None
+
+    def __str__(self) -> str:
+        """The comment as a quotation, without its hidden marker."""
+        text = render_comment(self.notice, events=self.events, answer=self.answer)
+        lines = text.removeprefix(f"{MARKER}\n").rstrip("\n").split("\n")
+        return "".join(f"> {line}".rstrip() + "\n" for line in lines)
+
+
+def _notice(kind: NoticeKind, minutes: float, **fields: Any) -> Notice:
+    """A notice of a pull request by ada, queued by grace, so many minutes after it joined."""
+    changes: dict[str, Any] = {
+        "people": ("ada",),
+        "enqueued_at": _JOINED,
+        "started_at": _JOINED + timedelta(minutes=24),
+        "queued_by": "grace",
+    }
+    at = _JOINED + timedelta(minutes=minutes)
+    return Notice(kind=kind, number=42, base_branch="main", head_sha=_HEAD, at=at, **(changes | fields))
+
+
+def _left(reason: Reason, minutes: float, **fields: Any) -> Notice:
+    return _notice(_KIND_OF_OUTCOME[REASONS[reason].outcome], minutes, reason=reason, **fields)
+
+
+def _check(name: str, conclusion: str, began: float, ended: float | None = None) -> CheckReport:
+    return CheckReport(
+        name=name,
+        app_id=15368,
+        state=CheckState.PENDING if ended is None else CheckState.FAILED,
+        conclusion=conclusion,
+        url=f"https://ci.example.com/{name}/1024",
+        started_at=_JOINED + timedelta(minutes=began),
+        completed_at=None if ended is None else _JOINED + timedelta(minutes=ended),
+    )
+
+
+def _queued() -> Notice:
+    soon = (_JOINED + timedelta(minutes=25), _JOINED + timedelta(minutes=40))
+    return _notice(NoticeKind.QUEUED, 0, position=2, depth=3, ahead=(37, 41), eta=soon)
+
+
+def _checking() -> Notice:
+    checks = (_check("test", "in_progress", 25), _check("lint", "queued", 25))
+    return _notice(NoticeKind.CHECKING, 26, checks=checks)
+
+
+def _landed() -> Notice:
+    return _notice(NoticeKind.LANDED, 33, landed_sha=_LANDED)
+
+
+def _failed() -> Notice:
+    return _left(Reason.CHECKS_FAILED, 31, checks=(_check("test", "failure", 25, 31),))
+
+
+def _event(name: str, minutes: float, *, number: int = 42, reason: Reason | None = None, **data: Any) -> TimelineEvent:
+    at = _JOINED + timedelta(minutes=minutes)
+    return TimelineEvent(0, at, name, 1, "main", number, None, reason, None, data or None)
+
+
+_STORY = (
+    _event("queued", 0, by="grace", position=2),
+    _event("paused", 5, number=0, reason=Reason.PAUSED_BY_HAND, by="linus"),
+    _event("resumed", 9, number=0, reason=Reason.PAUSED_BY_HAND, by="linus"),
+    _event("updating", 24),
+    _event("checking", 25, head=_HEAD),
+    _event("rerun", 28, checks=["test"]),
+    _event("flaky", 32, checks=["test"]),
+    _event("ready", 32, checks=420),
+    _event("landed", 33, sha=_LANDED, checks=420),
+)
+
+
+def _answered(kind: NoticeKind, command: str, code: ReplyCode, *, accepted: bool = True, **facts: Any) -> Screen:
+    notice = _queued() if kind is NoticeKind.QUEUED else _notice(kind, 2)
+    reply = Reply(command=command, accepted=accepted, code=code, facts=facts)
+    return Screen(notice, answer=CommandAnswer(at=_JOINED + timedelta(minutes=2), by="linus", replies=(reply,)))
+
+
+_UNTIL = _JOINED + timedelta(days=2)
+
+SCREENS: Mapping[str, Callable[[], Screen]] = {
+    "Queued": lambda: Screen(_queued()),
+    "First in line": lambda: Screen(_notice(NoticeKind.UPDATING, 24)),
+    "Waiting for its checks": lambda: Screen(_checking()),
+    "A check did not pass, and is run again": lambda: Screen(_checking(), _STORY[:6]),
+    "Landed, after a flaky check (its story unfolds)": lambda: Screen(_landed(), _STORY),
+    "A check failed": lambda: Screen(_failed()),
+    "It conflicts with what landed before": lambda: Screen(_left(Reason.CONFLICT, 24)),
+    "Somebody pushed to it while it was queued": lambda: Screen(_left(Reason.HEAD_CHANGED, 12)),
+    "The label was taken off": lambda: Screen(_left(Reason.LABEL_REMOVED, 12)),
+    "A required check never reported": lambda: Screen(
+        _left(
+            Reason.CHECKS_TIMED_OUT, 144, checks=(CheckReport("docs", None, CheckState.PENDING, "", None, None, None),)
+        )
+    ),
+    "An approval is missing": lambda: Screen(_left(Reason.APPROVAL_MISSING, 0, detail="0 of 1")),
+    "Set by somebody who may not merge": lambda: Screen(_left(Reason.LABEL_WITHOUT_RIGHT, 0, queued_by="linus")),
+    "The queue is full": lambda: Screen(_left(Reason.QUEUE_FULL, 0)),
+    "A maintainer paused the queue": lambda: Screen(_left(Reason.PAUSED_BY_HAND, 20, detail="new runners")),
+    "The base branch is frozen": lambda: Screen(_left(Reason.FROZEN, 20, detail="Release week", until=_UNTIL)),
+    "The base branch itself is red": lambda: Screen(_left(Reason.BASE_RED, 20, detail="test")),
+    "The configuration cannot be used": lambda: Screen(
+        _left(Reason.MISCONFIGURED, 20, detail=".github/imq.yml of main, line 2: enabeld is unknown")
+    ),
+    "What landed is not what was tested": lambda: Screen(_left(Reason.TREE_MISMATCH, 20)),
+    "An answer to a command": lambda: _answered(
+        NoticeKind.QUEUED,
+        "queue priority=high",
+        ReplyCode.PRIORITY,
+        base_branch="main",
+        priority=10,
+        position=1,
+        depth=3,
+        overtakes=[[41, 540]],
+    ),
+    "A command that was not done, where nothing is queued": lambda: _answered(
+        NoticeKind.ANSWERED, "pause", ReplyCode.NOT_ALLOWED, accepted=False, needs="maintain", has="write"
+    ),
+    "The repository's own words": lambda: Screen(
+        _landed().model_copy(update={"text": "Thank you! It is on {base} **now**."})
+    ),
+}
+"""The comments that authors meet most, in the order in which they meet them."""
+
+
+def comments() -> str:
+    """All of them, each under its title."""
+    return "\n".join(f"## {title}\n\n{make()}" for title, make in SCREENS.items())
+
+
+def life() -> str:
+    """The three comments of a pull request that lands."""
+    return "\n".join(str(Screen(notice)) for notice in (_queued(), _checking(), _landed()))
+
+
+def failure() -> str:
+    """The comment of one that does not."""
+    return str(Screen(_failed()))
