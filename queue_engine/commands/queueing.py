@@ -48,7 +48,9 @@ async def requeue(asked: Asked, typed: Typed) -> Reply:
         return await _placed(asked, typed, entry, ReplyCode.REQUEUED)
     if entry.merge_requested_at is not None:
         return asked.reply(typed, ReplyCode.LANDING, accepted=False)
-    head = await _consented(asked)
+    # The head that it was queued with, or IMQ's own update of it: nobody has pushed since.
+    bound = entry.head_proved and asked.pull.head_sha == entry.head
+    head = entry.head if bound else await _consented(asked)
     if head is None:
         return asked.reply(typed, ReplyCode.CHANGED_SINCE, accepted=False)
     return await _knock(asked, typed, head, leaving=entry)

@@ -273,3 +273,23 @@ async def test_command_is_answered_although_github_fails_in_between(world: World
     await world.until(lambda: pull.merged)
     assert _reacted(comment) == {"eyes", "+1"}
     assert world.spoken(pull) == 1
+
+
+@pytest.mark.parametrize("skip", [1, 0])
+async def test_command_that_is_followed_again_is_done_once(world: World, skip: int) -> None:
+    """P2: whoever takes over goes on behind the last answer that is stored; nothing is done a second time."""
+    front, pull = world.open("front"), world.open("add")
+    for each in (front, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    reactions = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
+    world.server.faults.add(kind="fail", method="POST", route=reactions, status=502, times=2, skip=skip)
+    comment = await _say(world, pull, "/requeue\n/pause for a moment", by="rhea")
+    assert _reacted(comment) == {"eyes", "+1"}
+    assert await world.reasons(pull) == ["unqueued"]
+    async with world.bot.engine.store.reading() as tx:
+        told = [event.event for event in await tx.timeline.of_pull_request(pull.record.repository.id, 0)]
+        answer = await tx.answers.find(pull.record.repository.id, pull.number)
+    assert told.count("paused") == 1
+    assert answer is not None
+    assert [reply.code.value for reply in answer.replies] == ["requeued", "paused"]

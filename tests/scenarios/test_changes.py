@@ -1,0 +1,112 @@
+"""What changes while a pull request waits: labels, titles, reviews, and the rules and configuration of its branch."""
+
+from datetime import timedelta
+from typing import Any
+
+from sandbox.state import ReviewRule
+from tests.scenarios.world import CI_TIME, LABEL, World
+
+CONFIGURATION = """\
+blocking:
+  labels: [do-not-merge]
+  titles: ['^WIP']
+priority:
+  labels:
+    urgent: 10
+"""
+
+
+async def _two_in_line(world: World) -> tuple[Any, Any]:
+    """One at the front, whose checks run, and one behind it."""
+    front, pull = world.open("front"), world.open("waiting")
+    await world.pass_time(timedelta(seconds=30))
+    for each in (front, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    return front, pull
+
+
+def _configure(world: World, text: str = CONFIGURATION) -> None:
+    world.repository.push("main", {".github/imq.yml": text}, "Configure the queue", by="rhea")
+
+
+async def test_blocking_label_takes_out_who_waits_and_another_label_asks_nothing(world: World) -> None:
+    """The label counts wherever it waits; one that means nothing costs no request."""
+    _configure(world)
+    await world.pass_time(timedelta(minutes=1))
+    front, pull = await _two_in_line(world)
+    before = world.requests()
+    pull.label("documentation", by="hubot")
+    await world.settle()
+    assert world.requests() == before
+    pull.label("do-not-merge", by="hubot")
+    await world.settle()
+    assert await world.reasons(pull) == ["blocked_by_label"]
+    assert await world.status(front) is not None
+
+
+async def test_title_that_is_kept_out_takes_out_who_waits(world: World) -> None:
+    """A title may be edited at any time; without such a rule it is only kept."""
+    _front, pull = await _two_in_line(world)
+    before = world.requests()
+    pull.edit_title("WIP: not yet", by="mona")
+    await world.settle()
+    entry = await world.entry(pull)
+    assert entry is not None
+    assert entry.title == "WIP: not yet"
+    assert world.requests() == before
+    _configure(world)
+    await world.settle()
+    pull.edit_title("WIP: really not", by="mona")
+    await world.settle()
+    assert await world.reasons(pull) == ["blocked_by_title"]
+
+
+async def test_priority_label_moves_who_waits_and_so_does_taking_it_off(world: World) -> None:
+    """The label is read anew each time; who is being processed keeps the turn."""
+    _configure(world)
+    await world.pass_time(timedelta(minutes=1))
+    front, second = await _two_in_line(world)
+    third = world.open("third")
+    third.label(LABEL, by="mona")
+    await world.settle()
+    third.label("urgent", by="hubot")
+    await world.settle()
+    assert [entry.number for entry in await world.entries()] == [front.number, third.number, second.number]
+    third.unlabel("urgent", by="hubot")
+    await world.settle()
+    assert [entry.number for entry in await world.entries()] == [front.number, second.number, third.number]
+
+
+async def test_changes_requested_where_reviews_are_demanded_take_out_who_waits(world: World) -> None:
+    """It could not land any more; its author hears so at once, and nobody waits behind it."""
+    world.repository.add_ruleset("reviews", reviews=ReviewRule(approvals=1))
+    front, pull = world.open("front"), world.open("waiting")
+    for each in (front, pull):
+        each.review("APPROVED", by="hubot")
+    await world.pass_time(timedelta(seconds=30))
+    for each in (front, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    assert await world.status(pull) == "pending"
+    pull.review("CHANGES_REQUESTED", by="rhea")
+    await world.settle()
+    assert await world.reasons(pull) == ["changes_requested"]
+    await world.until(lambda: front.merged)
+
+
+async def test_rules_that_change_are_read_anew_at_once(world: World) -> None:
+    """GitHub tells of changed rulesets; what was remembered of them is void."""
+    pull = world.open("add")
+    await world.pass_time(CI_TIME * 2)
+    for installation in world.github.state.installations.values():
+        installation.permissions["administration"] = "read"
+    world.open("before").label(LABEL, by="mona")
+    await world.settle()
+    rules = world.requests("GET /repos/{owner}/{repo}/rules/branches/{branch}")
+    world.repository.add_ruleset("linear", linear_history=True)
+    await world.settle()
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    assert world.requests("GET /repos/{owner}/{repo}/rules/branches/{branch}") > rules
+    assert len(world.repository.log("main")[0].parents) == 1
