@@ -8,7 +8,6 @@ import pytest
 from queue_engine.cleanup import BRANCH_JOB
 from tests.scenarios.world import CI_TIME, LABEL, World
 
-DELETE = "DELETE /repos/{owner}/{repo}/git/refs/heads/{ref}"
 AT_ONCE = timedelta(seconds=30)
 
 
@@ -122,8 +121,8 @@ async def test_branch_that_another_pull_request_is_made_of_is_kept(world: World)
 async def test_branch_of_a_fork_is_never_touched(world: World) -> None:
     """It belongs to somebody else, even where its name is one of ours."""
     await configure(world, "merge: {delete_branch: true}\n")
-    world.repository.create_branch("idea", by="rhea")
     pull = await green(world, "idea", by=None, fork_of="fan")
+    world.repository.create_branch("idea", pull.head_sha, by="rhea")
     await lands(world, pull)
     assert "idea" in branches(world)
     assert pull.record.head_repository.git.branch("idea") is not None
@@ -143,6 +142,8 @@ async def test_branch_with_rules_or_a_queue_of_its_own_is_kept(world: World) -> 
     for pull in pulls:
         await lands(world, pull, within=CI_TIME * 2)
     assert {"guarded", "develop"} <= set(branches(world))
+    # GitHub is not even asked: it might let an App do it.
+    assert [one.path.rpartition("/")[2] for one in world.server.requests if "/git/refs/" in one.path] == ["feature"]
 
 
 async def test_branch_that_went_on_after_it_landed_is_kept(world: World) -> None:
