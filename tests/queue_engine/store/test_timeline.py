@@ -35,3 +35,26 @@ async def test_timeline_keeps_every_detail_of_an_event(store: Store) -> None:
     assert (event.at, event.entry_id, event.delivery) == (NOW + SOON, "e1", "guid-1")
     assert event.reason is Reason.CHECKS_FAILED
     assert event.data == {"checks": ["build"]}
+
+
+async def test_timeline_story_is_a_pull_requests_last_events_and_those_of_its_queue_since(store: Store) -> None:
+    """What happened to the queue before it came, to other queues and to other pull requests is not its story."""
+    told = [
+        (0, "main", "paused"),
+        (1, "main", "queued"),
+        (1, "main", "checking"),
+        (0, "other", "paused"),
+        (2, "main", "queued"),
+        (0, "main", "resumed"),
+        (1, "main", "landed"),
+    ]
+    async with store.transaction() as t:
+        for number, branch, event in told:
+            await t.timeline.append(at=NOW, event=event, repository_id=7, base_branch=branch, number=number)
+        await t.timeline.append(at=NOW, event="paused", repository_id=OTHER.id, base_branch="main", number=0)
+    async with store.reading() as t:
+        whole = await t.timeline.story(REPOSITORY.id, "main", 1, limit=60)
+        assert [event.event for event in whole] == ["queued", "checking", "resumed", "landed"]
+        last = await t.timeline.story(REPOSITORY.id, "main", 1, limit=2)
+        assert [event.event for event in last] == ["checking", "resumed", "landed"]
+        assert await t.timeline.story(REPOSITORY.id, "main", 3, limit=2) == ()
