@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.store.answers import Answers
 from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
 MINUTE = timedelta(minutes=1)
@@ -275,21 +276,57 @@ async def test_command_is_answered_although_github_fails_in_between(world: World
     assert world.spoken(pull) == 1
 
 
+async def _answered(world: World, pull: Any) -> list[str]:
+    async with world.bot.engine.store.reading() as tx:
+        answer = await tx.answers.find(pull.record.repository.id, pull.number)
+    assert answer is not None
+    return [reply.code.value for reply in answer.replies]
+
+
+async def _pauses(world: World, pull: Any) -> int:
+    async with world.bot.engine.store.reading() as tx:
+        events = await tx.timeline.of_pull_request(pull.record.repository.id, 0)
+    return [event.event for event in events].count("paused")
+
+
 @pytest.mark.parametrize("skip", [1, 0])
-async def test_command_that_is_followed_again_is_done_once(world: World, skip: int) -> None:
-    """P2: whoever takes over goes on behind the last answer that is stored; nothing is done a second time."""
+async def test_command_whose_reaction_fails_is_done_once(world: World, skip: int) -> None:
+    """Reactions are repeated, what was done is not."""
+    pull = await _ready(world)
+    reactions = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
+    world.server.faults.add(kind="fail", method="POST", route=reactions, status=502, times=2, skip=skip)
+    comment = await _say(world, pull, "/pause for a moment", by="rhea")
+    assert _reacted(comment) == {"eyes", "+1"}
+    assert await _answered(world, pull) == ["paused"]
+    assert await _pauses(world, pull) == 1
+
+
+async def test_comment_that_is_followed_again_goes_on_behind_the_last_answer(world: World) -> None:
+    """P2: the first command was done and answered when the second one failed."""
+    pull = await _ready(world)
+    labels = "/repos/{owner}/{repo}/issues/{number}/labels"
+    world.server.faults.add(kind="fail", method="POST", route=labels, status=502, times=1)
+    await _say(world, pull, "/pause for a moment\n/resume\n/queue", by="rhea")
+    assert await _answered(world, pull) == ["paused", "resumed", "queued"]
+    assert await _pauses(world, pull) == 1
+
+
+async def test_requeue_that_died_before_its_answer_was_stored_gives_the_place_up_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P2: whoever takes over sees that it stands there by this very comment."""
     front, pull = world.open("front"), world.open("add")
     for each in (front, pull):
         each.label(LABEL, by="mona")
         await world.settle()
-    reactions = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
-    world.server.faults.add(kind="fail", method="POST", route=reactions, status=502, times=2, skip=skip)
-    comment = await _say(world, pull, "/requeue\n/pause for a moment", by="rhea")
-    assert _reacted(comment) == {"eyes", "+1"}
+    put, failures = Answers.put, iter([OSError("killed")])
+
+    async def fails_once(self: Answers, *given: Any) -> None:
+        for failure in failures:
+            raise failure
+        await put(self, *given)
+
+    monkeypatch.setattr(Answers, "put", fails_once)
+    await _say(world, pull, "/requeue", by="hubot")
+    assert await _answered(world, pull) == ["requeued"]
     assert await world.reasons(pull) == ["unqueued"]
-    async with world.bot.engine.store.reading() as tx:
-        told = [event.event for event in await tx.timeline.of_pull_request(pull.record.repository.id, 0)]
-        answer = await tx.answers.find(pull.record.repository.id, pull.number)
-    assert told.count("paused") == 1
-    assert answer is not None
-    assert [reply.code.value for reply in answer.replies] == ["requeued", "paused"]
