@@ -8,7 +8,8 @@ import pytest
 
 from queue_engine.core.database import Database
 from queue_engine.errors import GitHubError, RateLimited, Unavailable
-from queue_engine.facts import CheckState
+from queue_engine.facts import CheckState, Commit
+from queue_engine.landing import land
 from queue_engine.model import Entry, EntryStatus, Pause, Queue, RedBase
 from queue_engine.notice import NoticeKind
 from queue_engine.policies import Fixed
@@ -259,3 +260,13 @@ async def test_pass_over_a_frozen_queue_asks_nothing_and_comes_back_at_its_end(s
     entry = await scene.advance(queue)
     assert entry is not None
     assert (entry.status, scene.github.asked) == (CHECKING, [])
+
+
+async def test_landing_through_the_queue_proves_the_base_green(scene: Scene) -> None:
+    """Its tree has passed: the others go on at once, whether the base itself is checked or not."""
+    queue = await scene.front(status=READY, tested_tree="tree", merge_requested_at=NOW, fixes_base=True)
+    async with scene.store.transaction() as tx:
+        await tx.queues.note_red(queue.id, RED)
+        front = (await tx.entries.of_queue(queue.id))[0]
+    assert await land(scene.engine, queue, front, Commit("landed-1", "tree", ("base-1", "head-1")), POLICY)
+    assert (await stored(scene, queue)).red is None

@@ -236,3 +236,14 @@ async def test_reprioritise_of_an_older_version_is_refused(store: Store) -> None
         await t.entries.reprioritise(entry, Standing(priority=1), AGEING)
         with pytest.raises(StaleVersion):
             await t.entries.reprioritise(entry, Standing(priority=2), AGEING)
+
+
+async def test_entry_that_comes_after_a_clock_was_set_back_has_waited_no_longer_than_those_before_it(
+    store: Store,
+) -> None:
+    """Else one of the lowest priority would overtake everybody who waits, by the jump of a clock."""
+    async with store.transaction() as t:
+        main = await queue(t)
+        await stand(t, main, 1, ageing=AGEING)
+        await stand(t, main, 2, priority=-1, at=NOW - timedelta(days=400), ageing=AGEING)
+        assert await numbers(t, main) == [1, 2]
