@@ -3,8 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from sandbox.state import ReviewRule
-from tests.scenarios.world import CI_TIME, LABEL, World
+from tests.scenarios.world import LABEL, World
 
 CONFIGURATION = """\
 blocking:
@@ -95,18 +97,23 @@ async def test_changes_requested_where_reviews_are_demanded_take_out_who_waits(w
     await world.until(lambda: front.merged)
 
 
-async def test_rules_that_change_are_read_anew_at_once(world: World) -> None:
-    """GitHub tells of changed rulesets; what was remembered of them is void."""
-    pull = world.open("add")
-    await world.pass_time(CI_TIME * 2)
+@pytest.mark.parametrize("organisation", [False, True])
+async def test_rules_that_change_are_read_anew_at_once(world: World, organisation: bool) -> None:
+    """GitHub tells of changed rulesets, an organisation's without a repository: what any process remembers is void."""
     for installation in world.github.state.installations.values():
         installation.permissions["administration"] = "read"
-    world.open("before").label(LABEL, by="mona")
-    await world.settle()
-    rules = world.requests("GET /repos/{owner}/{repo}/rules/branches/{branch}")
-    world.repository.add_ruleset("linear", linear_history=True)
-    await world.settle()
+    pull = world.open("add")
     pull.label(LABEL, by="mona")
+    await world.settle()
+    before = await _generation(world)
+    world.repository.add_ruleset("linear", linear_history=True, organisation=organisation)
+    await world.settle()
+    assert await _generation(world) > before
     await world.until(lambda: pull.merged)
-    assert world.requests("GET /repos/{owner}/{repo}/rules/branches/{branch}") > rules
     assert len(world.repository.log("main")[0].parents) == 1
+
+
+async def _generation(world: World) -> int:
+    async with world.bot.engine.store.reading() as tx:
+        (queue,) = await tx.queues.all()
+        return await tx.queues.generation(queue.repository.id)
