@@ -3,24 +3,24 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from aiohttp import web
-from pydantic import BaseModel, BeforeValidator, Field
 
 from bot.api import place
+from bot.api.calls import HeadCall, PriorityCall, QueueCall
 from bot.api.errors import ApiError
 from bot.api.idempotent import settle
-from bot.api.payload import Nothing, Payload, payload
+from bot.api.payload import Nothing, payload
 from bot.api.routes import Caller, Route
-from bot.api.standing import Delays, View, WhyAnswer, why
+from bot.api.standing import Delays, DequeuedAnswer, QueuedAnswer, View, WhyAnswer, why
 from notifications import texts
 from queue_engine import desk
-from queue_engine.commands.catalogue import MOST_POINTS, PRIORITIES
+from queue_engine.commands.catalogue import PRIORITIES
 from queue_engine.core import trace
 from queue_engine.engine import Engine
 from queue_engine.errors import StaleVersion
-from queue_engine.model import Entry, Repository
+from queue_engine.model import Repository
 from queue_engine.reasons import Reason
 
 _QUEUE = f"{place.PULL}/queue"
@@ -41,78 +41,6 @@ _SENTENCES: Mapping[Reason, str] = {
     Reason.HEAD_CHANGED: "The head of the pull request is another one now.",
 }
 """Where what is said in comments does not fit a call."""
-
-
-HEAD = r"^([0-9a-f]{40}|[0-9a-f]{64})$"
-"""A whole SHA."""
-
-
-class HeadCall(Payload):
-    """What a caller may say about the pull request: the head that was looked at, as a whole SHA."""
-
-    head_sha: str | None = Field(None, pattern=HEAD)
-
-
-def _whole(value: object) -> object:
-    """JSON knows one kind of number: `10.0` is the integer that its schema calls it."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Points = Annotated[int, Field(strict=True, ge=-MOST_POINTS, le=MOST_POINTS), BeforeValidator(_whole)]
-Priority = Points | Literal["high", "normal", "low"]
-"""Points, or one of the words that commands know."""
-
-
-class QueueCall(HeadCall):
-    """The same, and with which priority it is to stand there: points, or `high`, `normal`, `low`."""
-
-    priority: Priority | None = None
-
-
-class PriorityCall(Payload):
-    """The priority that it is to have: points, or `high`, `normal`, `low`."""
-
-    priority: Priority
-
-
-class QueuedAnswer(BaseModel):
-    """Where the pull request stands; `position` is zero-based.
-
-    It is null, and `status` is `held`, for one that waits for a place. `delays` is told to who gave a priority.
-    """
-
-    repository: str
-    queue: str
-    number: int
-    position: int | None
-    status: str
-    head_sha: str
-    queued_by: str
-    priority: int
-    delays: Delays | None = None
-
-    @classmethod
-    def of(cls, entry: Entry, delays: Delays | None = None) -> "QueuedAnswer":
-        """As of now."""
-        return cls(
-            repository=entry.repository.full_name,
-            queue=entry.base_branch,
-            number=entry.number,
-            position=entry.position,
-            status=entry.status.value,
-            head_sha=entry.head,
-            queued_by=entry.queued_by,
-            priority=entry.priority,
-            delays=delays,
-        )
-
-
-class DequeuedAnswer(BaseModel):
-    """Whether it left; if not, its merge is under way."""
-
-    repository: str
-    number: int
-    left: bool
 
 
 class QueueRoutes:
@@ -258,7 +186,7 @@ class QueueRoutes:
             return await _settled(once)
 
     async def _move(
-        self, request: web.Request, repository: Repository, priority: Priority, login: str, status: int
+        self, request: web.Request, repository: Repository, priority: int | str, login: str, status: int
     ) -> web.Response:
         """Give it this priority, and say whom that delays. Raises ApiError 404."""
         number = place.number_of(request)

@@ -125,6 +125,46 @@ class Delays(BaseModel):
         return cls(numbers=delay.numbers, seconds=seconds, interrupts=delay.interrupts)
 
 
+class QueuedAnswer(BaseModel):
+    """Where the pull request stands; `position` is zero-based.
+
+    It is null, and `status` is `held`, for one that waits for a place. `delays` is told to who gave a priority.
+    """
+
+    repository: str
+    queue: str
+    number: int
+    position: int | None
+    status: str
+    head_sha: str
+    queued_by: str
+    priority: int
+    delays: Delays | None = None
+
+    @classmethod
+    def of(cls, entry: Entry, delays: Delays | None = None) -> "QueuedAnswer":
+        """As of now."""
+        return cls(
+            repository=entry.repository.full_name,
+            queue=entry.base_branch,
+            number=entry.number,
+            position=entry.position,
+            status=entry.status.value,
+            head_sha=entry.head,
+            queued_by=entry.queued_by,
+            priority=entry.priority,
+            delays=delays,
+        )
+
+
+class DequeuedAnswer(BaseModel):
+    """Whether it left; if not, its merge is under way."""
+
+    repository: str
+    number: int
+    left: bool
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A queue at one instant, with what is needed to tell of it."""

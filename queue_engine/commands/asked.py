@@ -7,14 +7,13 @@ from typing import Any
 from queue_engine.commands.catalogue import Command, Right
 from queue_engine.commands.codes import ReplyCode
 from queue_engine.commands.reading import Typed
+from queue_engine.desk import MAY_STEER
 from queue_engine.door import may_queue
 from queue_engine.engine import Engine
 from queue_engine.facts import Permission, PullRequest
 from queue_engine.model import Repository
 from queue_engine.notice import Reply
 from queue_engine.policy import Policy
-
-_STEERING = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class Asked:
                 return None
             case Right.STEERING:
                 has = await self.permission()
-                return None if has in _STEERING else _not_allowed(typed, Permission.MAINTAIN, has)
+                return None if has in MAY_STEER else _not_allowed(typed, Permission.MAINTAIN, has)
             case Right.LEAVING if self.by.casefold() == self.pull.author.casefold():
                 return None
             case Right.QUEUEING | Right.LEAVING:

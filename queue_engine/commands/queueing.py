@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from queue_engine import desk, journal
+from queue_engine import desk
 from queue_engine.admission import Knock, let_in
 from queue_engine.commands.asked import Asked
 from queue_engine.commands.codes import ReplyCode
@@ -58,17 +58,12 @@ async def requeue(asked: Asked, typed: Typed) -> Reply:
 
 async def unqueue(change: Change, asked: Asked, typed: Typed) -> Reply:
     """Take it out of its queue. Raises StaleVersion when the entry changes in that moment."""
-    tx, now = change.tx, change.now
-    entry = await tx.entries.find(asked.repository.id, asked.pull.number)
+    entry = await change.tx.entries.find(asked.repository.id, asked.pull.number)
     if entry is None:
         return asked.reply(typed, ReplyCode.NOT_QUEUED, accepted=False)
-    if entry.merge_requested_at is not None:
-        await tx.entries.save(replace(entry, suspect=True))
-        await tx.queues.wake(entry.queue_id, now)
-        return asked.reply(typed, ReplyCode.LANDING, accepted=False)
-    left = await journal.dismiss(tx, entry, Reason.UNQUEUED, asked.policy, now, delivery=asked.delivery)
-    change.happenings.append(left)
-    return asked.reply(typed, ReplyCode.LEFT)
+    if await desk.take_out(change, entry, asked.policy, delivery=asked.delivery):
+        return asked.reply(typed, ReplyCode.LEFT)
+    return asked.reply(typed, ReplyCode.LANDING, accepted=False)
 
 
 async def leave_line(asked: Asked, typed: Typed) -> Reply | None:

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from queue_engine import journal, steering
+from queue_engine import desk, steering
 from queue_engine.commands.asked import Asked, misread
 from queue_engine.commands.codes import ReplyCode
 from queue_engine.commands.moments import until
 from queue_engine.commands.reading import Typed, points
 from queue_engine.engine import Change
 from queue_engine.notice import Reply
-from queue_engine.priority import Standing, delay
 from queue_engine.standing import standstill
 
 
@@ -53,32 +52,14 @@ async def prioritise(change: Change, asked: Asked, typed: Typed) -> Reply:
     if entry is None:
         return asked.reply(typed, ReplyCode.NOT_QUEUED, accepted=False)
     priority = points(typed.argument) or 0
-    wanted = Standing(priority, entry.first, entry.interrupts, entry.fixes_base, entry.freeze_exempt)
-    placed = entry if priority == entry.priority else await tx.entries.reprioritise(entry, wanted, asked.policy.ageing)
-    entries = await tx.entries.of_queue(entry.queue_id)
-    turns = await tx.timeline.durations(repository.id, entry.base_branch, "landed", "front")
-    delays = delay(entries, placed, turns, change.now)
-    if priority != entry.priority:
-        await tx.queues.wake(entry.queue_id, change.now)
-        noted = await journal.note(
-            tx,
-            change.now,
-            "priority",
-            repository,
-            entry.base_branch,
-            entry.number,
-            entry_id=entry.id,
-            delivery=asked.delivery,
-            data={"by": asked.by, "priority": priority, "position": placed.position},
-        )
-        change.happenings.append(noted)
-    seconds = None if delays.by is None else round(delays.by.total_seconds())
-    overtakes = [[number, seconds] for number in delays.numbers]
+    done = await desk.prioritise(change, entry, priority, asked.policy, by=asked.by, delivery=asked.delivery)
+    seconds = None if done.delay.by is None else round(done.delay.by.total_seconds())
+    overtakes = [[number, seconds] for number in done.delay.numbers]
     return asked.reply(
         typed,
         ReplyCode.PRIORITY,
         priority=priority,
-        position=placed.position,
-        depth=len(entries),
+        position=done.entry.position,
+        depth=done.depth,
         overtakes=overtakes,
     )

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 
 from bot.api.app import PREFIX, create_api, routes
+from bot.api.calls import PriorityCall
 from bot.api.openapi import document
 from bot.api.payload import Payload
-from bot.api.queue import PriorityCall
 from bot.api.routes import Caller, Route, Variable, parts
 from docs import calls
 from docs.generate import OPENAPI, ROOT
