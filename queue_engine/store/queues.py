@@ -234,19 +234,13 @@ class Queues:
         """Remember the standstill that everybody who waits was told of; None: that it is over."""
         await self._connection.execute(update(queues).where(queues.c.id == queue_id).values(told=told))
 
-    async def note_red(self, queue_id: int, red: RedBase | None) -> None:
-        """Remember that the base does not pass its checks; None: that it does again."""
-        await self._connection.execute(
-            update(queues)
-            .where(queues.c.id == queue_id)
-            .values(
-                red_check=red and red.check,
-                red_tip=red and red.tip,
-                red_since=red and red.since,
-                red_looks=red.looks if red else 0,
-                red_look_at=red and red.look_at,
-            )
-        )
+    async def note_red(self, queue_id: int, red: RedBase | None, *, seen: RedBase | None = None) -> bool:
+        """Remember that the base does not pass its checks; None: that it does again.
+
+        With `seen` only if that is what is known still; False, and nothing is changed, if somebody was quicker.
+        """
+        as_seen = () if seen is None else [column == value for column, value in _red_values(seen).items()]
+        return await self._changes(update(queues).where(queues.c.id == queue_id, *as_seen).values(_red_values(red)))
 
     async def red_tips(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
         """The commits that do not pass, as far as queues of these repositories wait for that: repository and commit."""
@@ -321,6 +315,16 @@ def _due(now: datetime) -> ColumnElement[bool]:
 
 def _leased(queue_id: int, owner: str) -> ColumnElement[bool]:
     return and_(queues.c.id == queue_id, queues.c.lease_owner == owner)
+
+
+def _red_values(red: RedBase | None) -> dict[ColumnElement[Any], Any]:
+    return {
+        queues.c.red_check: red and red.check,
+        queues.c.red_tip: red and red.tip,
+        queues.c.red_since: red and red.since,
+        queues.c.red_looks: red.looks if red else 0,
+        queues.c.red_look_at: red and red.look_at,
+    }
 
 
 def _queue(row: Row[Any]) -> Queue:

@@ -233,6 +233,39 @@ async def test_look_at_a_red_base_that_fails_is_made_again_later(
     assert (known.tip, known.look_at) == ("base-1", found.until)
 
 
+async def test_report_that_comes_while_a_red_base_is_looked_at_is_not_lost(scene: Scene) -> None:
+    """What was read before it tells nothing of it: the base is looked at again, now and not hours later."""
+    queue = await scene.front(status=CHECKING)
+    async with scene.store.transaction() as tx:
+        await tx.queues.note_red(queue.id, replace(RED, look_at=NOW - MINUTE))
+    scene.github.base_reports = (report("ci", CheckState.PENDING),)
+
+    async def passes() -> None:
+        scene.github.base_reports = (report("ci", CheckState.PASSED),)
+        async with scene.store.transaction() as tx:
+            await tx.queues.base_reported(REPOSITORY.id, RED.tip, NOW)
+
+    scene.github.meanwhile["base_reports"] = passes
+    assert await take(scene, queue) == 1
+    assert scene.github.asked == ["comparison", "base_reports"] * 2
+
+
+async def test_resuming_while_a_red_base_is_looked_at_is_not_undone(scene: Scene) -> None:
+    """A person's word counts for more than a look that began before it."""
+    queue = await scene.front(status=CHECKING)
+    async with scene.store.transaction() as tx:
+        await tx.queues.note_red(queue.id, RED)
+    scene.github.base_reports = (report("ci", CheckState.FAILED),)
+
+    async def resumes() -> None:
+        async with scene.store.transaction() as tx:
+            await tx.queues.note_red(queue.id, None)
+
+    scene.github.meanwhile["base_reports"] = resumes
+    assert await take(scene, queue) == 1
+    assert (await stored(scene, queue)).red is None
+
+
 async def test_turn_in_a_frozen_queue_looks_at_no_base(scene: Scene) -> None:
     """It would help nobody now."""
     queue = await scene.front()

@@ -292,7 +292,9 @@ async def test_red_base_is_looked_at_when_its_tip_reports_and_anew_when_it_moves
     moved = await t.queues.get(main.id)
     assert moved is not None
     assert moved.red == RedBase("ci", "tip-2", NOW, 0, NOW + SOON)
-    await t.queues.note_red(main.id, None)
+    assert not await t.queues.note_red(main.id, None, seen=red), "it is another by now"
+    assert await t.queues.red_tips({REPOSITORY.id}) == {(REPOSITORY.id, "tip-2")}
+    assert await t.queues.note_red(main.id, None, seen=moved.red)
     assert await t.queues.red_tips({REPOSITORY.id}) == set()
 
 
