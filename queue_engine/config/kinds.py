@@ -53,6 +53,10 @@ Settling = Annotated[
 ]
 
 
+_TRIGGERS = 5
+"""How many labels may queue."""
+
+
 class _OrOne:
     """In the schema, one as well as a list of them."""
 
@@ -82,10 +86,18 @@ def _some(values: list[T]) -> list[T]:
     return values
 
 
+def _at_most_five(values: list[T]) -> list[T]:
+    if len(values) > _TRIGGERS:
+        raise ValueError(f"has more than {_TRIGGERS} values: each costs a request for every merge")
+    return values
+
+
 Many = Annotated[list[T], BeforeValidator(_listed), AfterValidator(_few_and_different), _OrOne()]
 """One or a list, none of them twice."""
 Some = Annotated[Many[T], AfterValidator(_some)]
 """The same, and at least one."""
+Triggers = Annotated[Some[T], AfterValidator(_at_most_five)]
+"""The same, and few."""
 
 
 def _kept(check: Callable[[str], object]) -> AfterValidator:

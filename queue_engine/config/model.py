@@ -23,6 +23,7 @@ from queue_engine.config.kinds import (
     TitlePattern,
     TitleTemplate,
     Told,
+    Triggers,
     Why,
     Wildcards,
 )
@@ -204,7 +205,7 @@ class Rules(Section):
     """What may be set for all base branches, and again for some."""
 
     enabled: bool | None = Field(None, description="Whether the base branch has a queue at all.")
-    trigger_labels: Some[Label] | None = Field(
+    trigger_labels: Triggers[Label] | None = Field(
         None, description="Labels that queue, in any case; the first is the one that IMQ names and sets."
     )
     depth: int | None = Field(None, ge=1, le=1000, description="Entries per queue; later ones wait for a place.")

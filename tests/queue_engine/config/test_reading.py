@@ -70,6 +70,7 @@ branches:
         ("depth: 2.5\n", 'line 1: depth must be a whole number, not "2.5"'),
         ("depth: 0\n", 'line 1: depth must be 1 or more, not "0"'),
         ("depth: 1001\n", 'line 1: depth must be 1000 or less, not "1001"'),
+        ("trigger_labels: [a, b, c, d, e, f]\n", "line 1: trigger_labels has more than 5 values"),
         ("trigger_labels: []\n", "line 1: trigger_labels must name at least one"),
         ("trigger_labels: 7\n", 'line 1: trigger_labels must be text, not "7": put it into quotes'),
         ("trigger_labels: [a, A]\n", 'line 1: trigger_labels has "A" twice'),
