@@ -123,8 +123,8 @@ async def requeue(
 async def let_go(engine: Engine, repository: Repository, number: int, *, by: str) -> Policy:
     """Let a pull request go, if its author asks or who may queue it; returns the policy that it goes by.
 
-    Out of the line for a place it is taken at once, out of the queue by `take_out`. Raises Refused, NotQueued and
-    GitHubError.
+    Out of the line for a place it is taken at once, out of the queue by `take_out`. Where its merge is under way the
+    label goes first, so that a merge that fails is not tried again. Raises Refused, NotQueued and GitHubError.
     """
     async with engine.store.reading() as tx:
         waiting = await tx.held.find(repository.id, number)
@@ -134,7 +134,8 @@ async def let_go(engine: Engine, repository: Repository, number: int, *, by: str
     if queue is None:
         raise NotQueued(f"pull request {number} is not queued")
     policy = await engine.policies.of(repository, queue.base_branch)
-    pull = None if waiting is None else await engine.github.pull_request(repository, number)
+    merging = entry is not None and entry.merge_requested_at is not None
+    pull = await engine.github.pull_request(repository, number) if waiting is not None or merging else None
     author = pull.author if pull is not None else entry.author if entry is not None else ""
     if author.casefold() != by.casefold():
         _allow(policy, by, await engine.github.permission(repository, by))
@@ -142,7 +143,8 @@ async def let_go(engine: Engine, repository: Repository, number: int, *, by: str
         for label in sorted(pull.labels):
             if policy.triggered([label]):
                 await engine.github.remove_label(repository, number, label)
-        await WaitingLine(engine).judge(repository, replace(pull, labels=frozenset()))
+        if waiting is not None:
+            await WaitingLine(engine).judge(repository, replace(pull, labels=frozenset()))
     return policy
 
 
@@ -153,7 +155,7 @@ async def take_out(change: Change, entry: Entry, policy: Policy, *, delivery: st
     """
     tx, now = change.tx, change.now
     if entry.merge_requested_at is not None:
-        # Should GitHub refuse the merge, the label is gone when consent is looked at again.
+        # Should GitHub refuse the merge, consent is looked at again, and the label tells.
         await journal.take_label_off(tx, entry.repository, entry.number, policy, now)
         await tx.entries.save(replace(entry, suspect=True))
         await tx.queues.wake(entry.queue_id, now)

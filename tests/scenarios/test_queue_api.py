@@ -291,6 +291,28 @@ async def test_merge_under_way_is_not_called_off(world: World, mona: Caller) -> 
     assert "Landed" in world.comment(pull)
 
 
+async def test_merge_that_fails_after_it_was_called_off_is_not_tried_again(world: World, mona: Caller) -> None:
+    """P4: whoever called off in the last moment gets that, as soon as GitHub has said no to the merge."""
+    pull = world.open("add")
+    await world.pass_time(CI_TIME * 2)
+    await mona.queue(pull)
+    merge = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
+    world.server.faults.add(kind="fail", method="PUT", route=merge, status=502)
+    answers: list[Answer] = []
+
+    async def call_off(exchange: Exchange) -> None:
+        if (exchange.template, exchange.phase) == (merge, "before"):
+            world.server.on_request = None
+            answers.append(await mona.leave(pull))
+
+    world.server.on_request = call_off
+    await world.until_status(pull, None)
+    await world.pass_time(timedelta(minutes=1))
+    assert [(answer.status, answer.body["left"]) for answer in answers] == [(202, False)]
+    assert (pull.merged, pull.labels, world.requests(merge)) == (False, [], 1)
+    assert await world.reasons(pull) == ["label_removed"]
+
+
 async def test_status_of_the_queues_names_them_only_to_callers(tmp_path: Path, session: aiohttp.ClientSession) -> None:
     """The fields that a sender needs, for anybody; names of repositories and branches with a token only."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "2"}) as world:
