@@ -193,7 +193,9 @@ async def _take_turn(engine: Engine, front: Entry, other: Entry, policy: Policy,
     back = set_back(front, engine.clock.now())
     check_transition(front.status, back.status)
     async with engine.change() as change:
-        saved = await change.tx.entries.save(back)
+        await change.tx.entries.save(back)
+        saved = await change.tx.entries.get(front.id)
+        assert saved is not None
         await journal.tell_progress(change.tx, saved, NoticeKind.QUEUED, policy, change.now, depth=depth)
         change.happenings.append(
             await journal.note(

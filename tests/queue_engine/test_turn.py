@@ -161,8 +161,11 @@ async def test_turn_of_a_hotfix_sets_the_front_back_with_its_head(scene: Scene) 
     assert (hotfix.number, front.status, front.started_at) == (2, PENDING, None)
     assert (front.queued_head, front.awaited_checks, front.refusals) == ("head-1", (), 0)
     assert {name: getattr(front, name) for name in bound} == bound
-    assert await shown(scene, 1) is NoticeKind.QUEUED
     assert await events(scene) == [(1, "pending", None)]
+    async with scene.store.reading() as tx:
+        notice = await tx.outbox.wanted(LetterKind.COMMENT, REPOSITORY.id, 1)
+    assert notice is not None
+    assert (notice.kind, notice.position, notice.ahead) == (NoticeKind.QUEUED, 1, (2,)), "it is told who came before it"
 
 
 async def test_interrupted_head_is_proved_before_it_is_updated_again(scene: Scene) -> None:
