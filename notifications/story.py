@@ -6,7 +6,7 @@ from typing import Any
 
 from notifications.escape import code
 from notifications.texts import story as texts
-from notifications.words import duration, instant, names, pull_request
+from notifications.words import duration, instant, names, pull_request, pull_requests
 from queue_engine.reasons import Reason
 from queue_engine.store.timeline import TimelineEvent
 
@@ -18,6 +18,7 @@ Events = Sequence[TimelineEvent]
 _JOINS = frozenset({"queued", "held"})
 _LEAVES = frozenset({"landed", "failed", "cancelled", "refused"})
 _SHORT_SHA = 7
+_MOST_DELAYED = 10
 
 
 def folded(events: Events) -> str | None:
@@ -103,7 +104,10 @@ def _fact(name: str, value: Any) -> str | None:
             return str(value)
         case "yields_to", int():
             return pull_request(value)
-        case "checks", int() | float():
+        case "delays", list():
+            numbers = [number for number in value if isinstance(number, int)]
+            return pull_requests(numbers[:_MOST_DELAYED]) + (", ..." if len(numbers) > _MOST_DELAYED else "")
+        case "checks" | "delay", int() | float():
             return duration(timedelta(seconds=value))
         case "checks", list():
             return names([str(check) for check in value])

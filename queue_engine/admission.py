@@ -215,7 +215,7 @@ async def _admit(
             pull.number,
             entry_id=entry.id,
             delivery=delivery,
-            data={"by": by, "head": pull.head_sha, "position": entry.position},
+            data={"by": by, "head": pull.head_sha, "position": entry.position} | await journal.delays(tx, entry, now),
         )
     )
     await tx.queues.wake(queue.id, now)

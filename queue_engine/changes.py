@@ -148,7 +148,8 @@ class PullRequestChanges:
                     entry.number,
                     entry_id=entry.id,
                     delivery=hint.delivery,
-                    data={"by": hint.sender, "priority": placed.priority, "position": placed.position},
+                    data={"by": hint.sender, "priority": placed.priority, "position": placed.position}
+                    | await journal.delays(change.tx, placed, change.now),
                 )
             )
 

@@ -12,6 +12,7 @@ from typing import Any
 from queue_engine.facts import CheckReport
 from queue_engine.model import Entry, EntryStatus, Pause, Queue, Repository
 from queue_engine.policy import Policy
+from queue_engine.priority import delay
 from queue_engine.reasons import REASONS, Outcome, Reason
 from queue_engine.standing import Standstill, Told
 from queue_engine.store import Transaction
@@ -21,6 +22,7 @@ __all__ = [
     "PLACE_JOB",
     "Happening",
     "call_waiting",
+    "delays",
     "dismiss",
     "free_place",
     "note",
@@ -79,6 +81,18 @@ async def note(
         data=data,
     )
     return Happening(at, event, repository, base_branch, number, reason, data)
+
+
+async def delays(tx: Transaction, entry: Entry, now: datetime) -> dict[str, Any]:
+    """Whom an entry's precedence makes wait, and each for about how many seconds longer, as facts of an event."""
+    if entry.priority <= 0 and not entry.first:
+        return {}
+    entries = await tx.entries.of_queue(entry.queue_id)
+    turns = await tx.timeline.durations(entry.repository.id, entry.base_branch, EntryStatus.LANDED.value, "front")
+    found = delay(entries, entry, turns, now)
+    if not found.numbers:
+        return {}
+    return {"delays": list(found.numbers), "delay": None if found.by is None else round(found.by.total_seconds())}
 
 
 async def dismiss(

@@ -20,10 +20,13 @@ class StoryText:
 SUMMARY = "What happened so far"
 EARLIER = "Earlier: not shown"
 ASKED_BY = " (asked for by {by})"
+_PRECEDENCE = {"delays": ", before {delays}", "delay": ": about {delay} longer for each"}
 
 STORY: Mapping[str, StoryText] = {
     "held": StoryText("Began to wait for a place in the queue for {base}"),
-    "queued": StoryText("Joined the queue for {base}", {"position": " at position {position}", "by": ASKED_BY}),
+    "queued": StoryText(
+        "Joined the queue for {base}", {"position": " at position {position}", "by": ASKED_BY, **_PRECEDENCE}
+    ),
     "refused": StoryText("Was not queued for {base}"),
     "pending": StoryText("Gave its turn to a hotfix", {"yields_to": ", {yields_to}"}),
     "updating": StoryText("First in line: an update with {base} was asked for"),
@@ -35,7 +38,8 @@ STORY: Mapping[str, StoryText] = {
     "failed": StoryText("Left the queue for {base} without landing"),
     "cancelled": StoryText("Was taken out of the queue for {base}"),
     "priority": StoryText(
-        "Its priority changed", {"priority": " to {priority}", "position": ": position {position} now", "by": ASKED_BY}
+        "Its priority changed",
+        {"priority": " to {priority}", "position": ": position {position} now", "by": ASKED_BY, **_PRECEDENCE},
     ),
     "paused": StoryText("The queue for {base} was paused", {"until": " until {until}", "by": ASKED_BY}),
     "resumed": StoryText("The queue for {base} went on", {"by": ASKED_BY}, says_why=False),

@@ -72,6 +72,15 @@ def test_story_of_a_queue_is_told_while_the_pull_request_was_in_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("word", ["queued", "priority"])
+def test_story_of_a_precedence_says_whom_it_delays_and_by_how_much(word: str) -> None:
+    """A hotfix by label is answered like one by command; who has no history is told no time."""
+    line = told((event("queued", 9), event(word, 3, delays=[4, 7], delay=720)))[-1]
+    assert line.endswith(", before `#4`, `#7`: about 12 min longer for each")
+    unknown = told((event("queued", 9), event(word, 3, delays=[*range(4, 16)], delay=None)))[-1]
+    assert unknown.endswith("`#12`, `#13`, ...")
+
+
 def test_story_that_is_long_shows_its_end() -> None:
     """At most thirty lines, and one that says that there were more."""
     lines = told([event("queued", 5000, position=0), *(event("updating", 4000 - minute) for minute in range(40))])

@@ -77,6 +77,8 @@ async def test_hotfix_takes_the_turn_and_the_interrupted_one_lands_after_it(worl
         (front.number, "pending"),
         (other.number, "pending"),
     ]
+    await world.pass_time(timedelta(seconds=5))
+    assert f"before `#{front.number}`, `#{other.number}`" in world.comment(hotfix), "it is said whom that delays"
     await world.until(lambda: other.merged)
     assert world.landed() == [hotfix.number, front.number, other.number]
     assert world.requests(UPDATE) == updates + 3, "each once, and the interrupted one once more"
