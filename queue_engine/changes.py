@@ -35,7 +35,7 @@ class PullRequestChanges:
             return
         # The place in the line is taken before anything is asked for: knocks are answered in their order (P3).
         with self._knocking.stand(repository.id) as turn:
-            if carries({hint.label}, await self._engine.policies.labels(repository)):
+            if await self._queues(repository, hint, hint.label):
                 await self._knock(repository, hint, hint.number, turn)
                 return
         await self._other_label(repository, hint)
@@ -45,7 +45,7 @@ class PullRequestChanges:
         if hint.number is None:
             return
         if hint.action == "unlabeled" and hint.label is not None:
-            if not carries({hint.label}, await self._engine.policies.labels(repository)):
+            if not await self._queues(repository, hint, hint.label):
                 await self._other_label(repository, hint)
                 return
         elif hint.title is not None and not await self._title_matters(repository, hint):
@@ -86,6 +86,13 @@ class PullRequestChanges:
                 change.tx, standing, reason, policy, change.now, detail=detail, people=people, delivery=hint.delivery
             )
             change.happenings.append(left)
+
+    async def _queues(self, repository: Repository, hint: Hint, label: str) -> bool:
+        """Whether this label queues: on any branch, or on the pull request's base by that branch's own rules."""
+        policies = self._engine.policies
+        if carries({label}, await policies.labels(repository)):
+            return True
+        return bool(hint.branch) and (await policies.of(repository, hint.branch or "")).triggered({label})
 
     async def _knock(
         self, repository: Repository, hint: Hint, number: int, turn: Callable[[], Awaitable[None]]

@@ -73,6 +73,19 @@ async def test_configuration_of_the_pull_request_changes_nothing_before_it_lande
     assert await world.reasons(later) == ["branch_not_served"]
 
 
+async def test_configuration_of_a_branch_has_a_label_of_its_own_that_queues_and_takes_out(world: World) -> None:
+    """Read from the base branch: what only that branch's file names as its label is one, when set and when removed."""
+    world.repository.push("release", {FILE: "trigger_labels: ship\nchecks: {required: [never]}\n"}, "Rules", by="rhea")
+    pull = await green(world, "backport", base="release")
+    pull.label("ship", by="mona")
+    await world.settle()
+    assert [entry.number for entry in await world.entries()] == [pull.number]
+    pull.unlabel("ship", by="mona")
+    await world.settle()
+    assert await world.entries() == ()
+    assert await world.reasons(pull) == ["label_removed"]
+
+
 async def test_configuration_broken_holds_its_queue_and_no_other_until_mended(world: World) -> None:
     """P5: the comment and the check run name the line; another repository goes on; mended, the queue goes on."""
     pull = await green(world, "waiting")
