@@ -7,13 +7,18 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from setuptools import find_packages  # type: ignore[import-untyped]
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, insert, text
 
 import queue_engine
 from queue_engine.core.database import Database, metadata
 from queue_engine.core.idempotency import KEPT, Keys
 from queue_engine.core.jobs import Jobs
 from queue_engine.migrations import HEAD, UnknownRevision, current, migrate, running
+from queue_engine.model import EntryStatus
+from queue_engine.priority import Standing
+from queue_engine.store import Store
+from queue_engine.store.tables import entries, queues, repositories
+from tests.queue_engine.store.examples import stand
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OLDER = (
@@ -59,6 +64,53 @@ async def test_migrations_of_an_older_database_keep_what_is_in_it(empty_database
         assert job.request == {"a": 1}
         assert await Keys(connection).purge(NOW + KEPT - timedelta(seconds=1)) == 0
         assert await Keys(connection).purge(NOW + KEPT) == 1
+
+
+async def test_migrations_keep_who_stands_in_a_queue_in_order_and_before_who_comes(empty_database: Database) -> None:
+    """P3: those who joined under the version before keep their order, and are overtaken by hotfixes only."""
+    await migrate(empty_database, "0005")
+    async with empty_database.transaction() as connection:
+        await connection.execute(insert(repositories).values(id=1, owner="acme", name="engine", installation_id=1))
+        queue_row = {"id": 1, "repository_id": 1, "base_branch": "main", "wakes": 0, "created_at": NOW}
+        await connection.execute(insert(queues).values(queue_row))
+        for number in (7, 3):
+            fixed = {
+                "title": "t",
+                "author": "mona",
+                "queued_by": "rhea",
+                "priority": 0,
+                "queued_head": "h",
+                "head": "h",
+            }
+            flags = {"head_proved": True, "candidate_is_ours": False, "known_behind": False, "suspect": False}
+            counts = {"trouble": 0, "refusals": 0, "recheck": 0, "version": 1}
+            lists: dict[str, list[str]] = {"awaited_checks": [], "reported_checks": []}
+            await connection.execute(
+                insert(entries).values(
+                    id=f"e{number}",
+                    queue_id=1,
+                    repository_id=1,
+                    number=number,
+                    status=EntryStatus.PENDING,
+                    enqueued_at=NOW,
+                    status_since=NOW,
+                    **fixed,
+                    **flags,
+                    **counts,
+                    **lists,
+                )
+            )
+    await migrate(empty_database)
+    async with Store(empty_database).transaction() as tx:
+        queue = await tx.queues.get(1)
+        assert queue is not None
+        await stand(tx, queue, 8, priority=1000)
+        await stand(tx, queue, 9, first=True)
+        assert [entry.number for entry in await tx.entries.of_queue(1)] == [9, 7, 3, 8]
+        moved = await tx.entries.get("e3")
+        assert moved is not None
+        placed = await tx.entries.reprioritise(moved, Standing(priority=10), timedelta(hours=1))
+        assert (placed.position, placed.rerun_checks) == (1, ())
 
 
 async def test_migrations_by_many_processes_at_once_happen_once(empty_database_url: str) -> None:
