@@ -68,18 +68,23 @@ Make = Callable[[Path, timedelta], AbstractAsyncContextManager[Queue]]
 
 
 async def requests_rows(*, quick: bool, seed: int) -> list[Row]:
-    """Requests per merged pull request: with CI done, with a short and a long CI, and with many idle neighbours."""
-    merges = 2 if quick else 10
-    idle = 20 if quick else 100
+    """Requests per merged pull request: with CI done, with CI from short to long, queued at once, with idle neighbours.
+
+    "Behind" are one at a time, on a base that has moved; "in a row" are queued at one instant.
+    """
+    merges, idle = (2, 20) if quick else (10, 100)
     minute = timedelta(seconds=60)
-    return [
-        await _requests_row("requests ready", "CI done, up to date", "ready", minute, merges, _one_by_one),
-        await _requests_row("requests 60 s", "behind, CI 60 s", "60 s", minute, merges, _behind),
-        await _requests_row("requests 180 s", "behind, CI 180 s", "180 s", minute * 3, merges, _behind),
-        await _requests_row(
-            "requests idle", f"behind, CI 60 s, {idle} idle", f"{idle} idle", minute, merges, _behind, idle
-        ),
-    ]
+    rows = [await _requests_row("requests ready", "CI done, up to date", "ready", minute, merges, _one_by_one)]
+    for seconds in (20, 60, 180, 600):
+        ci_time, key = timedelta(seconds=seconds), f"{seconds} s"
+        rows.append(
+            await _requests_row(f"requests {key}", f"behind, CI {key}", key, ci_time, merges, _behind_one_by_one)
+        )
+    in_a_row = "ten in a row" if merges == 10 else f"{merges} in a row"
+    rows.append(await _requests_row(f"requests {in_a_row}", f"{in_a_row}, CI 60 s", in_a_row, minute, merges, _behind))
+    what = f"{in_a_row}, CI 60 s, {idle} idle"
+    rows.append(await _requests_row("requests idle", what, f"{idle} idle", minute, merges, _behind, idle))
+    return rows
 
 
 async def ten_row(*, quick: bool, seed: int) -> list[Row]:
@@ -137,6 +142,21 @@ async def _one_by_one(queue: Queue, ci_time: timedelta, merges: int) -> Counter[
     for number in range(merges):
         pull = queue.stage.open(f"change-{number}")
         await _green(queue, [pull])
+        before = queue.spent()
+        queue.ask(pull)
+        await _merged(queue, [pull])
+        await queue.time.settle()
+        spent += queue.spent() - before
+    return spent
+
+
+async def _behind_one_by_one(queue: Queue, ci_time: timedelta, merges: int) -> Counter[str]:
+    spent: Counter[str] = Counter()
+    for number in range(merges):
+        pull = queue.stage.open(f"change-{number}")
+        await _green(queue, [pull])
+        queue.stage.repository.push("main", {f"moved-{number}.py": "moved\n"}, "Move", by="rhea")
+        await queue.time.settle()
         before = queue.spent()
         queue.ask(pull)
         await _merged(queue, [pull])
