@@ -7,18 +7,23 @@ read would not (webhooks are hints, GitHub is the truth).
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+import structlog
+
 from queue_engine import journal
 from queue_engine.admission import Knock, admit
 from queue_engine.approvals import missing_approval, reviews_of
 from queue_engine.core.line import Line
+from queue_engine.door import may_queue
 from queue_engine.engine import Engine
 from queue_engine.facts import PullRequest
 from queue_engine.hints import Hint
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import Policy, carries
-from queue_engine.priority import standing_of
+from queue_engine.priority import Standing, standing_of
 from queue_engine.review import Push, judge, review
 from queue_engine.waiting_line import WaitingLine
+
+_log = structlog.get_logger("imq.changes")
 
 
 class PullRequestChanges:
@@ -137,11 +142,14 @@ class PullRequestChanges:
             await self._rank(repository, pull, policy, hint)
 
     async def _rank(self, repository: Repository, pull: PullRequest, policy: Policy, hint: Hint) -> None:
-        """Give it the place that its labels say."""
+        """Give it the place that its labels say, if whoever changed them may queue: others move nobody's turn."""
         standing = standing_of(pull.labels, policy)
+        entry = await self._entry(repository, hint)
+        if entry is None or _has(entry, standing) or not await self._may_rank(repository, policy, hint):
+            return
         async with self._engine.change() as change:
             entry = await change.tx.entries.find(repository.id, pull.number)
-            if entry is None or all(getattr(entry, name) == value for name, value in vars(standing).items()):
+            if entry is None or _has(entry, standing):
                 return
             placed = await change.tx.entries.reprioritise(entry, standing, policy.ageing)
             await change.tx.queues.wake(entry.queue_id, change.now)
@@ -159,6 +167,16 @@ class PullRequestChanges:
                     | await journal.delays(change.tx, placed, change.now),
                 )
             )
+
+    async def _may_rank(self, repository: Repository, policy: Policy, hint: Hint) -> bool:
+        """Whether who changed the label may queue, as GitHub says now. Raises GitHubError."""
+        sender = hint.sender or ""
+        if sender and may_queue(policy, sender, await self._engine.github.permission(repository, sender)) is None:
+            return True
+        _log.info(
+            "label_without_right", repository=repository.full_name, number=hint.number, label=hint.label, by=sender
+        )
+        return False
 
     async def _title_matters(self, repository: Repository, hint: Hint) -> bool:
         """Keep the new title; whether the configuration keeps any title out."""
@@ -188,6 +206,11 @@ class PullRequestChanges:
             await change.tx.entries.save(replace(entry, candidate_head=hint.head_sha, candidate_is_ours=True))
             await change.tx.queues.wake(entry.queue_id, change.now)
         return True
+
+
+def _has(entry: Entry, standing: Standing) -> bool:
+    """Whether an entry stands by these very rights already."""
+    return all(getattr(entry, name) == value for name, value in vars(standing).items())
 
 
 def _push_of(hint: Hint) -> Push | None:

@@ -4,6 +4,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
 RULES = """\
@@ -15,6 +17,7 @@ priority:
     hotfix: {priority: 1, first: true, interrupts: true}
 """
 UPDATE = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
+PERMISSION = "GET /repos/{owner}/{repo}/collaborators/{username}/permission"
 
 
 async def configure(world: World, text: str) -> None:
@@ -141,3 +144,64 @@ async def test_interrupted_pull_request_lands_after_the_bot_was_killed(tmp_path:
         await world.restart()
         await world.until(lambda: front.merged)
         assert world.landed() == [hotfix.number, front.number]
+
+
+STEERING = """\
+priority:
+  labels:
+    hotfix: {priority: 1, first: true, interrupts: true}
+    mends: {fixes_base: true}
+freeze:
+  exempt_labels: [allowed]
+"""
+
+
+@pytest.mark.parametrize("label", ["hotfix", "mends", "allowed"])
+async def test_steering_label_set_by_somebody_who_may_not_queue_changes_nothing(world: World, label: str) -> None:
+    """Triagers may label; the turn, a red base and a freeze are for who may queue. Such a label costs one question."""
+    await configure(world, STEERING)
+    front, other = await opened(world, "front", "other")
+    for pull in (front, other):
+        pull.label(LABEL, by="mona")
+    await world.until_status(front, "checking")
+    before, asked = await world.entries(), world.requests(PERMISSION)
+    other.label(label, by="tria")
+    await world.settle()
+    after = await world.entries()
+    assert [(e.number, e.status) for e in after] == [(e.number, e.status) for e in before]
+    assert not any((e.first, e.interrupts, e.fixes_base, e.freeze_exempt) != (False,) * 4 for e in after)
+    assert world.requests(PERMISSION) == asked + 1
+    other.label("documentation", by="tria")
+    await world.settle()
+    assert world.requests(PERMISSION) == asked + 1, "nobody is asked about who sets a label that gives nothing"
+
+
+async def test_steering_label_counts_once_somebody_who_may_queue_sets_it(world: World) -> None:
+    """What the triager set was ignored; taken off and set anew by who may queue it goes first."""
+    await configure(world, STEERING)
+    front, other = await opened(world, "front", "other")
+    for pull in (front, other):
+        pull.label(LABEL, by="mona")
+    await world.until_status(front, "checking")
+    other.label("hotfix", by="tria")
+    await world.settle()
+    other.unlabel("hotfix", by="hubot")
+    other.label("hotfix", by="hubot")
+    await world.settle()
+    assert [e.number for e in await world.entries()] == [other.number, front.number]
+
+
+async def test_steering_label_taken_off_by_somebody_who_may_not_queue_changes_nothing(world: World) -> None:
+    """Who queued it vouched for its hotfix label, which a triager does not take back."""
+    await configure(world, STEERING)
+    front, hotfix = await opened(world, "front", "hotfix")
+    front.label(LABEL, by="mona")
+    await world.until_status(front, "updating")
+    hotfix.label("hotfix", by="tria")
+    hotfix.label(LABEL, by="mona")
+    await world.settle()
+    hotfix.unlabel("hotfix", by="tria")
+    await world.settle()
+    entry = await world.entry(hotfix)
+    assert entry is not None
+    assert (entry.first, entry.interrupts, entry.priority) == (True, True, 1)
