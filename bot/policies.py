@@ -84,9 +84,17 @@ def _until(key: Hashable, read: _Remembered, now: float) -> float:
 class Policies:
     """Answers `queue_engine.policies.Policies` for every repository."""
 
-    def __init__(self, files: Files, store: Store, defaults: Policy, clock: Clock) -> None:
-        """`defaults` is the operator's policy, which holds where no file says otherwise."""
+    def __init__(
+        self, files: Files, store: Store, defaults: Policy, clock: Clock, *, forget_rules: Callable[[int], None]
+    ) -> None:
+        """`defaults` is the operator's policy, which holds where no file says otherwise.
+
+        `forget_rules` drops what this process remembers of a repository's branch rules, by the repository's id.
+        """
         self._files = files
+        self._forget_rules = forget_rules
+        self._seen: LRUCache[int, int] = LRUCache(_MOST_FILES)
+        """The newest generation of each repository that this process has gone by."""
         self._store = store
         self._defaults = defaults
         self._cache: TLRUCache[Hashable, _Remembered] = TLRUCache(
@@ -116,6 +124,7 @@ class Policies:
 
     async def _found(self, repository: Repository, branch: str | None) -> _Found | None:
         own, shared = await self._generations(repository)
+        self._follow(repository.id, own)
         asking = partial(self._files.configuration, repository, branch)
         where = f"{FILE} of {branch or 'the default branch'}"
         found = await self._read(_File((repository.id, branch), repository.full_name, where), own, asking)
@@ -131,6 +140,15 @@ class Policies:
             shared = await tx.queues.repository(repository.owner, SHARED)
             own = await tx.queues.generation(repository.id)
             return own, await tx.queues.generation(shared.id) if shared else 0
+
+    def _follow(self, repository_id: int, generation: int) -> None:
+        """Have the branch rules read anew, too, if they changed: whichever process heard of it.
+
+        Whoever needs a branch's rules asks for its policy first, so that none goes by rules older than its policy.
+        """
+        if generation > self._seen.get(repository_id, -1):
+            self._seen[repository_id] = generation
+            self._forget_rules(repository_id)
 
     async def _read(self, file: _File, generation: int, ask: Callable[[], Awaitable[str | None]]) -> _Found | None:
         async with self._turns.setdefault(file.key, asyncio.Lock()):

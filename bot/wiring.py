@@ -79,7 +79,7 @@ class Bot:
             store=store,
             github=self.gateway,
             clock=clock,
-            policies=Policies(self.gateway, store, policy, clock),
+            policies=Policies(self.gateway, store, policy, clock, forget_rules=self.gateway.forget_rules),
             random=random,
             owner=owner,
             publish=self._publish,

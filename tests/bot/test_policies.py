@@ -51,7 +51,7 @@ def files() -> Files:
 
 @pytest.fixture
 def policies(files: Files, store: Store, clock: ManualClock) -> Policies:
-    return Policies(files, store, DEFAULTS, clock)
+    return Policies(files, store, DEFAULTS, clock, forget_rules=lambda _: None)
 
 
 class Renewed:
@@ -166,6 +166,25 @@ async def test_of_changed_as_another_process_heard_is_read_anew(
     await renewed(REPOSITORY)
     assert (await policies.of(REPOSITORY, "main")).max_depth == 3
     assert files.asked == ["rocket:main", ".github", "rocket:main"]
+
+
+async def test_of_changed_as_another_process_heard_forgets_the_branch_rules(
+    files: Files, store: Store, clock: ManualClock, renewed: Renewed
+) -> None:
+    """P1: no process goes by branch rules older than a change that any of them has followed; one forgets them once."""
+    forgotten: list[list[int]] = [[], []]
+    processes = [Policies(files, store, DEFAULTS, clock, forget_rules=each.append) for each in forgotten]
+    await renewed(OTHER)
+    for process in processes:
+        await process.of(REPOSITORY, "main")
+        await process.of(OTHER, "main")
+    for each in forgotten:
+        each.clear()
+    await renewed(REPOSITORY)
+    for process in processes * 2:
+        await process.of(REPOSITORY, "main")
+        await process.of(OTHER, "main")
+    assert forgotten == [[REPOSITORY.id], [REPOSITORY.id]]
 
 
 async def test_of_changed_for_the_organisation_is_read_anew(policies: Policies, files: Files, renewed: Renewed) -> None:
