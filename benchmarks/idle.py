@@ -42,11 +42,15 @@ async def idle_rows(*, quick: bool, seed: int) -> list[Row]:
 async def rows_on(url: str, directory: Path, count: int, depth: int, ticks: int) -> list[Row]:
     kind = url.partition(":")[0]
     async with _bot_with_queues(url, directory / kind, count, depth) as (bot, requests):
+        # Whether their repositories have rules of their own is asked once, by the first look at each.
+        await _wake_all(bot)
+        await _tick(bot)
+        first = requests()
         waiting = [await _tick(bot) for _ in range(ticks)]
-        asked = requests()
+        asked = requests() - first
         await _wake_all(bot)
         woken = await _tick(bot)
-        asked_awake = requests() - asked
+        asked_awake = requests() - first - asked
     return [
         Row(
             name=f"idle {kind}",
@@ -93,16 +97,18 @@ async def _bot_with_queues(url: str, directory: Path, count: int, depth: int) ->
             await bot.start()
             while await bot.run_due():
                 pass
-            await _fill(bot.database, clock, count, depth)
+            await _fill(bot.database, clock, count, depth, stage.installation.id)
             before = len(stage.server.requests)
             yield bot, lambda: len(stage.server.requests) - before
         finally:
             await bot.close()
 
 
-async def _fill(database: Database, clock: SharedClock, count: int, depth: int) -> None:
+async def _fill(database: Database, clock: SharedClock, count: int, depth: int, installation: int) -> None:
     now, later = clock.now(), clock.now() + _LOOK
-    owners = [{"id": 10_000 + n, "owner": "acme", "name": f"r{n}", "installation_id": 1} for n in range(count)]
+    owners = [
+        {"id": 10_000 + n, "owner": "acme", "name": f"r{n}", "installation_id": installation} for n in range(count)
+    ]
     lines = [
         {"id": 10_000 + n, "repository_id": 10_000 + n, "base_branch": "main", "due_at": later}
         | {"wakes": 0, "created_at": now}

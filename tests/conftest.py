@@ -5,12 +5,13 @@ import os
 from collections.abc import Generator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# Whether a change may land must not depend on chance; at everybody's desk Hypothesis looks for new examples each time.
-settings.register_profile("ci", derandomize=True, print_blob=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# No test fails because the machine is busy. And whether a change may land must not depend on chance; at everybody's
+# desk Hypothesis looks for new examples each time.
+settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("desk"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 pytest_plugins = ["tests.databases", "tests.private_postgres"]
 
