@@ -35,6 +35,12 @@ WORDS: tuple[tuple[str, Reason], ...] = (
 """What of GitHub's words, in small letters, tells which reason; the first that is found counts."""
 
 
+_BASE_MODIFIED = "base branch was modified"
+_STATUS_CHECK = "status check"
+_PASSING = (_BASE_MODIFIED, _STATUS_CHECK)
+"""Words for what passes and has nothing to do with conflicts."""
+
+
 def named(words: str) -> Reason | None:
     """The reason that GitHub's words name, if they are known."""
     small = words.lower()
@@ -83,16 +89,34 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
         return None
     if known is not None:
         return Leave(known, detail=words)
+    unexplained = not any(said in words.lower() for said in _PASSING) and not forbids_merge_commits(words)
+    if seen.pull is not None and seen.pull.mergeable is None and unexplained:
+        # GitHub refuses so as long as it has not worked out whether there is a conflict, which may take minutes.
+        return _await_mergeable(entry, words, policy, now)
     if entry.refusals >= policy.merge_refusals:
         lasting = Reason.LINEAR_HISTORY_REQUIRED if forbids_merge_commits(words) else Reason.REFUSED_BY_RULES
         return Leave(lasting, detail=words)
-    if "base branch was modified" in words.lower() or forbids_merge_commits(words):
+    if _BASE_MODIFIED in words.lower() or forbids_merge_commits(words):
         return None
     again = now + wait(policy.ask_again, entry.refusals, random=unvaried)
-    if "status check" in words.lower():
+    if _STATUS_CHECK in words.lower():
         # A check is required that was not known of, or one was started again: all are looked at once more.
         checking = enter(entry, EntryStatus.CHECKING, now)
         return Save(replace(checking, merge_requested_at=None, recheck_at=again))
+    return Wait(replace(entry, recheck_at=again), again)
+
+
+def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) -> Action:
+    """Ask again until GitHub has had the time that it gets, but never fewer times than for any other refusal.
+
+    Who is ready may have waited for hours, at a freeze, before its first refusal.
+    """
+    deadline = entry.status_since + policy.update_timeout
+    if now >= deadline and entry.refusals >= policy.merge_refusals:
+        return Leave(Reason.MERGEABLE_UNKNOWN, detail=words)
+    again = now + wait(policy.ask_again, entry.refusals, random=unvaried)
+    if now < deadline:
+        again = min(again, deadline)
     return Wait(replace(entry, recheck_at=again), again)
 
 

@@ -160,6 +160,55 @@ def test_refused_merge_of_what_conflicts_is_a_conflict_whatever_the_words() -> N
     )
 
 
+UNSAID = "Pull Request is not mergeable"
+
+
+def test_refused_merge_while_github_works_out_conflicts_is_asked_again_until_its_time_is_up() -> None:
+    """P5: what GitHub has not worked out yet is no rule; it gets as long as for an update, and then it is said."""
+    facts = seen(pull=pull(mergeable=None))
+    often = entry(status=READY, status_since=NOW, refusals=POLICY.merge_refusals)
+    asked = judge_refused_merge(often, UNSAID, facts, POLICY, NOW + timedelta(seconds=9))
+    assert isinstance(asked, Wait)
+    assert asked.until == asked.entry.recheck_at == NOW + timedelta(seconds=9 + 2 * 2**often.refusals)
+    end = NOW + POLICY.update_timeout
+    last = judge_refused_merge(often, UNSAID, facts, POLICY, end - timedelta(seconds=1))
+    assert isinstance(last, Wait)
+    assert last.until == end
+    assert judge_refused_merge(often, UNSAID, facts, POLICY, end) == Leave(Reason.MERGEABLE_UNKNOWN, detail=UNSAID)
+
+
+def test_refused_merge_of_what_was_ready_for_long_is_asked_again_all_the_same() -> None:
+    """After hours of a freeze GitHub still gets some tries."""
+    facts, late = seen(pull=pull(mergeable=None)), NOW + timedelta(hours=9)
+    once = entry(status=READY, status_since=NOW, refusals=1)
+    assert isinstance(judge_refused_merge(once, UNSAID, facts, POLICY, late), Wait)
+
+
+@pytest.mark.parametrize(("words", "reason"), SAID)
+def test_refused_merge_in_known_words_is_believed_whatever_of_conflicts_is_unknown(words: str, reason: Reason) -> None:
+    """A rule that GitHub names does not wait for its computation."""
+    facts = seen(pull=pull(mergeable=None))
+    assert judge_refused_merge(entry(status=READY, refusals=1), words, facts, POLICY, NOW) == Leave(
+        reason, detail=words
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("Base branch was modified. Review and try the merge again.", Reason.REFUSED_BY_RULES),
+        ("This branch must not contain merge commits.", Reason.LINEAR_HISTORY_REQUIRED),
+        ('Required status check "ci" is expected.', Reason.REFUSED_BY_RULES),
+    ],
+)
+def test_refused_merge_that_names_its_cause_counts_as_ever_while_conflicts_are_unknown(
+    words: str, reason: Reason
+) -> None:
+    """Only a refusal that explains nothing is put down to GitHub's computation."""
+    often, facts = entry(status=READY, refusals=POLICY.merge_refusals), seen(pull=pull(mergeable=None))
+    assert judge_refused_merge(often, words, facts, POLICY, NOW) == Leave(reason, detail=words)
+
+
 FORK = {"head_repository": "eve/engine"}
 
 

@@ -62,6 +62,19 @@ def test_walk_whose_merge_is_refused_lastingly_leaves_after_three(words: str) ->
     assert walk.now - NOW < MINUTE
 
 
+def test_walk_whose_merge_is_refused_while_mergeable_is_unknown_ends_after_githubs_time() -> None:
+    """P5: minutes of computing put nobody out within seconds, and nobody waits for ever."""
+    walk = ready(*[Refusal("Pull Request is not mergeable")] * 99)
+    walk.github.pull = pull(mergeable=None)
+    since = walk.entry.status_since
+    action = walk.go()
+    while isinstance(action, Wait):
+        action = walk.wait()
+    assert action == Leave(Reason.MERGEABLE_UNKNOWN, detail="Pull Request is not mergeable")
+    assert walk.now - since == POLICY.update_timeout
+    assert walk.asked.count("merge") <= 12
+
+
 def test_walk_woken_between_refusals_does_not_try_sooner() -> None:
     """Hints do not shorten the wait before the next merge call."""
     walk = ready(Refusal("Pull Request is not mergeable"))
