@@ -442,6 +442,18 @@ def test_base_red_holds_the_entry_and_gives_it_one_more_run_when_the_base_is_gre
     assert landed(walk.wait())
 
 
+def test_base_red_where_nothing_is_run_again_lets_the_failure_stand_when_the_base_is_green() -> None:
+    """`checks.reruns: 0` means none, ever; while the base is red nobody is blamed, and its last look decides."""
+    walk = a_job()
+    walk.policy = replace(walk.policy, check_reruns=0)
+    walk.github.say_on_base(CheckState.FAILED)
+    assert isinstance(walk.go(), BaseIsRed)
+    assert isinstance(walk.go_at(NOW + HOUR), BaseIsRed)
+    walk.github.say_on_base(CheckState.PASSED)
+    assert walk.left() is Reason.CHECKS_FAILED
+    assert "rerun" not in walk.asked
+
+
 def test_base_red_that_has_moved_is_followed_by_an_update() -> None:
     """The fix landed: what failed before it is tested on top of it."""
     walk = a_job(reruns=[Refusal("no")])
