@@ -82,9 +82,10 @@ def _fact(name: str, value: Any) -> str:
 def _refused(facts: Mapping[str, Any], notice: Notice) -> str:
     text = REASONS[Reason(facts["reason"])]
     names = {"base": code(notice.base_branch), "label": code(facts["label"] or notice.trigger_label)}
-    return texts.REPLIES[ReplyCode.REFUSED].format(
-        sentence=text.sentence.format(**names), next_step=text.next_step.format(**names)
-    )
+    sentence = text.sentence.format(**names)
+    if facts.get("detail"):
+        sentence += " " + texts.DETAIL.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+    return texts.REPLIES[ReplyCode.REFUSED].format(sentence=sentence, next_step=text.next_step.format(**names))
 
 
 def _commands() -> list[str]:

@@ -32,6 +32,7 @@ REPLIES: Mapping[ReplyCode, str] = {
     ReplyCode.FAILED: "GitHub did not do what that takes. Details: {detail}",
 }
 
+DETAIL = "Details: {detail}."
 WORDS_GIVEN = "Reason given: {detail}."
 ARGUMENT_AT_FAULT = "{argument} {fault}. It is written {usage}."
 ARGUMENT_MISSING = "Something is missing. It is written {usage}."

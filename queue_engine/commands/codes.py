@@ -19,7 +19,8 @@ class ReplyCode(StrEnum):
     HELD = "held"
     """The queue is full, it joins when a place is free: `ahead` (who wait longer), `base_branch`."""
     REFUSED = "refused"
-    """The door says no: `reason`, `label` (the one that queues here, or empty)."""
+    """The door says no: `reason`, `label` (the one that queues here, or empty), `detail` (what it is about: a label,
+    a method, who objects; or empty)."""
     LEFT = "left"
     """It left the queue, or the line for a place: `base_branch`."""
     LANDING = "landing"

@@ -30,9 +30,7 @@ async def queue(asked: Asked, typed: Typed) -> Reply:
     try:
         queued = await desk.enqueue(engine, repository, number, by=asked.by, head_sha=head)
     except desk.Refused as refused:
-        return asked.reply(
-            typed, ReplyCode.REFUSED, accepted=False, reason=refused.reason.value, label=asked.policy.trigger_label
-        )
+        return _refused(asked, typed, refused.reason, refused.detail)
     except QueueFull:
         return await _knock(asked, typed, head, leaving=None)
     return await _placed(asked, typed, queued.entry, ReplyCode.QUEUED if queued.new else ReplyCode.ALREADY_QUEUED)
@@ -106,9 +104,7 @@ async def _knock(asked: Asked, typed: Typed, head: str, *, leaving: Entry | None
         engine, request, labelled, by=asked.by, permission=permission, leaving=leaving, why=Reason.UNQUEUED
     )
     if isinstance(answer, Refuse):
-        return asked.reply(
-            typed, ReplyCode.REFUSED, accepted=False, reason=answer.reason.value, label=asked.policy.trigger_label
-        )
+        return _refused(asked, typed, answer.reason, answer.detail)
     if not asked.policy.triggered(pull.labels):
         await engine.github.add_label(repository, pull.number, asked.policy.trigger_label)
     if isinstance(answer, Entry):
@@ -118,6 +114,11 @@ async def _knock(asked: Asked, typed: Typed, head: str, *, leaving: Entry | None
         line = await tx.queues.find(repository.id, pull.base_branch)
         ahead = 0 if line is None else await tx.held.ahead(line.id, repository.id, pull.number)
     return asked.reply(typed, ReplyCode.HELD, ahead=ahead)
+
+
+def _refused(asked: Asked, typed: Typed, reason: Reason, detail: str | None) -> Reply:
+    label = asked.policy.trigger_label
+    return asked.reply(typed, ReplyCode.REFUSED, accepted=False, reason=reason.value, label=label, detail=detail or "")
 
 
 async def _placed(asked: Asked, typed: Typed, entry: Entry, code: ReplyCode) -> Reply:

@@ -122,7 +122,11 @@ REPLIES: dict[ReplyCode, dict[str, Any]] = {
     ReplyCode.ALREADY_QUEUED: {"position": 0, "depth": 2, "base_branch": "main"},
     ReplyCode.REQUEUED: {"position": 4, "depth": 5, "base_branch": "main"},
     ReplyCode.HELD: {"ahead": 3, "base_branch": "main"},
-    ReplyCode.REFUSED: {"reason": Reason.DRAFT.value, "label": "merge-queue"},
+    ReplyCode.REFUSED: {
+        "reason": Reason.BLOCKED_BY_LABEL.value,
+        "label": "merge-queue",
+        "detail": "needs `design`",
+    },
     ReplyCode.LEFT: {"base_branch": "main"},
     ReplyCode.LANDING: {"base_branch": "main"},
     ReplyCode.NOT_QUEUED: {},

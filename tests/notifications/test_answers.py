@@ -39,9 +39,15 @@ def test_answer_of_each_code_says_more_than_who_asked(code: ReplyCode) -> None:
 
 def test_answer_of_refusal_is_the_reasons_own_text() -> None:
     """The command's answer and the comment on the label say the same."""
-    text = comment(ReplyCode.REFUSED, reason=Reason.BRANCH_LOCKED.value, label="")
+    text = comment(ReplyCode.REFUSED, reason=Reason.BRANCH_LOCKED.value, label="", detail="")
     assert "`main` is locked: nothing can be merged into it. When `main` is unlocked" in text
     assert "set the label `merge-queue` again" in text
+
+
+def test_answer_of_refusal_names_what_it_is_about() -> None:
+    """Which label, which method, who objects: quoted, for others chose the words."""
+    text = comment(ReplyCode.REFUSED, reason=Reason.BLOCKED_BY_LABEL.value, detail="ask @org")
+    assert "keeps it out of the queue. Details: `ask @org`. Take that label off" in text
 
 
 def test_answer_of_help_lists_the_catalogue() -> None:

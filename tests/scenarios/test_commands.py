@@ -210,6 +210,36 @@ async def test_priority_by_command_overtakes_and_says_whom(world: World) -> None
     assert world.landed() == [front.number, pull.number, waiting.number]
 
 
+@pytest.mark.parametrize("text", ["/queue", "/requeue"])
+async def test_queueing_that_the_door_refuses_says_what_it_is_about(world: World, text: str) -> None:
+    """Whoever reads the answer need not search for the label that keeps it out."""
+    pull = await _ready(world)
+    world.repository.push("main", {".github/imq.yml": "blocking: {labels: [needs design]}\n"}, "Rules", by="rhea")
+    pull.label("needs design", by="mona")
+    await world.settle()
+    await _say(world, pull, text, by="mona")
+    assert "Details: `needs design`. Take that label off" in world.comment(pull)
+
+
+async def test_requeueing_that_the_door_refuses_says_what_it_is_about(world: World) -> None:
+    """One that stands there leaves, and the answer names the way of merging that is not allowed."""
+    rules = "merge: {method_labels: {keep commits: rebase}}\n"
+    world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
+    front, pull = world.open("front"), world.open("add")
+    for each in (front, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    world.repository.record.allow_rebase_merge = False
+    pull.label("keep commits", by="mona")
+    await world.settle()
+    await _say(world, pull, "/requeue", by="mona")
+    assert await _answered(world, pull) == ["refused"]
+    async with world.bot.engine.store.reading() as tx:
+        answer = await tx.answers.find(pull.record.repository.id, pull.number)
+    assert answer is not None
+    assert answer.replies[0].facts["detail"] == "rebase"
+
+
 async def test_questions_are_answered_in_the_one_comment(world: World) -> None:
     """Why, status and help are everybody's; a misspelt argument is told how it is written."""
     pull = await _ready(world)
