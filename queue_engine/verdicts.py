@@ -106,8 +106,8 @@ def _judge_failure(entry: Entry, verdict: Verdict, seen: Seen, policy: Policy, n
     twins = [on_base.get((check.name, check.app_id)) for check in verdict.failed]
     own = tuple(check for check, twin in zip(verdict.failed, twins, strict=True) if not _is_red(twin))
     if not own:
-        # It stands as it is until the base is green; then it deserves one more run, whatever it has had before, unless
-        # nothing is ever to be run again here: then its failure stands, and the base, looked at again, says whose it is.
+        # It stands as it is until the base is green; then it deserves one more run, whatever it has had before. Where
+        # nothing is ever to be run again its failure stands, and the base, looked at once more, says whose it is.
         waiting = replace(entry, reruns=max(policy.check_reruns - 1, 0), recheck=0, recheck_at=None)
         return BaseIsRed(waiting, verdict.failed[0], entry.base_tip or entry.base_branch)
     unsettled = all(twin is not None and (_is_red(twin) or twin.state is CheckState.PENDING) for twin in twins)
