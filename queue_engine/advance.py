@@ -201,7 +201,7 @@ class _Pass:
         now = self._engine.clock.now()
         async with self._engine.change() as change:
             red = RedBase(check.name, tip, now, 0, now + self._policy.ask_again.maximum)
-            await change.tx.queues.note_red(self._queue.id, red)
+            await change.tx.red_bases.note(self._queue.id, red)
         return now
 
     async def _confirm(self, entry: Entry, sha: str | None) -> datetime | None:

@@ -34,7 +34,7 @@ class Branches:
                 # A front under way compares before it updates: the push may be one that it contains already.
                 tip = entry.base_tip if entry.status in PROCESSING else hint.head_sha
                 await change.tx.entries.save(replace(entry, known_behind=True, base_tip=tip))
-            await change.tx.queues.base_moved(queue, hint.head_sha, change.now)
+            await change.tx.red_bases.moved(queue, hint.head_sha, change.now)
             await change.tx.queues.wake(queue.id, change.now)
 
     async def configured(self, repository: Repository) -> None:

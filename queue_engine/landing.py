@@ -50,7 +50,7 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
             await tx.entries.save(replace(other, known_behind=True, base_tip=landed.sha))
         if agree:
             # Its tree passed, and is the base's now.
-            await tx.queues.note_red(queue.id, None)
+            await tx.red_bases.note(queue.id, None)
             await clear_up(tx, entry, policy, now)
             await journal.free_place(tx, queue.id, now)
         else:

@@ -30,7 +30,7 @@ class Reports:
         if hint.head_sha is None or not await self._awaited((repository.id, hint.head_sha)):
             return
         async with self._engine.change() as change:
-            await change.tx.queues.base_reported(repository.id, hint.head_sha, change.now)
+            await change.tx.red_bases.reported(repository.id, hint.head_sha, change.now)
             entries = await change.tx.entries.by_head(repository.id, hint.head_sha)
             bound = [e for e in entries if e.status is EntryStatus.CHECKING and e.head == hint.head_sha]
             for entry in bound:
@@ -48,7 +48,7 @@ class Reports:
         repositories = {repository_id for repository_id, _ in reports}
         async with self._engine.store.reading() as tx:
             under_way = await tx.entries.under_way(repositories)
-            red = await tx.queues.red_tips(repositories)
+            red = await tx.red_bases.tips(repositories)
         return [
             (repository_id, sha) in red
             or any(

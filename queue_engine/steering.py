@@ -58,7 +58,7 @@ async def resume(change: Change, repository: Repository, base_branch: str, *, by
     if queue.paused is not None:
         reason, detail = queue.paused.reason, queue.paused.detail
     if queue.red is not None:
-        await tx.queues.note_red(queue.id, None)
+        await tx.red_bases.note(queue.id, None)
     if (told := Told.read(queue.told)) is not None:
         await tx.queues.note_told(queue.id, replace(told, noted=True).written())
     await tx.queues.resume(queue.id, change.now)

@@ -226,7 +226,7 @@ async def _look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
         _log.warning("base_unseen", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
         known = base_unseen(red, policy, now)
     async with engine.change() as change:
-        if not await change.tx.queues.note_red(queue.id, known, seen=red) or tip == red.tip:
+        if not await change.tx.red_bases.note(queue.id, known, seen=red) or tip == red.tip:
             # A report, a push or a person came meanwhile, of which this look may have seen nothing: look again.
             return
         for entry in entries:

@@ -8,7 +8,6 @@ out that it may go on.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -234,34 +233,6 @@ class Queues:
         """Remember the standstill that everybody who waits was told of; None: that it is over."""
         await self._connection.execute(update(queues).where(queues.c.id == queue_id).values(told=told))
 
-    async def note_red(self, queue_id: int, red: RedBase | None, *, seen: RedBase | None = None) -> bool:
-        """Remember that the base does not pass its checks; None: that it does again.
-
-        With `seen` only if that is what is known still; False, and nothing is changed, if somebody was quicker.
-        """
-        as_seen = () if seen is None else [column == value for column, value in _red_values(seen).items()]
-        return await self._changes(update(queues).where(queues.c.id == queue_id, *as_seen).values(_red_values(red)))
-
-    async def red_tips(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
-        """The commits that do not pass, as far as queues of these repositories wait for that: repository and commit."""
-        found = select(queues.c.repository_id, queues.c.red_tip).where(
-            queues.c.repository_id.in_(repository_ids), queues.c.red_check.is_not(None)
-        )
-        return {(row.repository_id, row.red_tip) for row in await self._connection.execute(found)}
-
-    async def base_reported(self, repository_id: int, sha: str, now: datetime) -> None:
-        """Something reported on a commit: the queues that wait for it to pass look at it now."""
-        waiting = and_(queues.c.repository_id == repository_id, queues.c.red_tip == sha)
-        for queue_id in (await self._connection.execute(select(queues.c.id).where(waiting))).scalars().all():
-            await self._connection.execute(update(queues).where(queues.c.id == queue_id).values(red_look_at=now))
-            await self.wake(queue_id, now)
-
-    async def base_moved(self, queue: Queue, tip: str, now: datetime) -> None:
-        """The base branch has another tip: one that did not pass is left behind, and this one looked at anew."""
-        if queue.red is not None and queue.red.tip != tip:
-            await self.note_red(queue.id, replace(queue.red, tip=tip, looks=0, look_at=now))
-            await self.wake(queue.id, now)
-
     async def generation(self, repository_id: int) -> int:
         """How often configuration or rules of this repository have changed, as far as is known; 0 if never seen."""
         return await repositories.generation(self._connection, repository_id)
@@ -315,16 +286,6 @@ def _due(now: datetime) -> ColumnElement[bool]:
 
 def _leased(queue_id: int, owner: str) -> ColumnElement[bool]:
     return and_(queues.c.id == queue_id, queues.c.lease_owner == owner)
-
-
-def _red_values(red: RedBase | None) -> dict[ColumnElement[Any], Any]:
-    return {
-        queues.c.red_check: red and red.check,
-        queues.c.red_tip: red and red.tip,
-        queues.c.red_since: red and red.since,
-        queues.c.red_looks: red.looks if red else 0,
-        queues.c.red_look_at: red and red.look_at,
-    }
 
 
 def _queue(row: Row[Any]) -> Queue:

@@ -21,6 +21,7 @@ from queue_engine.store.held import Held
 from queue_engine.store.outbox import Outbox
 from queue_engine.store.processes import Processes
 from queue_engine.store.queues import Queues
+from queue_engine.store.red_bases import RedBases
 from queue_engine.store.refusals import Refusals
 from queue_engine.store.timeline import Timeline
 from queue_engine.store.tokens import Tokens
@@ -44,6 +45,7 @@ class Transaction:
         self.connection = connection
         self.due: set[Due] = set()
         self.queues = Queues(connection, partial(self.due.add, Due.QUEUES))
+        self.red_bases = RedBases(connection, self.queues.wake)
         self.entries = Entries(connection)
         self.timeline = Timeline(connection)
         self.refusals = Refusals(connection)

@@ -37,7 +37,7 @@ async def test_resume_of_a_queue_whose_base_is_red_tries_it_anew(store: Store, d
     """The operator knows better than a report; the timeline tells that nobody's name stands for it."""
     async with store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
-        await tx.queues.note_red(queue.id, RedBase("ci/test", "tip", NOW, 0, NOW))
+        await tx.red_bases.note(queue.id, RedBase("ci/test", "tip", NOW, 0, NOW))
     assert await resume(settings_for(database_url), "acme/widgets", "main") == "base_red: ci/test"
     async with store.reading() as tx:
         after = await tx.queues.get(queue.id)

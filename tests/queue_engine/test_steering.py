@@ -117,7 +117,7 @@ async def test_resume_tries_a_red_base_anew_and_is_told_once(store: Store) -> No
     """Whoever says so knows better than the reports; the pass that tells the people writes it down no second time."""
     async with store.transaction() as t:
         main = await queue(t)
-        await t.queues.note_red(main.id, RedBase("ci", "tip", NOW, 0, NOW + HOUR))
+        await t.red_bases.note(main.id, RedBase("ci", "tip", NOW, 0, NOW + HOUR))
         await t.queues.note_told(main.id, Told.of(Standstill(Reason.BASE_RED, "ci"), ()).written())
     steered = await steer(store, steering.resume)
     assert (steered.changed, steered.queue.red) == (True, None)

@@ -199,7 +199,7 @@ async def test_turn_with_a_red_base_looks_at_it_when_it_is_time(
     queue = await scene.front(status=CHECKING, base_tip="base-1")
     await second(scene, queue)
     async with scene.store.transaction() as tx:
-        await tx.queues.note_red(queue.id, RED)
+        await tx.red_bases.note(queue.id, RED)
     scene.github.compared = comparison(base_tip=tip)
     scene.github.base_reports = (report("ci", state),)
     found = await take(scene, queue)
@@ -221,7 +221,7 @@ async def test_look_at_a_red_base_that_fails_is_made_again_later(
     """GitHub in trouble neither mends a base nor holds anything up for good."""
     queue = await scene.front()
     async with scene.store.transaction() as tx:
-        await tx.queues.note_red(queue.id, RED)
+        await tx.red_bases.note(queue.id, RED)
 
     async def fails() -> None:
         raise error
@@ -240,13 +240,13 @@ async def test_report_that_comes_while_a_red_base_is_looked_at_is_not_lost(scene
     """What was read before it tells nothing of it: the base is looked at again, now and not hours later."""
     queue = await scene.front(status=CHECKING)
     async with scene.store.transaction() as tx:
-        await tx.queues.note_red(queue.id, replace(RED, look_at=NOW - MINUTE))
+        await tx.red_bases.note(queue.id, replace(RED, look_at=NOW - MINUTE))
     scene.github.base_reports = (report("ci", CheckState.PENDING),)
 
     async def passes() -> None:
         scene.github.base_reports = (report("ci", CheckState.PASSED),)
         async with scene.store.transaction() as tx:
-            await tx.queues.base_reported(REPOSITORY.id, RED.tip, NOW)
+            await tx.red_bases.reported(REPOSITORY.id, RED.tip, NOW)
 
     scene.github.meanwhile["base_reports"] = passes
     assert await take(scene, queue) == 1
@@ -257,12 +257,12 @@ async def test_resuming_while_a_red_base_is_looked_at_is_not_undone(scene: Scene
     """A person's word counts for more than a look that began before it."""
     queue = await scene.front(status=CHECKING)
     async with scene.store.transaction() as tx:
-        await tx.queues.note_red(queue.id, RED)
+        await tx.red_bases.note(queue.id, RED)
     scene.github.base_reports = (report("ci", CheckState.FAILED),)
 
     async def resumes() -> None:
         async with scene.store.transaction() as tx:
-            await tx.queues.note_red(queue.id, None)
+            await tx.red_bases.note(queue.id, None)
 
     scene.github.meanwhile["base_reports"] = resumes
     assert await take(scene, queue) == 1
@@ -273,7 +273,7 @@ async def test_turn_in_a_frozen_queue_looks_at_no_base(scene: Scene) -> None:
     """It would help nobody now."""
     queue = await scene.front()
     async with scene.store.transaction() as tx:
-        await tx.queues.note_red(queue.id, RED)
+        await tx.red_bases.note(queue.id, RED)
     assert await take(scene, queue, WINDOW) == Rest(NOW + HOUR)
     assert scene.github.asked == []
 
@@ -302,7 +302,7 @@ async def test_landing_through_the_queue_proves_the_base_green(scene: Scene) -> 
     """Its tree has passed: the others go on at once, whether the base itself is checked or not."""
     queue = await scene.front(status=READY, tested_tree="tree", merge_requested_at=NOW, fixes_base=True)
     async with scene.store.transaction() as tx:
-        await tx.queues.note_red(queue.id, RED)
+        await tx.red_bases.note(queue.id, RED)
         front = (await tx.entries.of_queue(queue.id))[0]
     assert await land(scene.engine, queue, front, Commit("landed-1", "tree", ("base-1", "head-1")), POLICY)
     assert (await stored(scene, queue)).red is None

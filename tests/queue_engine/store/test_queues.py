@@ -277,25 +277,25 @@ async def test_red_base_is_looked_at_when_its_tip_reports_and_anew_when_it_moves
     """Reports on other commits, and on other repositories, wake nobody."""
     main, other = await queue(t), await queue(t, "main", OTHER)
     red = RedBase("ci", "tip-1", NOW, 3, NOW + LEASE)
-    await t.queues.note_red(main.id, red)
-    assert await t.queues.red_tips({REPOSITORY.id, OTHER.id}) == {(REPOSITORY.id, "tip-1")}
-    await t.queues.base_reported(OTHER.id, "tip-1", NOW)
-    await t.queues.base_reported(REPOSITORY.id, "tip-0", NOW)
+    await t.red_bases.note(main.id, red)
+    assert await t.red_bases.tips({REPOSITORY.id, OTHER.id}) == {(REPOSITORY.id, "tip-1")}
+    await t.red_bases.reported(OTHER.id, "tip-1", NOW)
+    await t.red_bases.reported(REPOSITORY.id, "tip-0", NOW)
     assert await claim(t) == ()
-    await t.queues.base_reported(REPOSITORY.id, "tip-1", NOW)
+    await t.red_bases.reported(REPOSITORY.id, "tip-1", NOW)
     (woken,) = await claim(t)
     assert woken.red == replace(red, look_at=NOW)
-    await t.queues.base_moved(woken, "tip-1", NOW + SOON)
-    await t.queues.base_moved(other, "tip-2", NOW + SOON)
+    await t.red_bases.moved(woken, "tip-1", NOW + SOON)
+    await t.red_bases.moved(other, "tip-2", NOW + SOON)
     assert await t.queues.get(main.id) == woken
-    await t.queues.base_moved(woken, "tip-2", NOW + SOON)
+    await t.red_bases.moved(woken, "tip-2", NOW + SOON)
     moved = await t.queues.get(main.id)
     assert moved is not None
     assert moved.red == RedBase("ci", "tip-2", NOW, 0, NOW + SOON)
-    assert not await t.queues.note_red(main.id, None, seen=red), "it is another by now"
-    assert await t.queues.red_tips({REPOSITORY.id}) == {(REPOSITORY.id, "tip-2")}
-    assert await t.queues.note_red(main.id, None, seen=moved.red)
-    assert await t.queues.red_tips({REPOSITORY.id}) == set()
+    assert not await t.red_bases.note(main.id, None, seen=red), "it is another by now"
+    assert await t.red_bases.tips({REPOSITORY.id}) == {(REPOSITORY.id, "tip-2")}
+    assert await t.red_bases.note(main.id, None, seen=moved.red)
+    assert await t.red_bases.tips({REPOSITORY.id}) == set()
 
 
 async def test_claim_due_by_many_workers_at_once_gives_each_queue_to_one(store: Store) -> None:

@@ -1,0 +1,60 @@
+"""Red bases: base branches that do not pass their own checks, as far as queues wait for that to end."""
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.model import Queue, RedBase
+from queue_engine.store.tables import queues
+
+
+class RedBases:
+    """What is known of them, on one connection; it stands in the row of each queue."""
+
+    def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
+        """`wake` has a queue looked at."""
+        self._connection = connection
+        self._wake = wake
+
+    async def note(self, queue_id: int, red: RedBase | None, *, seen: RedBase | None = None) -> bool:
+        """Remember that the base does not pass its checks; None: that it does again.
+
+        With `seen` only if that is what is known still; False, and nothing is changed, if somebody was quicker.
+        """
+        as_seen = () if seen is None else [column == value for column, value in _values(seen).items()]
+        noted = update(queues).where(queues.c.id == queue_id, *as_seen).values(_values(red))
+        return (await self._connection.execute(noted)).rowcount == 1
+
+    async def tips(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
+        """The commits that do not pass, as far as queues of these repositories wait for that: repository and commit."""
+        found = select(queues.c.repository_id, queues.c.red_tip).where(
+            queues.c.repository_id.in_(repository_ids), queues.c.red_check.is_not(None)
+        )
+        return {(row.repository_id, row.red_tip) for row in await self._connection.execute(found)}
+
+    async def reported(self, repository_id: int, sha: str, now: datetime) -> None:
+        """Something reported on a commit: the queues that wait for it to pass look at it now."""
+        waiting = and_(queues.c.repository_id == repository_id, queues.c.red_tip == sha)
+        for queue_id in (await self._connection.execute(select(queues.c.id).where(waiting))).scalars().all():
+            await self._connection.execute(update(queues).where(queues.c.id == queue_id).values(red_look_at=now))
+            await self._wake(queue_id, now)
+
+    async def moved(self, queue: Queue, tip: str, now: datetime) -> None:
+        """The base branch has another tip: one that did not pass is left behind, and this one looked at anew."""
+        if queue.red is not None and queue.red.tip != tip:
+            await self.note(queue.id, replace(queue.red, tip=tip, looks=0, look_at=now))
+            await self._wake(queue.id, now)
+
+
+def _values(red: RedBase | None) -> dict[ColumnElement[Any], Any]:
+    return {
+        queues.c.red_check: red and red.check,
+        queues.c.red_tip: red and red.tip,
+        queues.c.red_since: red and red.since,
+        queues.c.red_looks: red.looks if red else 0,
+        queues.c.red_look_at: red and red.look_at,
+    }
