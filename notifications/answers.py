@@ -48,7 +48,7 @@ def _sentences(reply: Reply, answer: CommandAnswer, notice: Notice) -> list[str]
         case ReplyCode.RESUMED | ReplyCode.NOT_PAUSED:
             return [_filled(reply, answer), *_still(facts, facts.get("still"), notice)]
         case ReplyCode.PRIORITY:
-            return [_filled(reply, answer), _overtaken(facts["overtakes"])]
+            return [_filled(reply, answer), _overtaken(facts["overtakes"]), *_interrupted(facts)]
         case ReplyCode.NOT_UNDERSTOOD if not facts["argument"]:
             return [texts.ARGUMENT_MISSING.format(usage=code(facts["usage"]))]
         case ReplyCode.NOT_UNDERSTOOD if facts.get("fault"):
@@ -129,3 +129,13 @@ def _overtaken(overtakes: Sequence[Sequence[Any]]) -> str:
         for number, seconds in overtakes[:_MOST_LISTED]
     ]
     return texts.LONGER_WAITS.format(others=", ".join(others)) if others else texts.NOBODY_WAITS_LONGER
+
+
+def _interrupted(facts: Mapping[str, Any]) -> list[str]:
+    """Whose turn it takes, and what of it is lost; nothing if it takes nobody's."""
+    if facts.get("interrupts") is None:
+        return []
+    number, lost = pull_request(int(facts["interrupts"])), facts.get("lost")
+    if lost is None:
+        return [texts.INTERRUPTS.format(number=number)]
+    return [texts.INTERRUPTS_LOSING.format(number=number, lost=duration(timedelta(seconds=lost)))]

@@ -29,7 +29,8 @@ class ReplyCode(StrEnum):
     """It neither stands in a queue nor waits for a place."""
     PRIORITY = "priority"
     """Its place by the new priority: `priority`, `position`, `depth`, `base_branch`, `overtakes` (a list of
-    `[number, seconds]`: who waits longer now, and about how much; seconds are null while there is no history)."""
+    `[number, seconds]`: who waits longer now, and about how much; seconds are null while there is no history),
+    `interrupts` (the one of them that loses its turn, or null) and `lost` (what that turn took so far, or null)."""
     PAUSED = "paused"
     """The queue stands still until somebody resumes it: `base_branch`, `depth`, `detail` (why, as typed, or empty)."""
     FROZEN = "frozen"

@@ -1,5 +1,6 @@
 """The hand on the wheel by command: pause, resume, freeze, priority. Each is stored together with its answer."""
 
+from datetime import timedelta
 from typing import Any
 
 from queue_engine import desk, steering
@@ -53,7 +54,7 @@ async def prioritise(change: Change, asked: Asked, typed: Typed) -> Reply:
         return asked.reply(typed, ReplyCode.NOT_QUEUED, accepted=False)
     priority = points(typed.argument) or 0
     done = await desk.prioritise(change, entry, priority, asked.policy, by=asked.by, delivery=asked.delivery)
-    seconds = None if done.delay.by is None else round(done.delay.by.total_seconds())
+    seconds = _seconds(done.delay.by)
     overtakes = [[number, seconds] for number in done.delay.numbers]
     return asked.reply(
         typed,
@@ -62,4 +63,10 @@ async def prioritise(change: Change, asked: Asked, typed: Typed) -> Reply:
         position=done.entry.position,
         depth=done.depth,
         overtakes=overtakes,
+        interrupts=done.delay.interrupts,
+        lost=_seconds(done.delay.lost),
     )
+
+
+def _seconds(length: timedelta | None) -> int | None:
+    return None if length is None else round(length.total_seconds())

@@ -136,6 +136,8 @@ REPLIES: dict[ReplyCode, dict[str, Any]] = {
         "depth": 4,
         "base_branch": "main",
         "overtakes": [[12, 540], [15, None]],
+        "interrupts": 12,
+        "lost": 240,
     },
     ReplyCode.PAUSED: {"base_branch": "main", "depth": 2, "detail": "the runners are being replaced"},
     ReplyCode.FROZEN: {"base_branch": "main", "depth": 2, "until": "2026-03-16T08:00:00+00:00", "detail": ""},

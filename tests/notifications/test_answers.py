@@ -92,6 +92,22 @@ def test_answer_hostile_words_change_nothing_but_code_spans(
     assert len(text) < GITHUB_LIMIT
 
 
+@pytest.mark.parametrize(
+    ("interrupts", "lost", "said"),
+    [
+        (12, 240, "It takes the turn of `#12`, whose checks begin anew afterwards: 4 min so far are lost."),
+        (12, None, "It takes the turn of `#12`, whose checks begin anew afterwards.\n"),
+        (None, None, None),
+    ],
+)
+def test_answer_to_a_priority_says_whose_turn_it_takes_and_what_is_lost(
+    interrupts: int | None, lost: int | None, said: str | None
+) -> None:
+    """Who asks for it sees what it costs; where nobody is interrupted nothing is said of it."""
+    text = comment(ReplyCode.PRIORITY, interrupts=interrupts, lost=lost)
+    assert said in text if said else "It takes the turn" not in text
+
+
 def test_answer_to_a_resume_says_what_still_holds() -> None:
     """A pause is lifted, and the freeze under it shows."""
     text = comment(ReplyCode.RESUMED, still=Reason.FROZEN.value, detail="Release week")

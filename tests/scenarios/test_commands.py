@@ -210,6 +210,29 @@ async def test_priority_by_command_overtakes_and_says_whom(world: World) -> None
     assert world.landed() == [front.number, pull.number, waiting.number]
 
 
+async def test_priority_of_a_hotfix_by_command_says_whose_turn_it_takes(world: World) -> None:
+    """Who asks for it reads whom it interrupts, and what of that turn is lost."""
+    rules = "priority: {labels: {hotfix: {first: true, interrupts: true}}}\n"
+    world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
+    front, hotfix = await _ready(world, "front"), await _ready(world, "hotfix")
+    world.repository.push("main", {"moved.py": "moved\n"}, "Move the base", by="rhea")
+    await world.settle()
+    front.label(LABEL, by="mona")
+    await world.until_status(front, "updating")
+    hotfix.label("hotfix", by="mona")
+    hotfix.label(LABEL, by="mona")
+    hotfix.comment("/queue priority=high", by="rhea")
+    await world.settle()
+    async with world.bot.engine.store.reading() as tx:
+        answer = await tx.answers.find(hotfix.record.repository.id, hotfix.number)
+    assert answer is not None
+    facts = answer.replies[0].facts
+    assert (facts["interrupts"], facts["overtakes"]) == (front.number, [[front.number, None]])
+    assert isinstance(facts["lost"], int)
+    await world.until(lambda: front.merged)
+    assert f"It takes the turn of `#{front.number}`, whose checks begin anew afterwards: " in world.comment(hotfix)
+
+
 @pytest.mark.parametrize("text", ["/queue", "/requeue"])
 async def test_queueing_that_the_door_refuses_says_what_it_is_about(world: World, text: str) -> None:
     """Whoever reads the answer need not search for the label that keeps it out."""
