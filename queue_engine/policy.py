@@ -10,10 +10,11 @@ from queue_engine.core.backoff import Backoff
 from queue_engine.facts import MergeMethod, Permission, RequiredCheck
 
 # No jitter in the monitors of an entry: each counts from an instant of its own, and a check that takes exactly as long
-# as the first wait must not be looked at just before it ends.
+# as the first wait must not be looked at just before it ends. Fifteen minutes, because checks often take or are given
+# ten, and one that ends on its own then costs no look.
 _ASK_AGAIN = Backoff(base=timedelta(seconds=2), maximum=timedelta(minutes=10), jitter=0)
 _UPDATE_LOOK = Backoff(base=timedelta(seconds=10), maximum=timedelta(minutes=10), jitter=0)
-_CHECK_LOOK = Backoff(base=timedelta(minutes=10), maximum=timedelta(days=1), jitter=0)
+_CHECK_LOOK = Backoff(base=timedelta(minutes=15), maximum=timedelta(days=1), jitter=0)
 
 
 class OnPush(StrEnum):

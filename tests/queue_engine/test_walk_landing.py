@@ -98,7 +98,7 @@ def test_walk_while_long_checks_run_looks_ever_more_rarely() -> None:
     while isinstance(walk.wait(), Wait):
         pass
     assert walk.now == NOW + POLICY.fallback_check_timeout
-    assert walk.asked[before:] == ["checks"] * 5
+    assert walk.asked[before:] == ["checks"] * 4
 
 
 @pytest.mark.parametrize("required", [("ci",), ()])

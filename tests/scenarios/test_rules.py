@@ -57,7 +57,7 @@ async def test_required_checks_are_waited_for_wherever_they_are_required(bare: W
     await bare.pass_time(timedelta(minutes=19))
     assert not pull.merged
     await bare.until(lambda: pull.merged, within=timedelta(minutes=2))
-    # A look when the head is bound, one by the slow fallback after ten minutes, and one when the last one reports.
+    # A look when the head is bound, one by the slow fallback after fifteen minutes, and one when the last one reports.
     assert len(bare.server.requests.of(CHECK_RUNS)) == 3
 
 
