@@ -1,10 +1,13 @@
-"""What a merge costs: requests to GitHub per merged pull request, and time beyond the pure CI time (virtual time)."""
+"""What a merge costs: requests to GitHub per merged pull request, and time beyond the pure CI time (virtual time).
+
+Sweeps ask at fixed intervals, whatever is merged: what they ask is counted apart, by the hour.
+"""
 
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,6 +22,17 @@ _CI = timedelta(seconds=20)
 _LATENCY = timedelta(seconds=0.1)
 _OVERHEAD = 1.05
 _MOST_REQUESTS = 15
+_SWEEPS = frozenset(
+    {
+        "GET /app/hook/deliveries",
+        "GET /app/installations",
+        "GET /installation/repositories",
+        "GET /repos/{owner}/{repo}/issues",
+        "GET /repos/{owner}/{repo}/pulls",
+    }
+)
+"""What sweeps ask and no merge does: lost deliveries, installations, repositories, and lists of pull requests. No pull
+request here has its branch deleted, which would need a list as well."""
 _KODIAK = {"ready": 13, "60 s": 66, "180 s": 155, "100 idle": 60}
 """Requests per merge of Kodiak itself, as measured once on a stand of its own."""
 
@@ -74,6 +88,7 @@ async def requests_rows(*, quick: bool, seed: int) -> list[Row]:
     """
     merges, idle = (2, 20) if quick else (10, 100)
     minute = timedelta(seconds=60)
+    hourly = await sweeps_an_hour(idle)
     rows = [await _requests_row("requests ready", "CI done, up to date", "ready", minute, merges, _one_by_one)]
     for seconds in (20, 60, 180, 600):
         ci_time, key = timedelta(seconds=seconds), f"{seconds} s"
@@ -84,7 +99,23 @@ async def requests_rows(*, quick: bool, seed: int) -> list[Row]:
     rows.append(await _requests_row(f"requests {in_a_row}", f"{in_a_row}, CI 60 s", in_a_row, minute, merges, _behind))
     what = f"{in_a_row}, CI 60 s, {idle} idle"
     rows.append(await _requests_row("requests idle", what, f"{idle} idle", minute, merges, _behind, idle))
-    return rows
+    sweeps = (hourly - without_sweeps(hourly)).total()
+    swept = f"; sweeps add {sweeps} requests an hour, whatever is merged"
+    return [replace(row, note=row.note + swept) for row in rows]
+
+
+async def sweeps_an_hour(idle: int) -> Counter[str]:
+    """What IMQ asks of GitHub in an hour in which so many open pull requests are left alone; a token among it."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with imq(Path(directory), _CI) as queue:
+            for number in range(idle):
+                queue.stage.open(f"idle-{number}")
+            await queue.time.settle()
+            before = queue.spent()
+            end = queue.clock.now() + timedelta(hours=1)
+            while queue.clock.now() < end:
+                await queue.time.settle()
+            return queue.spent() - before
 
 
 async def ten_row(*, quick: bool, seed: int) -> list[Row]:
@@ -128,13 +159,18 @@ async def _requests_row(
 
 
 async def _cost(make: Make, play: "Play", ci_time: timedelta, merges: int, idle: int) -> Counter[str]:
-    """Everything sent to GitHub from the first label until the last word after the last merge."""
+    """What is sent to GitHub from the first label until the last word after the last merge, but for sweeps."""
     with tempfile.TemporaryDirectory() as directory:
         async with make(Path(directory), ci_time) as queue:
             for number in range(idle):
                 queue.stage.open(f"idle-{number}")
             await queue.time.settle()
-            return await play(queue, ci_time, merges)
+            return without_sweeps(await play(queue, ci_time, merges))
+
+
+def without_sweeps(spent: Counter[str]) -> Counter[str]:
+    """What of these requests was asked for the sake of a pull request."""
+    return Counter({template: count for template, count in spent.items() if template not in _SWEEPS})
 
 
 async def _one_by_one(queue: Queue, ci_time: timedelta, merges: int) -> Counter[str]:

@@ -1,6 +1,7 @@
 """The measures run: tiny figures through the very parts that `make bench` uses, so that the command never rots."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from benchmarks.fairness import fairness_on
 from benchmarks.idle import rows_on
-from benchmarks.merging import imq, kodiak_like, queued_at_once
+from benchmarks.merging import imq, kodiak_like, queued_at_once, sweeps_an_hour, without_sweeps
 from benchmarks.sender import Burst, send
 from benchmarks.table import Row, percentile, save, show
 
@@ -45,6 +46,15 @@ async def test_queued_at_once_ci_time_is_part_of_the_wall_time() -> None:
     ours, theirs = [await queued_at_once(make, 2) for make in (imq, kodiak_like)]
     assert timedelta(seconds=20) < ours < timedelta(seconds=24)
     assert ours < theirs < timedelta(seconds=60)
+
+
+async def test_requests_of_sweeps_are_no_part_of_what_a_merge_costs() -> None:
+    """They are counted by the hour; in an idle one nothing else is asked, but for the installation's next token."""
+    hourly = await sweeps_an_hour(2)
+    assert 6 <= hourly.total() <= 24
+    assert without_sweeps(hourly) <= Counter({"POST /app/installations/{installation_id}/access_tokens": 1})
+    merge = "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge"
+    assert without_sweeps(Counter({"GET /app/hook/deliveries": 3, merge: 1})) == {merge: 1}
 
 
 async def test_idle_tick_over_waiting_queues_asks_github_nothing(tmp_path: Path) -> None:
