@@ -69,6 +69,8 @@ class PullRequestChanges:
         entry = await self._entry(repository, hint)
         if entry is None:
             return
+        # The policy first: asked for it, a process learns that rules changed of which another one has heard.
+        policy = await self._engine.policies.of(repository, entry.base_branch)
         rules = await self._engine.github.branch_rules(repository, entry.base_branch)
         if not (rules.approvals or rules.code_owners):
             return
@@ -77,7 +79,6 @@ class PullRequestChanges:
         missing = None if reviews is None else missing_approval(reviews, rules)
         if missing is None:
             return
-        policy = await self._engine.policies.of(repository, entry.base_branch)
         reason, detail = missing
         async with self._engine.change() as change:
             standing = await change.tx.entries.get(entry.id)

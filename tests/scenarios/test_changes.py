@@ -97,6 +97,24 @@ async def test_changes_requested_where_reviews_are_demanded_take_out_who_waits(w
     await world.until(lambda: front.merged)
 
 
+async def test_changes_requested_under_rules_of_which_another_process_heard_take_out(world: World) -> None:
+    """P1: what a review means is not judged by rules that are remembered from before they changed."""
+    front, pull = world.open("front"), world.open("waiting")
+    await world.pass_time(timedelta(seconds=30))
+    for each in (front, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    pull.review("APPROVED", by="rhea")
+    await world.settle()
+    world.repository.add_ruleset("reviews", reviews=ReviewRule(approvals=1))
+    async with world.bot.engine.store.transaction() as tx:
+        (queue,) = await tx.queues.all()
+        await tx.queues.renew_settings(queue.repository.id)
+    pull.review("CHANGES_REQUESTED", by="rhea")
+    await world.settle()
+    assert await world.reasons(pull) == ["changes_requested"]
+
+
 @pytest.mark.parametrize("organisation", [False, True])
 async def test_rules_that_change_are_read_anew_at_once(world: World, organisation: bool) -> None:
     """GitHub tells of changed rulesets, an organisation's without a repository: what any process remembers is void."""
