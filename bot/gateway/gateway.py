@@ -139,7 +139,7 @@ class Gateway(Surroundings):
         return facts.commit(answer)
 
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
-        """Classic protection and rulesets together, remembered for an hour."""
+        """Classic protection and rulesets together, remembered for two hours."""
         return await self._rules.read(repository, base_branch)
 
     def forget_rules(self, repository_id: int) -> None:

@@ -16,7 +16,7 @@ from queue_engine.errors import Forbidden, NotFound
 from queue_engine.facts import BranchRules
 from queue_engine.model import Repository
 
-_REMEMBERED = timedelta(hours=1)
+_REMEMBERED = timedelta(hours=2)
 """Webhooks tell of changes; this bounds how long one that was lost can mislead."""
 _MOST_BRANCHES = 10_000
 _PLAN_GATE = "upgrade to github"

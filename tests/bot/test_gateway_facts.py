@@ -340,7 +340,7 @@ async def test_rulesets_forbidden_for_another_reason_raises_forbidden(
 async def test_branch_rules_are_remembered_until_old_or_forgotten(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """Two requests in an hour however many pull requests land; a webhook ends it at once."""
+    """Two requests in two hours however many pull requests land; a webhook ends it at once."""
     github.on("GET", BRANCH, Says({}))
     github.on("GET", RULES, Says([]))
 
@@ -349,7 +349,7 @@ async def test_branch_rules_are_remembered_until_old_or_forgotten(
         return len(github.asked_for("GET", BRANCH))
 
     assert [await reads(), await reads()] == [1, 1]
-    clock.instant += timedelta(hours=1, seconds=1)
+    clock.instant += timedelta(hours=2, seconds=1)
     assert [await reads(), await reads()] == [2, 2]
     gateway.forget_rules(repository.id)
     assert [await reads(), await reads()] == [3, 3]
