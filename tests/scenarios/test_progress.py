@@ -56,7 +56,7 @@ async def test_progress_that_only_looks_find_is_told_all_the_same(tmp_path: Path
     """Webhooks are hints: those of checks never come."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
         events = heard(world)
-        pull = await behind_with(world, 5, 15, 35)
+        pull = await behind_with(world, 5, 20, 50)
         await world.until_status(pull, "checking")
         world.app.events = frozenset(world.app.events) - {"check_run", "check_suite", "status"}
         await world.until(lambda: pull.merged)
