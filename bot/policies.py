@@ -117,6 +117,10 @@ class Policies:
         found = await self._found(repository, None)
         return self._defaults.trigger_labels if found is None else labels_of(found.config, self._defaults)
 
+    def remembers(self, repository_id: int, base_branch: str) -> bool:
+        """Whether this branch's own file, or that there is none, is remembered."""
+        return (repository_id, base_branch) in self._cache
+
     def forget(self, repository_id: int) -> None:
         """Drop what is remembered of this repository's own files."""
         for key in [key for key in self._cache if isinstance(key, tuple) and key[0] == repository_id]:

@@ -151,22 +151,26 @@ def _push(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: i
     tip = None if said.deleted else said.after
     branch = said.ref.removeprefix(_BRANCH_PREFIX)
     default = said.repository.default_branch == branch
-    config = not said.deleted and _may_have_touched(said, CONFIGURATION)
+    named = not said.deleted and _touches(said, CONFIGURATION)
     return said.hint(
         HintKind.BASE_MOVED,
         delivery,
         branch=branch,
         before=said.before,
         head_sha=tip,
-        config=config,
+        config=named or not (said.deleted or _tells_all(said)),
+        config_named=named,
         default_branch=default,
     )
 
 
-def _may_have_touched(push: PushEvent, path: str) -> bool:
-    """Whether a push changed this file, as far as its list of commits tells; what replaced history tells nothing."""
-    if push.forced or push.created or not 0 < len(push.commits) < _COMMITS_LISTED:
-        return True
+def _tells_all(push: PushEvent) -> bool:
+    """Whether the commits that a push lists are all that it changed: what replaced history tells nothing."""
+    return not (push.forced or push.created) and 0 < len(push.commits) < _COMMITS_LISTED
+
+
+def _touches(push: PushEvent, path: str) -> bool:
+    """Whether a commit that a push lists adds, changes or removes this file."""
     return any(path in files for each in push.commits for files in (each.added, each.removed, each.modified))
 
 

@@ -21,7 +21,7 @@ class Branches:
         """A branch moved: heads that were compared with its old tip are believed to be behind."""
         async with self._engine.store.reading() as tx:
             queue = await tx.queues.find(repository.id, hint.branch or "")
-        if hint.config and (queue is not None or hint.default_branch):
+        if self._configures(repository, hint, served=queue is not None):
             await self.configured(repository)
         if queue is None or hint.head_sha is None:
             return
@@ -36,6 +36,12 @@ class Branches:
                 await change.tx.entries.save(replace(entry, known_behind=True, base_tip=tip))
             await change.tx.red_bases.moved(queue, hint.head_sha, change.now)
             await change.tx.queues.wake(queue.id, change.now)
+
+    def _configures(self, repository: Repository, hint: Hint, *, served: bool) -> bool:
+        """Whether a push changed what somebody goes by. Every topic branch that is made or rewritten may have: of those
+        that do not tell, only a branch that pull requests were based on counts, or each would cost requests."""
+        matters = served or hint.default_branch or self._engine.policies.remembers(repository.id, hint.branch or "")
+        return hint.config_named or (hint.config and matters)
 
     async def configured(self, repository: Repository) -> None:
         """The repository's own configuration may have changed, or with it that of all its owner's."""

@@ -60,6 +60,8 @@ class Hint(BaseModel):
     head_sha: str | None = None
     config: bool = False
     """For BASE_MOVED: the push may have changed the repository's configuration."""
+    config_named: bool = False
+    """For BASE_MOVED: it did, in a commit that the push lists, on whatever branch."""
     default_branch: bool = False
     """For BASE_MOVED: it is the repository's default branch."""
     comment_id: int | None = None

@@ -23,6 +23,10 @@ class Policies(Protocol):
         """
         ...
 
+    def remembers(self, repository_id: int, base_branch: str) -> bool:
+        """Whether this process goes by something that it read on this branch, or did not find there."""
+        ...
+
     def forget(self, repository_id: int) -> None:
         """Drop what this process remembers of this repository: a webhook says that it changed."""
         ...
@@ -41,6 +45,10 @@ class Fixed:
     async def labels(self, repository: Repository) -> tuple[str, ...]:
         """Its trigger labels."""
         return self._policy.trigger_labels
+
+    def remembers(self, repository_id: int, base_branch: str) -> bool:
+        """No branch has anything of its own."""
+        return False
 
     def forget(self, repository_id: int) -> None:
         """There is nothing to forget."""

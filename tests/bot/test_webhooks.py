@@ -132,23 +132,24 @@ def test_review_given_or_withdrawn_is_a_review_hint(action: str, meant: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("push", "config"),
+    ("push", "config", "named"),
     [
-        ({"commits": [{"modified": ["app.py"]}, {"added": [".github/imq.yml"]}]}, True),
-        ({"commits": [{"removed": [".github/imq.yml"]}]}, True),
-        ({"commits": [{"added": ["imq.yml"], "modified": ["docs/.github/imq.yml"]}]}, False),
-        ({"commits": [{"modified": ["app.py"]}], "forced": True}, True),
-        ({"commits": [{"modified": ["app.py"]}], "created": True}, True),
-        ({"commits": [{}] * 2048}, True),
-        ({"commits": []}, True),
-        ({"commits": [], "deleted": True}, False),
+        ({"commits": [{"modified": ["app.py"]}, {"added": [".github/imq.yml"]}]}, True, True),
+        ({"commits": [{"removed": [".github/imq.yml"]}]}, True, True),
+        ({"commits": [{"added": ["imq.yml"], "modified": ["docs/.github/imq.yml"]}]}, False, False),
+        ({"commits": [{"modified": ["app.py"]}], "forced": True}, True, False),
+        ({"commits": [{"modified": ["app.py"]}], "created": True}, True, False),
+        ({"commits": [{"modified": [".github/imq.yml"]}], "forced": True}, True, True),
+        ({"commits": [{}] * 2048}, True, False),
+        ({"commits": []}, True, False),
+        ({"commits": [], "deleted": True}, False, False),
     ],
 )
-def test_push_tells_whether_the_configuration_may_have_changed(push: dict[str, Any], config: bool) -> None:
+def test_push_tells_whether_the_configuration_may_have_changed(push: dict[str, Any], config: bool, named: bool) -> None:
     """By the files of its commits; where the list may not be whole it may have."""
     hint = _distil("push", _payload(ref="refs/heads/main", before="old", after="new", **push))
     assert hint is not None
-    assert hint.config is config
+    assert (hint.config, hint.config_named) == (config, named)
 
 
 def test_push_tells_whether_it_is_to_the_default_branch() -> None:

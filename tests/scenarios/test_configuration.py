@@ -86,6 +86,43 @@ async def test_configuration_of_a_branch_has_a_label_of_its_own_that_queues_and_
     assert await world.reasons(pull) == ["label_removed"]
 
 
+@pytest.mark.parametrize("rewritten", [False, True])
+@pytest.mark.parametrize(("before", "after", "label"), [(None, "ship", "ship"), ("ship", None, LABEL)])
+async def test_configuration_of_a_branch_without_a_queue_counts_from_its_push_on(
+    world: World, before: str | None, after: str | None, label: str, rewritten: bool
+) -> None:
+    """What was read on it, or not found there, when a label came is void with the push, that deletes the file too."""
+    held = {} if before is None else {FILE: f"trigger_labels: {before}\n"}
+    world.repository.push("release", {"own.py": "1\n", **held}, "Branch off", by="rhea")
+    pull = world.open("backport", base="release")
+    pull.label(label, by="mona")
+    await world.settle()
+    assert await world.entries() == ()
+    pull.unlabel(label, by="mona")
+    holds: dict[str, str | None] = {FILE: after and f"trigger_labels: {after}\n"}
+    if rewritten:
+        others = {} if after is None else holds
+        world.repository.force_push("release", {"other.py": "2\n", "own.py": "1\n", **others}, "Rules", by="rhea")
+    else:
+        world.repository.push("release", holds, "Rules", by="rhea")
+    await world.settle()
+    pull.label(label, by="mona")
+    await world.settle()
+    assert [entry.number for entry in await world.entries()] == [pull.number]
+
+
+async def test_configuration_costs_nothing_when_topic_branches_are_made_and_rewritten(world: World) -> None:
+    """P7: a rewritten branch may hold any file; one that nothing was ever based on is nobody's base branch."""
+    ahead = world.open("ahead")
+    ahead.label(LABEL, by="mona")
+    await world.settle()
+    before = world.requests("GET /repos/{owner}/{repo}/contents/{path}")
+    world.repository.push("topic", {"own.py": "1\n"}, "Topic", by="mona")
+    world.repository.force_push("topic", {"own.py": "2\n"}, "Topic", by="mona")
+    await world.until(lambda: ahead.merged)
+    assert world.requests("GET /repos/{owner}/{repo}/contents/{path}") == before
+
+
 async def test_configuration_broken_holds_its_queue_and_no_other_until_mended(world: World) -> None:
     """P5: the comment and the check run name the line; another repository goes on; mended, the queue goes on."""
     pull = await green(world, "waiting")
