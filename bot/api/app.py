@@ -1,6 +1,8 @@
 """The API as one application, which stands under `/api/v1` of the whole."""
 
+import json
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from aiohttp import web
 
@@ -36,9 +38,10 @@ def create_api(engine: Engine) -> web.Application:
 
 def description(routes: Iterable[Route]) -> web.RouteDef:
     """The route, beside the API's application, that answers its OpenAPI document without a token."""
-    text = web.json_response(document(routes)).text
+    # Made when it is first asked for: no start waits for it.
+    described = cache(lambda: json.dumps(document(routes)))
 
     async def handle(_request: web.Request) -> web.Response:
-        return web.Response(text=text, content_type="application/json")
+        return web.Response(text=described(), content_type="application/json")
 
     return web.get(DOCUMENT, handle)

@@ -10,14 +10,27 @@ that too takes PostgreSQL.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeAlias
 
 import aiosqlite
-from sqlalchemy import URL, BigInteger, Connection, DateTime, Dialect, Integer, MetaData, Table, event, make_url, text
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Connection,
+    DateTime,
+    Dialect,
+    Executable,
+    Integer,
+    MetaData,
+    Table,
+    event,
+    make_url,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -186,9 +199,31 @@ class Database:
             self._turn.release()
 
 
-def insert_into(connection: AsyncConnection, table: Table) -> "postgresql.Insert | sqlite.Insert":
-    """An INSERT that has `on_conflict_do_nothing` and `on_conflict_do_update`; both databases spell them alike."""
-    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+Insert: TypeAlias = "postgresql.Insert | sqlite.Insert"
+"""An INSERT that has `on_conflict_do_nothing` and `on_conflict_do_update`; both databases spell them alike."""
+
+
+def insert_into(connection: AsyncConnection, table: Table) -> Insert:
+    """An INSERT for the database of this connection."""
+    return _insert(connection.dialect.name, table)
+
+
+class Upsert:
+    """An INSERT that minds what is there already: built once for each database, at its first use.
+
+    `conflict` says what is to happen then. Values come beside the statement, as parameters of `execute`.
+    """
+
+    def __init__(self, table: Table, conflict: Callable[[Insert], Executable]) -> None:
+        self._on = cache(lambda dialect: conflict(_insert(dialect, table)))
+
+    def on(self, connection: AsyncConnection) -> Executable:
+        """The statement for the database of this connection."""
+        return self._on(connection.dialect.name)
+
+
+def _insert(dialect: str, table: Table) -> Insert:
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
 def _patience(url: URL) -> dict[str, str]:

@@ -7,29 +7,77 @@ queue that has entries. A queue that stands still is claimed like any other: its
 out that it may go on.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select, type_coerce, update
+from sqlalchemy import BindParameter, Row, Select, and_, bindparam, case, func, select, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import UtcDateTime, insert_into
+from queue_engine.core.database import Upsert, UtcDateTime
 from queue_engine.model import Pause, Queue, RedBase, Repository
 from queue_engine.reasons import Reason
 from queue_engine.store import repositories
-from queue_engine.store.entries import IN_ORDER
+from queue_engine.store.order import IN_ORDER
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues
 from queue_engine.store.tables import repositories as repositories_table
-
-_QUEUES = select(queues, *REPOSITORY_FIELDS[1:]).join(repositories_table).order_by(queues.c.id)
+from queue_engine.store.turns import DUE, IN_TURN
 
 _MANY = 1_000_000
 """No bound."""
 
 _PLACES = 20_261
 """What tells the locks of queues' places apart from other advisory locks on the same PostgreSQL."""
+
+_ID: BindParameter[int] = bindparam("its_id")
+_IDS: BindParameter[int] = bindparam("its_ids", expanding=True)
+_REPOSITORY: BindParameter[int] = bindparam("its_repository")
+_AT: BindParameter[datetime] = bindparam("at", type_=UtcDateTime)
+
+_ALL = select(queues, *REPOSITORY_FIELDS[1:]).join(repositories_table).order_by(queues.c.id)
+_GET = _ALL.where(queues.c.id == _ID)
+_SOME = _ALL.where(queues.c.id.in_(_IDS))
+_FIND = _ALL.where(queues.c.repository_id == _REPOSITORY, queues.c.base_branch == bindparam("its_branch"))
+_OF_REPOSITORY = _ALL.where(queues.c.repository_id == _REPOSITORY)
+_CREATE = Upsert(queues, lambda insert: insert.on_conflict_do_nothing())
+
+_FRONT_TROUBLE = (
+    select(entries.c.trouble)
+    .where(entries.c.queue_id == queues.c.id)
+    .order_by(*IN_ORDER)
+    .limit(1)
+    .correlate(queues)
+    .scalar_subquery()
+)
+_IN_TROUBLE = func.coalesce(_FRONT_TROUBLE, 0) > 0
+
+_CHANGE = update(queues).where(queues.c.id == _ID)
+_PAUSE = _CHANGE.values(wakes=queues.c.wakes + 1)
+_WAKE = _CHANGE.values(
+    due_at=case(
+        (queues.c.due_at.is_(None), _AT),
+        (and_(queues.c.due_at > _AT, ~_IN_TROUBLE), _AT),
+        else_=queues.c.due_at,
+    ),
+    wakes=queues.c.wakes + 1,
+)
+_LOCK = select(queues.c.id).where(queues.c.id.in_(_IDS), DUE).with_for_update(skip_locked=True)
+_TAKE = update(queues).where(queues.c.id.in_(_IDS))
+_LEASED = and_(queues.c.id == _ID, queues.c.lease_owner == bindparam("its_owner"))
+_RENEW = update(queues).where(_LEASED)
+_RELEASE = _RENEW.values(
+    lease_owner=None,
+    leased_until=None,
+    due_at=case(
+        (and_(queues.c.wakes > bindparam("seen_wakes"), ~_IN_TROUBLE), bindparam("now", type_=UtcDateTime)),
+        else_=_AT,
+    ),
+)
+_RELEASE_ALL = update(queues).where(queues.c.lease_owner.is_not(None)).values(lease_owner=None, leased_until=None)
+_CLAIMABLE = case((queues.c.leased_until > queues.c.due_at, queues.c.leased_until), else_=queues.c.due_at)
+NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), UtcDateTime))
+"""When the next queue can be claimed."""
 
 
 class Queues:
@@ -42,20 +90,17 @@ class Queues:
 
     async def get(self, queue_id: int) -> Queue | None:
         """The queue with this id."""
-        return await self._one(queues.c.id == queue_id)
+        return await self._one(_GET, its_id=queue_id)
 
     async def find(self, repository_id: int, base_branch: str) -> Queue | None:
         """The queue of this base branch, if there has ever been one."""
-        return await self._one(_of_branch(repository_id, base_branch))
+        return await self._one(_FIND, its_repository=repository_id, its_branch=base_branch)
 
     async def find_or_create(self, repository: Repository, base_branch: str, now: datetime) -> Queue:
         """The queue of this base branch; the same one for everybody who asks at the same time."""
         await repositories.remember(self._connection, repository)
-        await self._connection.execute(
-            insert_into(self._connection, queues)
-            .values(repository_id=repository.id, base_branch=base_branch, wakes=0, created_at=now)
-            .on_conflict_do_nothing()
-        )
+        new = {"repository_id": repository.id, "base_branch": base_branch, "wakes": 0, "created_at": now}
+        await self._connection.execute(_CREATE.on(self._connection), new)
         queue = await self.find(repository.id, base_branch)
         assert queue is not None
         return queue
@@ -70,11 +115,11 @@ class Queues:
 
     async def of_repository(self, repository_id: int) -> tuple[Queue, ...]:
         """Every queue of a repository."""
-        return await self._many(queues.c.repository_id == repository_id)
+        return await self._many(_OF_REPOSITORY, its_repository=repository_id)
 
     async def all(self) -> tuple[Queue, ...]:
         """Every queue there is."""
-        return await self._many()
+        return await self._many(_ALL)
 
     async def refresh_repository(self, repository: Repository) -> None:
         """The repository was seen, under a new name perhaps: its queues, entries and letters follow."""
@@ -89,18 +134,7 @@ class Queues:
 
         A queue whose front waits for GitHub's trouble to pass is looked at when it is due: hints shorten no backoff.
         """
-        await self._connection.execute(
-            update(queues)
-            .where(queues.c.id == queue_id)
-            .values(
-                due_at=case(
-                    (queues.c.due_at.is_(None), at),
-                    (and_(queues.c.due_at > at, ~_IN_TROUBLE), at),
-                    else_=queues.c.due_at,
-                ),
-                wakes=queues.c.wakes + 1,
-            )
-        )
+        await self._connection.execute(_WAKE, {"its_id": queue_id, "at": at})
         self._due()
 
     async def claim_due(
@@ -119,65 +153,32 @@ class Queues:
         queue first; those that this owner has already under way count. `of_repository` and `of_installation` bound how
         many of one it has at once. An `owner` is one running worker: it must not outlive its process.
         """
-        due, taken, seen = _due(now), list[int](), list[int]()
-        bounds = (of_repository or _MANY, of_installation or _MANY)
+        taken, seen = list[int](), list[int]()
+        turn = {
+            "owner": owner,
+            "now": now,
+            "of_repository": of_repository or _MANY,
+            "of_installation": of_installation or _MANY,
+        }
         while len(taken) < limit:
             # What others lock meanwhile is passed over, and the next in turn looked at.
-            ids = await self._in_turn(owner, now, bounds, seen, limit - len(taken))
+            at_most = limit - len(taken)
+            ids = list(await self._connection.scalars(IN_TURN, {**turn, "without": seen, "at_most": at_most}))
             if not ids:
                 break
             seen += ids
-            free = select(queues.c.id).where(queues.c.id.in_(ids), due).with_for_update(skip_locked=True)
-            locked = set((await self._connection.execute(free)).scalars())
-            await self._connection.execute(
-                update(queues).where(queues.c.id.in_(locked)).values(lease_owner=owner, leased_until=now + lease)
-            )
+            locked = list(await self._connection.scalars(_LOCK, {"its_ids": ids, "now": now}))
+            lent = {"its_ids": locked, "lease_owner": owner, "leased_until": now + lease}
+            await self._connection.execute(_TAKE, lent)
             taken += [queue_id for queue_id in ids if queue_id in locked]
         if not taken:
             return ()
-        claimed = {queue.id: queue for queue in await self._many(queues.c.id.in_(taken))}
+        claimed = {queue.id: queue for queue in await self._many(_SOME, its_ids=taken)}
         return tuple(claimed[queue_id] for queue_id in taken)
-
-    async def _in_turn(
-        self, owner: str, now: datetime, bounds: tuple[int, int], without: Collection[int], limit: int
-    ) -> list[int]:
-        """Ids of the queues whose turn it is next, in order; `bounds` as of one repository and of one installation."""
-        own = and_(queues.c.lease_owner == owner, queues.c.leased_until > now)
-        # What is under way comes first in every count, so that turns go on from there.
-        waits = case((own, 0), else_=1)
-        row = func.row_number()
-        of_repository = row.over(
-            partition_by=queues.c.repository_id, order_by=(waits, queues.c.due_at, queues.c.id)
-        ).label("turn")
-        one = (
-            select(
-                queues.c.id, queues.c.due_at, repositories_table.c.installation_id, waits.label("waits"), of_repository
-            )
-            .join(repositories_table)
-            .where(or_(own, and_(_due(now), queues.c.id.not_in(without))))
-            .subquery()
-            .c
-        )
-        of_installation = row.over(
-            partition_by=one.installation_id, order_by=(one.waits, one.turn, one.due_at, one.id)
-        ).label("round")
-        each = (
-            select(one.id, one.due_at, one.waits, one.turn, of_installation)
-            .where(or_(one.waits == 0, one.turn <= bounds[0]))
-            .subquery()
-            .c
-        )
-        found = (
-            select(each.id)
-            .where(each.waits == 1, each.round <= bounds[1])
-            .order_by(each.round, each.turn, each.due_at, each.id)
-            .limit(limit)
-        )
-        return list((await self._connection.execute(found)).scalars())
 
     async def renew(self, queue_id: int, owner: str, until: datetime) -> bool:
         """Prolong a lease. False when it is no longer this owner's."""
-        return await self._changes(update(queues).where(_leased(queue_id, owner)).values(leased_until=until))
+        return await self._changes(_RENEW, its_id=queue_id, its_owner=owner, leased_until=until)
 
     async def release(
         self, queue_id: int, owner: str, *, due_at: datetime | None, seen_wakes: int, now: datetime
@@ -186,52 +187,28 @@ class Queues:
 
         False, and nothing is changed, when the lease is no longer this owner's.
         """
-        return await self._changes(
-            update(queues)
-            .where(_leased(queue_id, owner))
-            .values(
-                lease_owner=None,
-                leased_until=None,
-                due_at=case(
-                    (and_(queues.c.wakes > seen_wakes, ~_IN_TROUBLE), now), else_=type_coerce(due_at, UtcDateTime)
-                ),
-            )
-        )
+        seen = {"seen_wakes": seen_wakes, "now": now, "at": due_at}
+        return await self._changes(_RELEASE, its_id=queue_id, its_owner=owner, **seen)
 
     async def release_all(self) -> None:
         """Drop every lease: for the start of the only process on this database. What was due is due."""
-        leased = queues.c.lease_owner.is_not(None)
-        await self._connection.execute(update(queues).where(leased).values(lease_owner=None, leased_until=None))
+        await self._connection.execute(_RELEASE_ALL)
 
     async def next_due(self) -> datetime | None:
         """When the next queue can be claimed: an instant that may be past; None if no queue is due ever."""
-        claimable = case((queues.c.leased_until > queues.c.due_at, queues.c.leased_until), else_=queues.c.due_at)
-        earliest = select(type_coerce(func.min(claimable), UtcDateTime))
-        return (await self._connection.execute(earliest)).scalar_one()
+        return (await self._connection.execute(NEXT_DUE)).scalar_one()
 
     async def pause(self, queue_id: int, pause: Pause) -> None:
         """Let the queue stand still until its end or `resume`; a pause that stands is replaced.
 
         The queue is due at once, so that those who wait in it are told; its pass knows when to look again.
         """
-        await self._connection.execute(
-            update(queues)
-            .where(queues.c.id == queue_id)
-            .values(
-                paused_reason=pause.reason,
-                paused_detail=pause.detail,
-                paused_since=pause.since,
-                paused_until=pause.until,
-                paused_by=pause.by,
-                due_at=pause.since,
-                wakes=queues.c.wakes + 1,
-            )
-        )
+        await self._connection.execute(_PAUSE, {"its_id": queue_id, **_paused(pause), "due_at": pause.since})
         self._due()
 
     async def note_told(self, queue_id: int, told: str | None) -> None:
         """Remember the standstill that everybody who waits was told of; None: that it is over."""
-        await self._connection.execute(update(queues).where(queues.c.id == queue_id).values(told=told))
+        await self._connection.execute(_CHANGE, {"its_id": queue_id, "told": told})
 
     async def generation(self, repository_id: int) -> int:
         """How often configuration or rules of this repository have changed, as far as is known; 0 if never seen."""
@@ -243,49 +220,28 @@ class Queues:
 
     async def resume(self, queue_id: int, now: datetime) -> None:
         """Lift the pause; the queue is looked at now."""
-        await self._connection.execute(
-            update(queues)
-            .where(queues.c.id == queue_id)
-            .values(paused_reason=None, paused_detail=None, paused_since=None, paused_until=None, paused_by=None)
-        )
+        await self._connection.execute(_CHANGE, {"its_id": queue_id, **_paused(None)})
         await self.wake(queue_id, now)
 
-    async def _one(self, condition: ColumnElement[bool]) -> Queue | None:
-        row = (await self._connection.execute(_QUEUES.where(condition))).one_or_none()
+    async def _one(self, statement: Select[Any], **its_own: object) -> Queue | None:
+        row = (await self._connection.execute(statement, its_own)).one_or_none()
         return None if row is None else _queue(row)
 
-    async def _many(self, *conditions: ColumnElement[bool]) -> tuple[Queue, ...]:
-        return tuple(map(_queue, await self._connection.execute(_QUEUES.where(*conditions))))
+    async def _many(self, statement: Select[Any], **their_own: object) -> tuple[Queue, ...]:
+        return tuple(map(_queue, await self._connection.execute(statement, their_own)))
 
-    async def _changes(self, statement: Any) -> bool:
-        return (await self._connection.execute(statement)).rowcount == 1
-
-
-_FRONT_TROUBLE = (
-    select(entries.c.trouble)
-    .where(entries.c.queue_id == queues.c.id)
-    .order_by(*IN_ORDER)
-    .limit(1)
-    .correlate(queues)
-    .scalar_subquery()
-)
-_IN_TROUBLE = func.coalesce(_FRONT_TROUBLE, 0) > 0
+    async def _changes(self, statement: Any, **values: object) -> bool:
+        return (await self._connection.execute(statement, values)).rowcount == 1
 
 
-def _of_branch(repository_id: int, base_branch: str) -> ColumnElement[bool]:
-    return and_(queues.c.repository_id == repository_id, queues.c.base_branch == base_branch)
-
-
-def _free(now: datetime) -> ColumnElement[bool]:
-    return or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
-
-
-def _due(now: datetime) -> ColumnElement[bool]:
-    return and_(queues.c.due_at <= now, _free(now))
-
-
-def _leased(queue_id: int, owner: str) -> ColumnElement[bool]:
-    return and_(queues.c.id == queue_id, queues.c.lease_owner == owner)
+def _paused(pause: Pause | None) -> dict[str, Any]:
+    return {
+        "paused_reason": pause and pause.reason,
+        "paused_detail": pause and pause.detail,
+        "paused_since": pause and pause.since,
+        "paused_until": pause and pause.until,
+        "paused_by": pause and pause.by,
+    }
 
 
 def _queue(row: Row[Any]) -> Queue:

@@ -1,11 +1,12 @@
 """Repositories as other tables refer to them: remembered at first sight, renamed in one place."""
 
+from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, select, update
+from sqlalchemy import BindParameter, ColumnElement, Row, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import insert_into
+from queue_engine.core.database import Upsert
 from queue_engine.model import Repository
 from queue_engine.store.tables import repositories
 
@@ -17,49 +18,52 @@ REPOSITORY_FIELDS: tuple[ColumnElement[Any], ...] = (
 )
 """What a statement selects, beside its own columns, for `repository_of`."""
 
+_ID: BindParameter[int] = bindparam("its_id")
+_REMEMBER = Upsert(repositories, lambda insert: insert.on_conflict_do_nothing())
+_REFRESH = Upsert(
+    repositories,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["id"], set_={name: insert.excluded[name] for name in ("owner", "name", "installation_id")}
+    ),
+)
+_NAMED = (
+    select(*REPOSITORY_FIELDS)
+    .where(
+        func.lower(repositories.c.owner) == bindparam("its_owner"),
+        func.lower(repositories.c.name) == bindparam("its_name"),
+    )
+    .order_by(repositories.c.id.desc())
+    .limit(1)
+)
+_GENERATION = select(repositories.c.generation).where(repositories.c.id == _ID)
+_RENEW = update(repositories).where(repositories.c.id == _ID).values(generation=repositories.c.generation + 1)
+
 
 async def remember(connection: AsyncConnection, repository: Repository) -> None:
     """Store the repository if it is new. Names of a known one are left alone: the caller's may be older."""
-    await connection.execute(
-        insert_into(connection, repositories)
-        .values(
-            id=repository.id,
-            owner=repository.owner,
-            name=repository.name,
-            installation_id=repository.installation_id,
-        )
-        .on_conflict_do_nothing()
-    )
+    await connection.execute(_REMEMBER.on(connection), asdict(repository))
 
 
 async def refresh(connection: AsyncConnection, repository: Repository) -> None:
     """This is how it is called now: one renamed, transferred or installed anew is followed by all that refers to it."""
-    names = {"owner": repository.owner, "name": repository.name, "installation_id": repository.installation_id}
-    await connection.execute(
-        insert_into(connection, repositories)
-        .values(id=repository.id, **names)
-        .on_conflict_do_update(index_elements=["id"], set_=names)
-    )
+    await connection.execute(_REFRESH.on(connection), asdict(repository))
 
 
 async def named(connection: AsyncConnection, owner: str, name: str) -> Repository | None:
     """The repository of this name, in whatever letters; of two that have had it the younger."""
-    its_name = (func.lower(repositories.c.owner) == owner.lower(), func.lower(repositories.c.name) == name.lower())
-    found = select(*REPOSITORY_FIELDS).where(*its_name).order_by(repositories.c.id.desc()).limit(1)
-    row = (await connection.execute(found)).one_or_none()
+    its_name = {"its_owner": owner.lower(), "its_name": name.lower()}
+    row = (await connection.execute(_NAMED, its_name)).one_or_none()
     return None if row is None else repository_of(row)
 
 
 async def generation(connection: AsyncConnection, repository_id: int) -> int:
     """How often configuration or rules of this repository have changed, as far as is known; 0 if never seen."""
-    found = await connection.execute(select(repositories.c.generation).where(repositories.c.id == repository_id))
-    return found.scalar_one_or_none() or 0
+    return (await connection.execute(_GENERATION, {"its_id": repository_id})).scalar_one_or_none() or 0
 
 
 async def renew(connection: AsyncConnection, repository_id: int) -> None:
     """Configuration or rules changed: what was read before is void."""
-    count = repositories.c.generation + 1
-    await connection.execute(update(repositories).where(repositories.c.id == repository_id).values(generation=count))
+    await connection.execute(_RENEW, {"its_id": repository_id})
 
 
 def repository_of(row: Row[Any]) -> Repository:

@@ -1,0 +1,73 @@
+"""The order of a queue: who comes where, told by keys that are stored once and hold whatever clocks and settings do.
+
+The key is a rank in milliseconds: when the entry came, less the head start of its priority. So whoever waits ages
+without anything being written: a later arrival overtakes only those who came less than its head start before it.
+Within a priority who came first is first. Who is being processed stands before all others, whoever comes.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import and_, bindparam, case, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.model import PROCESSING
+from queue_engine.store.tables import entries
+
+IN_ORDER = (
+    case((entries.c.status.in_(sorted(PROCESSING)), 0), else_=1),
+    entries.c.first.desc(),
+    entries.c.rank,
+    entries.c.seq,
+)
+"""The order of a queue, front first."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+_IN_QUEUE = entries.c.queue_id == bindparam("its_queue")
+_ALIKE = and_(_IN_QUEUE, entries.c.priority == bindparam("its_priority"))
+_EARLIER = entries.c.seq < bindparam("its_seq")
+
+_LAST_ARRIVED = select(func.max(entries.c.arrived)).where(_IN_QUEUE)
+_LAST_ALIKE = select(func.max(entries.c.rank)).where(_ALIKE)
+_BETWEEN = select(
+    select(func.max(entries.c.rank)).where(_ALIKE, _EARLIER).scalar_subquery(),
+    select(func.min(entries.c.rank)).where(_ALIKE, ~_EARLIER, entries.c.seq != bindparam("its_seq")).scalar_subquery(),
+)
+
+
+class Order:
+    """Gives places, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def arrival(self, queue_id: int, at: datetime) -> int:
+        """When somebody arrives who comes at `at`, in milliseconds: never before who came already."""
+        latest = (await self._connection.execute(_LAST_ARRIVED, {"its_queue": queue_id})).scalar_one()
+        return max(round((at - _EPOCH) / _MILLISECOND), latest or 0)
+
+    async def last(self, queue_id: int, arrived: int, priority: int, ageing: timedelta) -> int:
+        """The rank of who comes now, behind all of this priority. `ageing` is the head start of one point of it."""
+        alike = {"its_queue": queue_id, "its_priority": priority}
+        lowest = (await self._connection.execute(_LAST_ALIKE, alike)).scalar_one()
+        return _within(lowest, ranked(arrived, priority, ageing), None)
+
+    async def between(self, queue_id: int, arrived: int, seq: int, priority: int, ageing: timedelta) -> int:
+        """The rank of who came then as number `seq`, between those of this priority before and behind it.
+
+        Between them it lies anyway, unless the head start of a priority was changed while they waited.
+        """
+        alike = {"its_queue": queue_id, "its_priority": priority, "its_seq": seq}
+        lowest, highest = (await self._connection.execute(_BETWEEN, alike)).one()
+        return _within(lowest, ranked(arrived, priority, ageing), highest)
+
+
+def ranked(arrived: int, priority: int, ageing: timedelta) -> int:
+    """The rank of an entry with this priority; milliseconds, the lower comes first."""
+    return arrived - round(priority * ageing / _MILLISECOND)
+
+
+def _within(lowest: int | None, rank: int, highest: int | None) -> int:
+    rank = rank if lowest is None else max(rank, lowest)
+    return rank if highest is None else min(rank, highest)
