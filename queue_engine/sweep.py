@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 
 import structlog
 
@@ -15,6 +16,7 @@ from queue_engine.admission import Knock, admit
 from queue_engine.core.jobs import Job
 from queue_engine.core.urgency import Priority, working
 from queue_engine.engine import Engine
+from queue_engine.facts import PullRequest
 from queue_engine.model import EntryStatus, Repository
 from queue_engine.policy import carries
 from queue_engine.port import PAGE
@@ -138,17 +140,13 @@ class Sweeper:
     async def sweep_repository(self, job: Job) -> None:
         """Compare one repository's pull requests with its queues, and follow up each difference.
 
-        One request shows the hundred that changed last, with labels and heads. Where there are more, a second one
-        finds the labels of the others.
+        One request shows the hundred that changed last, with labels and heads. Where there are more, one for each
+        label that queues finds the others.
         """
         engine, repository = self._engine, Repository(**job.request)
         with working(Priority.BACKGROUND):
             latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
-            triggers = await engine.policies.labels(repository)
-            labelled = {number for number, pull in latest.items() if carries(pull.labels, triggers)}
-            if len(latest) >= PAGE:
-                for label in triggers:
-                    labelled |= set(await engine.github.labelled_pull_requests(repository, label))
+            labelled = await self._labelled(repository, latest)
         queued, new = await self._compare(repository, labelled, {n: pull.head_sha for n, pull in latest.items()})
         for number in new:
             await admit(engine, Knock(repository, number, by=None, head_sha=None))
@@ -157,6 +155,22 @@ class Sweeper:
                 await judge(engine, repository, latest[number])
             else:
                 await review(engine, repository, number)
+
+    async def _labelled(self, repository: Repository, latest: Mapping[int, PullRequest]) -> set[int]:
+        """Who carries a label that queues: on a branch with a queue by that branch's own rules, elsewhere by any."""
+        engine = self._engine
+        triggers = await engine.policies.labels(repository)
+        async with engine.store.reading() as tx:
+            branches = {queue.base_branch for queue in await tx.queues.of_repository(repository.id)}
+        if whole := len(latest) < PAGE:
+            branches &= {pull.base_branch for pull in latest.values()}
+        own = {branch: (await engine.policies.of(repository, branch)).trigger_labels for branch in sorted(branches)}
+        labelled = {n for n, pull in latest.items() if carries(pull.labels, own.get(pull.base_branch, triggers))}
+        if not whole:
+            every = chain(triggers, *own.values())
+            for label in {label.casefold(): label for label in every}.values():
+                labelled |= set(await engine.github.labelled_pull_requests(repository, label))
+        return labelled
 
     async def _compare(
         self, repository: Repository, labelled: set[int], heads: Mapping[int, str]

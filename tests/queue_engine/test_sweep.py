@@ -1,0 +1,105 @@
+"""The sweep of a repository: which labels it asks GitHub for, and whom it finds by them."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from queue_engine.core.clock import SystemClock
+from queue_engine.core.database import Database
+from queue_engine.core.jobs import Job
+from queue_engine.engine import Engine
+from queue_engine.facts import PullRequest
+from queue_engine.model import Repository
+from queue_engine.policies import Fixed
+from queue_engine.policy import Policy
+from queue_engine.port import PAGE, GitHub
+from queue_engine.store import Store
+from queue_engine.sweep import Sweeper
+from tests.queue_engine.examples import pull
+from tests.queue_engine.store.examples import NOW, REPOSITORY
+
+
+class Rules(Fixed):
+    """The default branch's configuration has one label, `release` labels of its own."""
+
+    def __init__(self, *own: str) -> None:
+        super().__init__(Policy(trigger_labels=("Land",)))
+        self.own = own
+
+    async def of(self, repository: Repository, base_branch: str) -> Policy:
+        return Policy(trigger_labels=self.own) if base_branch == "release" else await super().of(repository, "")
+
+
+class GitHubOfLists:
+    """GitHub as far as a sweep goes; keeps by which labels it was asked, and who was read."""
+
+    def __init__(self, *latest: PullRequest) -> None:
+        self.latest = latest
+        self.labels: list[str] = []
+        self.read: list[int] = []
+
+    async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
+        return self.latest
+
+    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
+        self.labels.append(label)
+        return (1000 + len(self.labels),)
+
+    async def pull_request(self, repository: Repository, number: int) -> PullRequest:
+        self.read.append(number)
+        return pull(number=number, open=False)
+
+
+async def sweep(database: Database, github: GitHubOfLists, rules: Rules, *branches: str) -> None:
+    """Sweep a repository with queues for these branches."""
+    store = Store(database)
+    engine = Engine(store, cast(GitHub, github), SystemClock(), rules, lambda: 0.5, "test")
+    async with engine.change() as change:
+        for branch in branches:
+            await change.tx.queues.find_or_create(REPOSITORY, branch, NOW)
+    job = SimpleNamespace(request=asdict(REPOSITORY))
+    await Sweeper(engine, interval=timedelta(minutes=10)).sweep_repository(cast(Job, job))
+
+
+def many() -> tuple[PullRequest, ...]:
+    """As many pull requests as one answer holds, none with a label."""
+    return tuple(pull(number=n, labels=frozenset()) for n in range(1, PAGE + 1))
+
+
+async def test_sweep_finds_a_label_that_only_another_branchs_own_rules_name(database: Database) -> None:
+    """Nothing that a webhook would have told of is lost (P2), and no label means anything on a branch it is not for."""
+    theirs = pull(number=1, base_branch="release", labels=frozenset({"Ship"}))
+    ours = pull(number=2, base_branch="main", labels=frozenset({"ship"}))
+    unlike = pull(number=3, base_branch="release", labels=frozenset({"land"}))
+    github = GitHubOfLists(theirs, ours, unlike)
+    await sweep(database, github, Rules("ship"), "main", "release")
+    assert github.read == [1]
+    assert github.labels == []
+
+
+async def test_sweep_of_a_branch_without_a_queue_goes_by_the_default_branchs_labels(database: Database) -> None:
+    """P7: no branch's own rules are read before anything was queued for it."""
+    github = GitHubOfLists(pull(number=1, base_branch="release", labels=frozenset({"land"})))
+    await sweep(database, github, Rules("ship"), "main")
+    assert github.read == [1]
+
+
+@pytest.mark.parametrize(
+    ("own", "branches", "asked"),
+    [
+        (("land",), ("main", "release"), ["land"]),
+        (("ship",), ("main",), ["Land"]),
+        (("ship", "LAND"), ("main", "release"), ["LAND", "ship"]),
+    ],
+)
+async def test_sweep_of_many_pull_requests_asks_for_each_label_once(
+    database: Database, own: tuple[str, ...], branches: tuple[str, ...], asked: list[str]
+) -> None:
+    """P7: where all branches share one label, in whatever case, one more request finds who is not among the latest."""
+    github = GitHubOfLists(*many())
+    await sweep(database, github, Rules(*own), *branches)
+    assert sorted(github.labels, key=str.casefold) == asked
+    assert github.read == list(range(1001, 1001 + len(asked)))
