@@ -6,66 +6,104 @@ told by `unsure`, set before anything is created: the next sender looks for what
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
-from hashlib import sha256
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import ColumnElement, Row, and_, case, delete, func, or_, select, type_coerce, update
+from sqlalchemy import (
+    BindParameter,
+    Row,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core import trace
-from queue_engine.core.database import UtcDateTime, insert_into
-from queue_engine.core.dead_letters import DeadLetter, DeadLetters
+from queue_engine.core.database import Insert, Upsert, UtcDateTime
+from queue_engine.core.dead_letters import DeadLetters
 from queue_engine.model import Repository
 from queue_engine.notice import Notice
-from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
+from queue_engine.store.letters import LETTER_JOB, NAME, Letter, LetterKind, dead_id, dead_letter, letter_of
+from queue_engine.store.repositories import REPOSITORY_FIELDS, remember
 from queue_engine.store.tables import entries, outbox, repositories
 from queue_engine.store.tables import held as held_table
 
-LETTER_JOB = "letter"
-"""Type of a letter's dead letter, and kind of the job that has the letter sent after all."""
+__all__ = ["LETTER_JOB", "Letter", "LetterKind", "Outbox"]
 
-_NAME = ("kind", "repository_id", "number")
-
-
-class LetterKind(StrEnum):
-    """What is written to GitHub."""
-
-    COMMENT = "comment"
-    CHECK_RUN = "check_run"
-    LABEL_OFF = "label_off"
+_ID: BindParameter[int] = bindparam("its_id")
+_DUE: BindParameter[datetime] = bindparam("its_due", type_=UtcDateTime)
+_NOW: BindParameter[datetime] = bindparam("now", type_=UtcDateTime)
+_ITS_OWN = and_(*(outbox.c[name] == bindparam(f"its_{name}") for name in NAME))
+_SOONER = case((and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < _DUE), outbox.c.due_at), else_=_DUE)
+"""When to send what is to be sent at `its_due`: sooner if it waits already and was to be sent sooner."""
 
 
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """The desired state of one thing on GitHub, as claimed by one sender.
+def _want(insert: Insert) -> Any:
+    state = ("notice", "label", "attempts", "error", "dead", "updated_at", "trace")
+    return insert.values(due_at=_DUE).on_conflict_do_update(
+        index_elements=NAME,
+        set_={
+            **{name: insert.excluded[name] for name in state},
+            "due_at": _SOONER,
+            "version": outbox.c.version + 1,
+        },
+    )
 
-    `remote_id` is GitHub's id of the comment or check run once known, `remote_head` the commit that the check run is
-    on. `unsure` says that something may have been created without our learning its id. `attempts` counts failures.
-    """
 
-    id: int
-    kind: LetterKind
-    repository: Repository
-    number: int
-    notice: Notice | None
-    label: str | None
-    remote_id: int | None
-    remote_head: str | None
-    unsure: bool
-    version: int
-    attempts: int
-    owner: str
-    trace: str | None
-    """The W3C traceparent of what made it wanted last."""
+_WANT = Upsert(outbox, _want)
+_AGAIN = (
+    update(outbox).where(_ITS_OWN, outbox.c.notice.is_not(None)).values(due_at=_SOONER, version=outbox.c.version + 1)
+)
+_WITHDRAW = delete(outbox).where(_ITS_OWN)
+_WANTED = select(outbox.c.notice).where(_ITS_OWN)
+_BEGUN = or_(outbox.c.remote_id.is_not(None), outbox.c.unsure, outbox.c.due_at.is_not(None))
+_STANDS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
+_REVIVE = update(outbox).where(_ITS_OWN, outbox.c.dead)
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels that it takes off: `label` has one a line, which no label can contain."""
-        return tuple(self.label.split("\n")) if self.label else ()
+_FIRST = (
+    select(outbox.c.id)
+    .where(outbox.c.due_at <= _NOW, or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= _NOW))
+    .order_by(outbox.c.due_at, outbox.c.id)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+_TAKE = update(outbox).where(outbox.c.id == _FIRST.scalar_subquery()).returning(outbox.c.id)
+_CHANGE = update(outbox).where(outbox.c.id == _ID)
+_GET = select(outbox, *REPOSITORY_FIELDS[1:]).join(repositories).where(outbox.c.id == _ID)
+_HELD = and_(outbox.c.id == _ID, outbox.c.lease_owner == bindparam("its_owner"))
+_SENT = delete(outbox).where(_HELD, outbox.c.version == bindparam("its_version"))
+_RELEASE_ALL = update(outbox).where(outbox.c.lease_owner.is_not(None)).values(lease_owner=None, leased_until=None)
+_CLAIMABLE = case((outbox.c.leased_until > outbox.c.due_at, outbox.c.leased_until), else_=outbox.c.due_at)
+NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), UtcDateTime))
+"""When the next letter can be claimed."""
+
+_STANDING = or_(
+    *(
+        select(table.c.number)
+        .where(table.c.repository_id == outbox.c.repository_id, table.c.number == outbox.c.number)
+        .exists()
+        for table in (entries, held_table)
+    )
+)
+_PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~_STANDING)
+
+
+@cache
+def _settle(names: tuple[str, ...]) -> Any:
+    """Free the lease, and set these of the claimed version: one wanted meanwhile keeps its own."""
+    newer = outbox.c.version != bindparam("its_version")
+    kept = {
+        name: case((newer, outbox.c[name]), else_=bindparam(f"its_{name}", type_=outbox.c[name].type)) for name in names
+    }
+    return update(outbox).where(_HELD).values(lease_owner=None, leased_until=None, **kept).returning(outbox)
 
 
 class Outbox:
@@ -103,86 +141,61 @@ class Outbox:
         """
         await remember(self._connection, repository)
         state = {
+            "kind": kind,
+            "repository_id": repository.id,
+            "number": number,
             "notice": None if notice is None else notice.model_dump(mode="json"),
             "label": label,
+            "unsure": False,
+            "version": 1,
             "attempts": 0,
             "error": None,
             "dead": False,
             "updated_at": due,
             "trace": trace.current(),
+            "its_due": due,
         }
-        later = type_coerce(due, UtcDateTime)
-        waits_already = and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < later)
-        await self._connection.execute(
-            insert_into(self._connection, outbox)
-            .values(kind=kind, repository_id=repository.id, number=number, unsure=False, version=1, due_at=due, **state)
-            .on_conflict_do_update(
-                index_elements=["kind", "repository_id", "number"],
-                set_={
-                    **state,
-                    "due_at": case((waits_already, outbox.c.due_at), else_=later),
-                    "version": outbox.c.version + 1,
-                },
-            )
-        )
-        await self._dead_letters.discard(_dead_id(kind, repository.id, number))
+        await self._connection.execute(_WANT.on(self._connection), state)
+        await self._dead_letters.discard(dead_id(kind, repository.id, number))
         self._due()
 
     async def again(self, kind: LetterKind, repository_id: int, number: int, *, due: datetime) -> bool:
         """Have what was wanted last sent once more at `due`, or sooner if it is to go out sooner: what it is made of
         beside the notice has changed. False if nothing was ever wanted."""
-        its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
-        later = type_coerce(due, UtcDateTime)
-        waits_already = and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < later)
-        found = await self._connection.execute(
-            update(outbox)
-            .where(*its_own, outbox.c.notice.is_not(None))
-            .values(due_at=case((waits_already, outbox.c.due_at), else_=later), version=outbox.c.version + 1)
-        )
+        its_own = _its_own(kind, repository_id, number)
+        found = await self._connection.execute(_AGAIN, {**its_own, "its_due": due})
         self._due()
         return found.rowcount == 1
 
     async def withdraw(self, kind: LetterKind, repository_id: int, number: int) -> None:
         """Drop a letter that must not go out any more, such as a label removal after the label was set again."""
-        its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
-        await self._connection.execute(delete(outbox).where(*its_own))
-        await self._dead_letters.discard(_dead_id(kind, repository_id, number))
+        await self._connection.execute(_WITHDRAW, _its_own(kind, repository_id, number))
+        await self._dead_letters.discard(dead_id(kind, repository_id, number))
 
     async def wanted(self, kind: LetterKind, repository_id: int, number: int) -> Notice | None:
         """What was last wanted to stand on GitHub, sent or not; None if nothing was."""
-        its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
-        found = (await self._connection.execute(select(outbox.c.notice).where(*its_own))).scalar_one_or_none()
+        its_own = _its_own(kind, repository_id, number)
+        found = (await self._connection.execute(_WANTED, its_own)).scalar_one_or_none()
         return None if found is None else Notice.model_validate(found)
 
     async def stands(self, kind: LetterKind, repository_id: int, number: int) -> bool:
         """Whether something of this kind is on GitHub, unfinished, or on its way there."""
-        its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
-        begun = or_(outbox.c.remote_id.is_not(None), outbox.c.unsure, outbox.c.due_at.is_not(None))
-        found = select(func.count()).select_from(outbox).where(*its_own, begun)
-        return bool((await self._connection.execute(found)).scalar_one())
+        return bool((await self._connection.execute(_STANDS, _its_own(kind, repository_id, number))).scalar_one())
 
     async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> Letter | None:
         """Take the letter that is due longest and in nobody's hands, until `now + lease`; None if there is none."""
-        due = and_(outbox.c.due_at <= now, or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= now))
-        first = select(outbox.c.id).where(due).order_by(outbox.c.due_at, outbox.c.id).limit(1)
-        claimed = await self._connection.execute(
-            update(outbox)
-            .where(outbox.c.id == first.with_for_update(skip_locked=True).scalar_subquery())
-            .values(lease_owner=owner, leased_until=now + lease)
-            .returning(outbox.c.id)
-        )
-        letter_id = claimed.scalar_one_or_none()
+        lent = {"now": now, "lease_owner": owner, "leased_until": now + lease}
+        letter_id = (await self._connection.execute(_TAKE, lent)).scalar_one_or_none()
         if letter_id is None:
             return None
-        its_own = select(outbox, *REPOSITORY_FIELDS[1:]).join(repositories).where(outbox.c.id == letter_id)
-        row = (await self._connection.execute(its_own)).one()
+        row = (await self._connection.execute(_GET, {"its_id": letter_id})).one()
         try:
-            return _letter(row)
+            return letter_of(row)
         except ValidationError as error:
             # Written by another version of IMQ: it must not stand before all others for ever.
             values = {**_ended(str(error), row.attempts, now), "lease_owner": None, "leased_until": None}
-            await self._connection.execute(update(outbox).where(outbox.c.id == letter_id).values(values))
-            await self._dead_letters.keep(_dead_letter(row, str(error), now, attempts=row.attempts, retryable=False))
+            await self._connection.execute(_CHANGE, {**values, "its_id": letter_id})
+            await self._dead_letters.keep(dead_letter(row, str(error), now, attempts=row.attempts, retryable=False))
             return await self.claim(owner=owner, now=now, lease=lease)
 
     async def mark_unsure(self, letter: Letter) -> None:
@@ -200,8 +213,7 @@ class Outbox:
     async def done(self, letter: Letter, now: datetime) -> None:
         """The claimed version stands on GitHub: nothing is due any more, unless another was wanted meanwhile."""
         if letter.kind is LetterKind.LABEL_OFF:
-            sent = and_(_held(letter), outbox.c.version == letter.version)
-            await self._connection.execute(delete(outbox).where(sent))
+            await self._connection.execute(_SENT, _held(letter))
         await self._settle(letter, due_at=None, attempts=0, error=None, updated_at=now)
 
     async def retry(self, letter: Letter, *, at: datetime, error: str) -> None:
@@ -217,28 +229,25 @@ class Outbox:
         attempts = letter.attempts + 1
         row = await self._settle(letter, **_ended(error, attempts, now))
         if row is not None and row.version == letter.version:
-            await self._dead_letters.keep(_dead_letter(row, error, now, attempts=attempts, retryable=retryable))
+            await self._dead_letters.keep(dead_letter(row, error, now, attempts=attempts, retryable=retryable))
 
     async def revive(self, its_name: Mapping[str, Any], now: datetime) -> bool:
         """Make a dead letter due again, known by the payload of its dead letter. False if it is not dead any more."""
-        kind, repository_id, number = (its_name[part] for part in _NAME)
-        its_own = (outbox.c.kind == kind, outbox.c.repository_id == repository_id, outbox.c.number == number)
+        kind, repository_id, number = (its_name[part] for part in NAME)
         again = {"due_at": now, "dead": False, "attempts": 0, "error": None, "updated_at": now}
-        revived = await self._connection.execute(update(outbox).where(*its_own, outbox.c.dead).values(again))
+        revived = await self._connection.execute(_REVIVE, {**again, **_its_own(kind, repository_id, number)})
         # It may have died once more between being wanted again and this.
-        await self._dead_letters.discard(_dead_id(kind, repository_id, number))
+        await self._dead_letters.discard(dead_id(kind, repository_id, number))
         self._due()
         return revived.rowcount == 1
 
     async def next_due(self) -> datetime | None:
         """When the next letter can be claimed: an instant that may be past; None if nothing waits."""
-        claimable = case((outbox.c.leased_until > outbox.c.due_at, outbox.c.leased_until), else_=outbox.c.due_at)
-        return (await self._connection.execute(select(type_coerce(func.min(claimable), UtcDateTime)))).scalar_one()
+        return (await self._connection.execute(NEXT_DUE)).scalar_one()
 
     async def release_all(self) -> None:
         """Drop every lease: for the start of the only process on this database. What was due is due."""
-        leased = outbox.c.lease_owner.is_not(None)
-        await self._connection.execute(update(outbox).where(leased).values(lease_owner=None, leased_until=None))
+        await self._connection.execute(_RELEASE_ALL)
 
     async def purge(self, before: datetime) -> int:
         """Forget letters that were finished before then, of pull requests that stand nowhere.
@@ -246,80 +255,29 @@ class Outbox:
         With them goes the id of the comment: choose a time after which nobody queues a pull request again.
         Returns how many.
         """
-        standing = or_(
-            *(
-                select(table.c.number)
-                .where(table.c.repository_id == outbox.c.repository_id, table.c.number == outbox.c.number)
-                .exists()
-                for table in (entries, held_table)
-            )
-        )
-        finished = and_(outbox.c.due_at.is_(None), outbox.c.updated_at < before, ~standing)
-        return (await self._connection.execute(delete(outbox).where(finished))).rowcount
+        return (await self._connection.execute(_PURGE, {"before": before})).rowcount
 
     async def _note(self, letter: Letter, **facts: object) -> None:
-        await self._connection.execute(update(outbox).where(outbox.c.id == letter.id).values(**facts))
+        await self._connection.execute(_CHANGE, {**facts, "its_id": letter.id})
 
     async def _settle(self, letter: Letter, **values: object) -> Row[Any] | None:
         """Free the lease. `values` are for the claimed version; one wanted meanwhile keeps its due time and count.
 
         Returns the row as it is now, None if the lease was lost.
         """
-        newer = outbox.c.version != letter.version
-        kept = {name: case((newer, outbox.c[name]), else_=_typed(name, value)) for name, value in values.items()}
-        settled = await self._connection.execute(
-            update(outbox).where(_held(letter)).values(lease_owner=None, leased_until=None, **kept).returning(outbox)
-        )
+        kept = {f"its_{name}": value for name, value in values.items()}
+        settled = await self._connection.execute(_settle(tuple(values)), {**kept, **_held(letter)})
         row: Row[Any] | None = settled.one_or_none()
         return row
 
 
-def _typed(name: str, value: object) -> ColumnElement[Any]:
-    return type_coerce(value, outbox.c[name].type)
+def _its_own(kind: str, repository_id: int, number: int) -> dict[str, Any]:
+    return {"its_kind": kind, "its_repository_id": repository_id, "its_number": number}
 
 
-def _held(letter: Letter) -> ColumnElement[bool]:
-    return and_(outbox.c.id == letter.id, outbox.c.lease_owner == letter.owner)
+def _held(letter: Letter) -> dict[str, Any]:
+    return {"its_id": letter.id, "its_owner": letter.owner, "its_version": letter.version}
 
 
 def _ended(error: str, attempts: int, now: datetime) -> dict[str, Any]:
     return {"due_at": None, "dead": True, "attempts": attempts, "error": error, "updated_at": now}
-
-
-def _dead_id(kind: str, repository_id: int, number: int) -> str:
-    """The id of a letter's dead letter: one for each row that the outbox can have, so that what revives it finds it."""
-    return sha256(f"{LETTER_JOB}:{kind}:{repository_id}:{number}".encode()).hexdigest()[:32]
-
-
-def _dead_letter(row: Row[Any], error: str, now: datetime, *, attempts: int, retryable: bool) -> DeadLetter:
-    return DeadLetter(
-        id=_dead_id(row.kind, row.repository_id, row.number),
-        process_id=f"{row.repository_id}:{row.number}",
-        job_type=LETTER_JOB,
-        error_message=error,
-        payload={name: row._mapping[name] for name in _NAME},
-        failed_at=now,
-        retryable=retryable,
-        attempts=attempts,
-        priority=0,
-        created_at=now,
-        trace=row.trace,
-    )
-
-
-def _letter(row: Row[Any]) -> Letter:
-    return Letter(
-        id=row.id,
-        kind=LetterKind(row.kind),
-        repository=repository_of(row),
-        number=row.number,
-        notice=None if row.notice is None else Notice.model_validate(row.notice),
-        label=row.label,
-        remote_id=row.remote_id,
-        remote_head=row.remote_head,
-        unsure=row.unsure,
-        version=row.version,
-        attempts=row.attempts,
-        owner=row.lease_owner,
-        trace=row.trace,
-    )

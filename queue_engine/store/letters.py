@@ -1,0 +1,98 @@
+"""Letters: what is wanted on GitHub, as its sender claims it, and as it is kept when it failed for good."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy import Row
+
+from queue_engine.core.dead_letters import DeadLetter
+from queue_engine.model import Repository
+from queue_engine.notice import Notice
+from queue_engine.store.repositories import repository_of
+
+LETTER_JOB = "letter"
+"""Type of a letter's dead letter, and kind of the job that has the letter sent after all."""
+
+NAME = ("kind", "repository_id", "number")
+"""What a letter is known by, and the payload of its dead letter."""
+
+
+class LetterKind(StrEnum):
+    """What is written to GitHub."""
+
+    COMMENT = "comment"
+    CHECK_RUN = "check_run"
+    LABEL_OFF = "label_off"
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """The desired state of one thing on GitHub, as claimed by one sender.
+
+    `remote_id` is GitHub's id of the comment or check run once known, `remote_head` the commit that the check run is
+    on. `unsure` says that something may have been created without our learning its id. `attempts` counts failures.
+    """
+
+    id: int
+    kind: LetterKind
+    repository: Repository
+    number: int
+    notice: Notice | None
+    label: str | None
+    remote_id: int | None
+    remote_head: str | None
+    unsure: bool
+    version: int
+    attempts: int
+    owner: str
+    trace: str | None
+    """The W3C traceparent of what made it wanted last."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that it takes off: `label` has one a line, which no label can contain."""
+        return tuple(self.label.split("\n")) if self.label else ()
+
+
+def dead_id(kind: str, repository_id: int, number: int) -> str:
+    """The id of a letter's dead letter: one for each row that the outbox can have, so that what revives it finds it."""
+    return sha256(f"{LETTER_JOB}:{kind}:{repository_id}:{number}".encode()).hexdigest()[:32]
+
+
+def dead_letter(row: Row[Any], error: str, now: datetime, *, attempts: int, retryable: bool) -> DeadLetter:
+    """What is kept of the letter of this row, which failed for good."""
+    return DeadLetter(
+        id=dead_id(row.kind, row.repository_id, row.number),
+        process_id=f"{row.repository_id}:{row.number}",
+        job_type=LETTER_JOB,
+        error_message=error,
+        payload={name: row._mapping[name] for name in NAME},
+        failed_at=now,
+        retryable=retryable,
+        attempts=attempts,
+        priority=0,
+        created_at=now,
+        trace=row.trace,
+    )
+
+
+def letter_of(row: Row[Any]) -> Letter:
+    """The letter of a row of the outbox that selected `REPOSITORY_FIELDS`. Raises pydantic's ValidationError."""
+    return Letter(
+        id=row.id,
+        kind=LetterKind(row.kind),
+        repository=repository_of(row),
+        number=row.number,
+        notice=None if row.notice is None else Notice.model_validate(row.notice),
+        label=row.label,
+        remote_id=row.remote_id,
+        remote_head=row.remote_head,
+        unsure=row.unsure,
+        version=row.version,
+        attempts=row.attempts,
+        owner=row.lease_owner,
+        trace=row.trace,
+    )
