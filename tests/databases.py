@@ -16,20 +16,24 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import make_url
+from sqlalchemy import URL, Dialect, make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+import queue_engine.core.database
 from queue_engine.core.database import Database, metadata
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
 
 MakeUrl = Callable[[], str]
 
-_DISCONNECT = sql.SQL("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = {}")
+_DISCONNECT = """SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid != pg_backend_pid();"""
 
 
 class PostgresServer:
@@ -40,6 +44,7 @@ class PostgresServer:
         self._url = make_url(url).set(drivername="postgresql")
         self._made: list[str] = []
         self._migrated: list[str] = []
+        self._sweepers: dict[str, psycopg.Connection] = {}
 
     def create(self) -> str:
         """Create a database without any table and return its name."""
@@ -60,10 +65,12 @@ class PostgresServer:
 
     def take_back(self, name: str) -> None:
         """Empty a lent database, whoever is still connected, for the next test."""
-        self.execute(_DISCONNECT.format(sql.Literal(name)))
-        with psycopg.connect(self.url(name)) as connection:
-            for table in reversed(metadata.sorted_tables):
-                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
+        if name not in self._sweepers:
+            self._sweepers[name] = psycopg.connect(self.url(name), autocommit=True)
+        emptied = [
+            sql.SQL("DELETE FROM {};").format(sql.Identifier(table.name)) for table in reversed(metadata.sorted_tables)
+        ]
+        self._sweepers[name].execute(sql.Composed([sql.SQL(_DISCONNECT), *emptied]))
         self._migrated.append(name)
 
     def url(self, name: str) -> str:
@@ -80,6 +87,11 @@ class PostgresServer:
         for name in tuple(self._made):
             self.drop(name)
 
+    def close(self) -> None:
+        """Be done with it; whoever started the server ends it."""
+        for sweeper in self._sweepers.values():
+            sweeper.close()
+
     def execute(self, statement: sql.SQL | sql.Composed) -> None:
         """Run one administrative statement."""
         with psycopg.connect(self._url.render_as_string(hide_password=False), autocommit=True) as connection:
@@ -93,6 +105,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     if given:
         server = PostgresServer(given)
         yield server
+        server.close()
         server.drop_all()
     else:
         yield from _embedded_server()
@@ -113,6 +126,7 @@ def _embedded_server() -> Iterator[PostgresServer]:
             server.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
         server.execute(sql.SQL("SELECT pg_reload_conf()"))
         yield server
+        server.close()
         running.cleanup()
     finally:
         shutil.rmtree(home, ignore_errors=True)
@@ -207,6 +221,30 @@ async def empty_database(empty_database_url: str) -> AsyncIterator[Database]:
     database = Database(empty_database_url)
     yield database
     await database.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _statements_are_compiled_once() -> Iterator[None]:
+    """SQLAlchemy keeps compiled statements with the engine and its dialect, of which each test has new ones.
+
+    A dialect knows nothing of a particular database, so all engines of a kind may share one that has met its server.
+    """
+    shared: dict[str, tuple[Dialect, Any]] = {}
+
+    def create(url: URL, **options: Any) -> AsyncEngine:
+        engine = create_async_engine(url, **options)
+        own = engine.sync_engine
+        dialect, compiled = shared.get(url.drivername, (own.dialect, own._compiled_cache))
+        if dialect.server_version_info is None:
+            shared[url.drivername] = own.dialect, own._compiled_cache
+        else:
+            own.dialect = own.pool._dialect = dialect
+            own._compiled_cache = compiled
+        return engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queue_engine.core.database, "create_async_engine", create)
+        yield
 
 
 async def _migrate(url: str) -> None:
