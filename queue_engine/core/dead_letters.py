@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, bindparam, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import insert_into
+from queue_engine.core.database import Upsert
 from queue_engine.core.job import Job, new_job
 from queue_engine.core.job_table import failed_jobs, jobs
 from queue_engine.core.jobs import Jobs
@@ -42,6 +42,18 @@ class DeadLetter:
 
 
 _FIELDS = tuple(failed_jobs.c[name] for name in DeadLetter.__dataclass_fields__)
+_ITS_OWN = failed_jobs.c.id == bindparam("its_id")
+_KEEP = Upsert(
+    failed_jobs,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["id"], set_={column.name: insert.excluded[column.name] for column in _FIELDS}
+    ),
+)
+_GET = select(*_FIELDS).where(_ITS_OWN)
+_DISCARD = delete(failed_jobs).where(_ITS_OWN)
+_DISCARD_ALL = delete(failed_jobs).where(failed_jobs.c.job_type == bindparam("its_type"))
+_OLDEST = select(failed_jobs.c.failed_at).order_by(failed_jobs.c.failed_at).limit(1)
+_AGAIN = Upsert(jobs, lambda insert: insert.on_conflict_do_nothing())
 
 
 @logged("dead_letters")
@@ -79,8 +91,7 @@ class DeadLetters:
         """Keep what failed for good; it takes the place of an older one with its id."""
         values = {column.name: getattr(letter, column.name) for column in _FIELDS}
         values["payload"] = dict(letter.payload)
-        kept = insert_into(self._connection, failed_jobs).values(values)
-        await self._connection.execute(kept.on_conflict_do_update(index_elements=["id"], set_=values))
+        await self._connection.execute(_KEEP.on(self._connection), values)
         self._meter.count("jobs_dead", kind=letter.job_type)
 
     async def list(
@@ -100,8 +111,7 @@ class DeadLetters:
 
     async def get(self, letter_id: str) -> DeadLetter | None:
         """One of them; None if there is none with this id."""
-        found = await self._connection.execute(select(*_FIELDS).where(failed_jobs.c.id == letter_id))
-        row = found.one_or_none()
+        row = (await self._connection.execute(_GET, {"its_id": letter_id})).one_or_none()
         return None if row is None else _letter(row)
 
     async def reprocess(self, letter_id: str, now: datetime) -> bool:
@@ -117,11 +127,11 @@ class DeadLetters:
 
     async def discard(self, letter_id: str) -> bool:
         """Delete one for good. False if there is none with this id."""
-        return await self._delete(failed_jobs.c.id == letter_id) == 1
+        return (await self._connection.execute(_DISCARD, {"its_id": letter_id})).rowcount == 1
 
     async def discard_all(self, job_type: str) -> int:
         """Delete all of one type for good, because what they were for is done in another way. Returns how many."""
-        return await self._delete(failed_jobs.c.job_type == job_type)
+        return (await self._connection.execute(_DISCARD_ALL, {"its_type": job_type})).rowcount
 
     async def count(self, *, job_type: str | None = None, retryable: bool | None = None) -> int:
         """How many there are."""
@@ -130,8 +140,7 @@ class DeadLetters:
 
     async def oldest(self) -> datetime | None:
         """When the one failed that waits longest; None if there is none."""
-        first = select(failed_jobs.c.failed_at).order_by(failed_jobs.c.failed_at).limit(1)
-        return (await self._connection.execute(first)).scalar_one_or_none()
+        return (await self._connection.execute(_OLDEST)).scalar_one_or_none()
 
     async def _reprocess(self, which: ColumnElement[bool], now: datetime) -> int:
         taken = await self._connection.execute(delete(failed_jobs).where(which).returning(*_FIELDS))
@@ -140,14 +149,11 @@ class DeadLetters:
             return 0
         again = [_job_again(letter, now) for letter in letters]
         # A dead letter that is known by what it is about, not by a job, may be on its way already.
-        await self._connection.execute(insert_into(self._connection, jobs).on_conflict_do_nothing(), again)
+        await self._connection.execute(_AGAIN.on(self._connection), again)
         self._due()
         for letter in letters:
             self._meter.count("jobs_reprocessed", kind=letter.job_type)
         return len(letters)
-
-    async def _delete(self, which: ColumnElement[bool]) -> int:
-        return (await self._connection.execute(delete(failed_jobs).where(which))).rowcount
 
 
 def _that_are(job_type: str | None, retryable: bool | None) -> list[ColumnElement[bool]]:

@@ -15,20 +15,20 @@ from sqlalchemy import (
     JSON,
     Column,
     ColumnElement,
+    Executable,
     Integer,
     String,
     Table,
     and_,
+    bindparam,
     delete,
     or_,
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.sql.dml import ReturningInsert
 
-from queue_engine.core.database import UtcDateTime, insert_into, metadata
+from queue_engine.core.database import Insert, Upsert, UtcDateTime, metadata
 from queue_engine.core.horizon import Ahead, ahead
 from queue_engine.core.logged import logged
 
@@ -105,23 +105,23 @@ class Keys:
         Of two at the same instant one gets it. A request whose lease has ended may be done again, by whoever sends
         the same once more.
         """
-        insert = insert_into(self._connection, idempotency_keys).values(
-            scope=scope,
-            key=key,
-            endpoint=endpoint,
-            request_hash=request_hash,
-            response_status=None,
-            response_body=None,
-            owner=uuid4().hex,
-            running_until=now + lease,
-            created_at=now,
-            expires_at=now + KEPT,
-        )
-        taken = await self._connection.execute(_over(insert, _free_for(insert.excluded), _keys.owner))
+        begun = {
+            "scope": scope,
+            "key": key,
+            "endpoint": endpoint,
+            "request_hash": request_hash,
+            "response_status": None,
+            "response_body": None,
+            "owner": uuid4().hex,
+            "running_until": now + lease,
+            "created_at": now,
+            "expires_at": now + KEPT,
+        }
+        taken = await self._connection.execute(_BEGIN.on(self._connection), begun)
         if (owner := taken.scalar_one_or_none()) is not None:
             return New(scope, key, owner)
         # It stays until this transaction ends: the statement above has locked it.
-        row = (await self._connection.execute(select(idempotency_keys).where(_of(scope, key)))).one()
+        row = (await self._connection.execute(_GET, {"its_scope": scope, "its_key": key})).one()
         if (row.endpoint, row.request_hash) != (endpoint, request_hash):
             return Mismatch()
         if row.response_status is not None:
@@ -130,19 +130,17 @@ class Keys:
 
     async def renew(self, new: New, until: datetime) -> bool:
         """Prolong a lease. False when it is no longer this owner's."""
-        statement = update(idempotency_keys).where(_running(new)).values(running_until=until)
-        return (await self._connection.execute(statement)).rowcount == 1
+        return (await self._connection.execute(_CHANGE, {"running_until": until, **_running(new)})).rowcount == 1
 
     async def finish(self, new: New, *, status: int, body: Any) -> None:
         """Store the answer, which every repetition gets until the key expires. Raises KeyLost."""
         answer = {"response_status": status, "response_body": body, "owner": None, "running_until": None}
-        statement = update(idempotency_keys).where(_running(new)).values(answer)
-        if (await self._connection.execute(statement)).rowcount != 1:
+        if (await self._connection.execute(_CHANGE, {**answer, **_running(new)})).rowcount != 1:
             raise KeyLost(f"the idempotency key {new.key} of {new.scope} is no longer ours")
 
     async def abandon(self, new: New) -> None:
         """The work failed before it had an effect: the key is free again, unless it is no longer ours."""
-        await self._connection.execute(delete(idempotency_keys).where(_running(new)))
+        await self._connection.execute(_ABANDON, _running(new))
 
     async def record(
         self, scope: str, received: Sequence[tuple[str, str]], now: datetime, *, status: int
@@ -157,24 +155,20 @@ class Keys:
             {"scope": scope, "key": key, "endpoint": endpoint, "response_status": status, **times}
             for key, endpoint in sorted(received)
         ]
-        insert = insert_into(self._connection, idempotency_keys)
-        recorded = await self._connection.execute(_over(insert, _expired(insert.excluded), _keys.key), values)
+        recorded = await self._connection.execute(_RECORD.on(self._connection), values)
         return frozenset(recorded.scalars())
 
     async def known(self, scope: str, key: str, now: datetime) -> bool:
         """Whether this key is remembered."""
-        found = select(_keys.key).where(_of(scope, key), _keys.expires_at > now)
-        return (await self._connection.execute(found)).one_or_none() is not None
+        its_own = {"its_scope": scope, "its_key": key, "now": now}
+        return (await self._connection.execute(_KNOWN, its_own)).one_or_none() is not None
 
     async def purge(self, now: datetime) -> int:
         """Forget the keys that have expired. Returns how many."""
-        expired = delete(idempotency_keys).where(_keys.expires_at <= now)
-        return (await self._connection.execute(expired)).rowcount
+        return (await self._connection.execute(_PURGE, {"now": now})).rowcount
 
 
-def _over(
-    insert: "postgresql.Insert | sqlite.Insert", free: ColumnElement[bool], returned: Column[str]
-) -> "ReturningInsert[Any]":
+def _over(insert: Insert, free: ColumnElement[bool], returned: Column[str]) -> Executable:
     """Store a key also over one that is `free`, in one statement, so that nobody comes between looking and taking."""
     values = {column.name: insert.excluded[column.name] for column in _keys if not column.primary_key}
     return insert.on_conflict_do_update(index_elements=["scope", "key"], set_=values, where=free).returning(returned)
@@ -197,10 +191,17 @@ def _expired(request: Any) -> ColumnElement[bool]:
     return expired
 
 
-def _of(scope: str, key: str) -> ColumnElement[bool]:
-    return and_(_keys.scope == scope, _keys.key == key)
+_BEGIN = Upsert(idempotency_keys, lambda insert: _over(insert, _free_for(insert.excluded), _keys.owner))
+_RECORD = Upsert(idempotency_keys, lambda insert: _over(insert, _expired(insert.excluded), _keys.key))
+_ITS_OWN = and_(_keys.scope == bindparam("its_scope"), _keys.key == bindparam("its_key"))
+_RUNNING = and_(_ITS_OWN, _keys.owner == bindparam("its_owner"))
+_GET = select(idempotency_keys).where(_ITS_OWN)
+_CHANGE = update(idempotency_keys).where(_RUNNING)
+_ABANDON = delete(idempotency_keys).where(_RUNNING)
+_KNOWN = select(_keys.key).where(_ITS_OWN, _keys.expires_at > bindparam("now"))
+_PURGE = delete(idempotency_keys).where(_keys.expires_at <= bindparam("now"))
 
 
-def _running(new: New) -> ColumnElement[bool]:
+def _running(new: New) -> dict[str, str]:
     """The key is still under the claim that `new` stands for; one with an answer has no owner and no lease."""
-    return and_(_of(new.scope, new.key), _keys.owner == new.owner)
+    return {"its_scope": new.scope, "its_key": new.key, "its_owner": new.owner}

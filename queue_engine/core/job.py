@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Row, and_
+from sqlalchemy import Row
 
 from queue_engine.core.job_table import JobStatus, jobs
 
@@ -72,17 +72,9 @@ def job_of(row: Row[Any]) -> Job:
     return Job(**(values | {"status": JobStatus(row.status)}))
 
 
-def claimed(job: Job) -> ColumnElement[bool]:
-    """The row is still under the claim that `job` was read from.
-
-    `claims` tells two claims of one owner apart, and `seq` what a job was from what it is when it was done again.
-    """
-    return and_(
-        jobs.c.seq == job.seq,
-        jobs.c.status == JobStatus.IN_PROGRESS,
-        jobs.c.owner == job.owner,
-        jobs.c.claims == job.claims,
-    )
+def claimed(job: Job) -> dict[str, Any]:
+    """What `queue_engine.core.job_table.CLAIMED` asks for: the claim that `job` was read from."""
+    return {"its_seq": job.seq, "its_owner": job.owner, "its_claims": job.claims}
 
 
 def lost(job: Job) -> LeaseLost:

@@ -26,7 +26,7 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
-from sqlalchemy.sql.dml import Delete, ReturningUpdate
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from queue_engine.core.database import Counter, UtcDateTime, metadata
 from queue_engine.core.horizon import Ahead, ahead
@@ -152,15 +152,6 @@ def _lock() -> Select[Any]:
     return select(jobs.c.seq).where(jobs.c.seq.in_(bindparam("chosen", expanding=True)), own)
 
 
-def _finish() -> Delete:
-    return delete(jobs).where(
-        jobs.c.seq == bindparam("its_seq"),
-        jobs.c.status == JobStatus.IN_PROGRESS,
-        jobs.c.owner == bindparam("its_owner"),
-        jobs.c.claims == bindparam("its_claims"),
-    )
-
-
 def _next_due() -> Select[Any]:
     due = case((jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until), else_=jobs.c.not_before)
     unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
@@ -169,8 +160,22 @@ def _next_due() -> Select[Any]:
 
 # Built once: building them takes SQLAlchemy many times as long as running them, and a burst of jobs runs them often.
 FIRST_DUE = first_due()
+CLAIMED = and_(
+    jobs.c.seq == bindparam("its_seq"),
+    jobs.c.status == JobStatus.IN_PROGRESS,
+    jobs.c.owner == bindparam("its_owner"),
+    jobs.c.claims == bindparam("its_claims"),
+)
+"""The row is still under a claim.
+
+`its_claims` tells two claims of one owner apart, and `its_seq` what a job was from what it is when it was done again.
+"""
+
 TAKE = _take()
 TAKE_CONTESTED = _take(_in_turn())
 LOCK_CONTESTED = _lock()
-FINISH = _finish()
+FINISH = delete(jobs).where(CLAIMED)
+RENEW = update(jobs).where(CLAIMED)
+SETTLE = RENEW.values(owner=None, leased_until=None)
+HOLD_FAST = select(jobs.c.seq).where(CLAIMED).with_for_update()
 NEXT_DUE = _next_due()

@@ -18,8 +18,11 @@ from queue_engine.core.job import FIELDS, Job, LeaseLost, claimed, job_of, lost,
 from queue_engine.core.job_table import (
     FINISH,
     FIRST_DUE,
+    HOLD_FAST,
     LOCK_CONTESTED,
     NEXT_DUE,
+    RENEW,
+    SETTLE,
     TAKE,
     TAKE_CONTESTED,
     JobStatus,
@@ -101,7 +104,7 @@ class Jobs:
 
     async def renew(self, job: Job, until: datetime) -> bool:
         """Prolong the lease of a claim. False when it no longer stands."""
-        return await self._changes(update(jobs).where(claimed(job)).values(leased_until=until))
+        return await self._changes(RENEW, {**claimed(job), "leased_until": until})
 
     async def complete(self, job: Job, response: Mapping[str, Any] | None, now: datetime) -> None:
         """The job is done; its result waits for `take_results`. Raises LeaseLost."""
@@ -119,8 +122,7 @@ class Jobs:
         One whose lease was lost is left to whoever has it now.
         """
         if done:
-            claims = [{"its_seq": job.seq, "its_owner": job.owner, "its_claims": job.claims} for job in done]
-            await self._connection.execute(FINISH, claims)
+            await self._connection.execute(FINISH, [claimed(job) for job in done])
 
     async def retry(self, job: Job, *, at: datetime, error: str, now: datetime) -> None:
         """The job failed and is due again at `at`: counts an attempt. Raises LeaseLost."""
@@ -150,7 +152,7 @@ class Jobs:
 
     async def remove(self, job: Job) -> None:
         """Take a claimed job out of the store, for whoever keeps it elsewhere. Raises LeaseLost."""
-        if not await self._changes(delete(jobs).where(claimed(job))):
+        if not await self._changes(FINISH, claimed(job)):
             raise lost(job)
 
     async def get_results(self, process_id: str) -> tuple[Job, ...]:
@@ -171,8 +173,7 @@ class Jobs:
 
     async def hold_fast(self, job: Job) -> None:
         """Make sure that the claim still stands, and will until this transaction ends. Raises LeaseLost."""
-        found = await self._connection.execute(select(jobs.c.seq).where(claimed(job)).with_for_update())
-        if found.first() is None:
+        if (await self._connection.execute(HOLD_FAST, claimed(job))).first() is None:
             raise lost(job)
 
     async def take_results(self, process_id: str) -> tuple[Job, ...]:
@@ -210,7 +211,7 @@ class Jobs:
         return (await self._connection.execute(select(func.count()).select_from(jobs).where(unfinished))).scalar_one()
 
     async def _settle(self, job: Job, **values: object) -> None:
-        if not await self._changes(update(jobs).where(claimed(job)).values(owner=None, leased_until=None, **values)):
+        if not await self._changes(SETTLE, {**claimed(job), **values}):
             raise lost(job)
 
     async def _claim(
@@ -258,5 +259,5 @@ class Jobs:
         """Whether several workers claim at the same time; SQLite's one writer goes one after another."""
         return self._connection.dialect.name == "postgresql"
 
-    async def _changes(self, statement: Any) -> bool:
-        return (await self._connection.execute(statement)).rowcount == 1
+    async def _changes(self, statement: Any, values: Mapping[str, Any]) -> bool:
+        return (await self._connection.execute(statement, values)).rowcount == 1

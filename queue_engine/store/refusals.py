@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, delete, select
+from sqlalchemy import and_, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import insert_into
+from queue_engine.core.database import Upsert
 from queue_engine.reasons import Reason
 from queue_engine.store.tables import refusals
 
@@ -22,6 +22,18 @@ class Refusal:
     at: datetime
 
 
+_ITS_OWN = and_(refusals.c.repository_id == bindparam("its_repository"), refusals.c.number == bindparam("its_number"))
+_FIND = select(refusals).where(_ITS_OWN)
+_CLEAR = delete(refusals).where(_ITS_OWN)
+_PUT = Upsert(
+    refusals,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["repository_id", "number"],
+        set_={name: insert.excluded[name] for name in ("head_sha", "reason", "at")},
+    ),
+)
+
+
 class Refusals:
     """The refusals, on one connection."""
 
@@ -31,21 +43,18 @@ class Refusals:
     async def put(self, repository_id: int, number: int, head_sha: str, reason: Reason, now: datetime) -> None:
         """Remember this refusal in place of an older one."""
         refusal = {"head_sha": head_sha, "reason": reason, "at": now}
-        await self._connection.execute(
-            insert_into(self._connection, refusals)
-            .values(repository_id=repository_id, number=number, **refusal)
-            .on_conflict_do_update(index_elements=["repository_id", "number"], set_=refusal)
-        )
+        own = {"repository_id": repository_id, "number": number}
+        await self._connection.execute(_PUT.on(self._connection), {**refusal, **own})
 
     async def find(self, repository_id: int, number: int) -> Refusal | None:
         """The refusal that stands for this pull request."""
-        row = (await self._connection.execute(select(refusals).where(_of(repository_id, number)))).one_or_none()
+        row = (await self._connection.execute(_FIND, _of(repository_id, number))).one_or_none()
         return None if row is None else Refusal(**(dict(row._mapping) | {"reason": Reason(row.reason)}))
 
     async def clear(self, repository_id: int, number: int) -> None:
         """Forget it: the pull request was queued, or its label went."""
-        await self._connection.execute(delete(refusals).where(_of(repository_id, number)))
+        await self._connection.execute(_CLEAR, _of(repository_id, number))
 
 
-def _of(repository_id: int, number: int) -> ColumnElement[bool]:
-    return and_(refusals.c.repository_id == repository_id, refusals.c.number == number)
+def _of(repository_id: int, number: int) -> dict[str, int]:
+    return {"its_repository": repository_id, "its_number": number}

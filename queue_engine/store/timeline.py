@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Integer, Row, Select, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.reasons import Reason
@@ -28,6 +28,28 @@ class TimelineEvent:
     data: Mapping[str, Any] | None
 
 
+_ALL = select(timeline)
+_REPOSITORY = timeline.c.repository_id == bindparam("its_repository")
+_BRANCH = timeline.c.base_branch == bindparam("its_branch")
+_NUMBER = timeline.c.number == bindparam("its_number")
+_EVENT = timeline.c.event == bindparam("event")
+_AFTER = timeline.c.id > bindparam("after")
+
+
+def _latest(found: Select[Any]) -> Select[Any]:
+    return found.order_by(timeline.c.id.desc()).limit(bindparam("at_most", type_=Integer))
+
+
+_APPEND = timeline.insert()
+_OF_PULL_REQUEST = _ALL.where(_REPOSITORY, _NUMBER).order_by(timeline.c.id)
+_LATEST_OF_PULL_REQUEST = _latest(_ALL.where(_REPOSITORY, _NUMBER))
+_LATEST_OF_QUEUE = _latest(_ALL.where(_REPOSITORY, timeline.c.number == 0, _AFTER, _BRANCH))
+_LATEST = _latest(_ALL)
+_SINCE = _ALL.where(_AFTER).order_by(timeline.c.id)
+_DATA = _latest(select(timeline.c.data).where(_REPOSITORY, _BRANCH, _EVENT))
+_NUMBERS = _latest(select(timeline.c.number).where(_REPOSITORY, _BRANCH, _EVENT, timeline.c.at >= bindparam("since")))
+
+
 class Timeline:
     """The timeline, on one connection."""
 
@@ -48,78 +70,64 @@ class Timeline:
         data: Mapping[str, Any] | None = None,
     ) -> None:
         """Write down what happened."""
-        await self._connection.execute(
-            timeline.insert().values(
-                at=at,
-                event=event,
-                repository_id=repository_id,
-                base_branch=base_branch,
-                number=number,
-                entry_id=entry_id,
-                reason=reason,
-                delivery=delivery,
-                data=None if data is None else dict(data),
-            )
-        )
+        row = {
+            "at": at,
+            "event": event,
+            "repository_id": repository_id,
+            "base_branch": base_branch,
+            "number": number,
+            "entry_id": entry_id,
+            "reason": reason,
+            "delivery": delivery,
+            "data": None if data is None else dict(data),
+        }
+        await self._connection.execute(_APPEND, row)
 
     async def of_pull_request(self, repository_id: int, number: int) -> tuple[TimelineEvent, ...]:
         """Everything that happened to a pull request, oldest first."""
-        its_own = (timeline.c.repository_id == repository_id, timeline.c.number == number)
-        return await self._read(select(timeline).where(*its_own).order_by(timeline.c.id))
+        return await self._read(_OF_PULL_REQUEST, its_repository=repository_id, its_number=number)
 
     async def story(
         self, repository_id: int, base_branch: str, number: int, *, limit: int
     ) -> tuple[TimelineEvent, ...]:
         """The last `limit` events of a pull request, oldest first, among them what happened to its whole queue since
         the first of them."""
-        theirs = (timeline.c.repository_id == repository_id, timeline.c.number == number)
-        found = await self._read(select(timeline).where(*theirs).order_by(timeline.c.id.desc()).limit(limit))
+        some = {"its_repository": repository_id, "at_most": limit}
+        found = await self._read(_LATEST_OF_PULL_REQUEST, **some, its_number=number)
         if not found:
             return ()
-        of_all = (timeline.c.repository_id == repository_id, timeline.c.number == 0, timeline.c.id > found[-1].id)
-        its_queue = select(timeline).where(*of_all, timeline.c.base_branch == base_branch)
-        whole = await self._read(its_queue.order_by(timeline.c.id.desc()).limit(limit))
+        whole = await self._read(_LATEST_OF_QUEUE, **some, its_branch=base_branch, after=found[-1].id)
         return tuple(sorted((*found, *whole), key=lambda event: event.id))
 
     async def latest(self, limit: int) -> tuple[TimelineEvent, ...]:
         """The last `limit` events of all, newest first."""
-        return await self._read(select(timeline).order_by(timeline.c.id.desc()).limit(limit))
+        return await self._read(_LATEST, at_most=limit)
 
     async def durations(
         self, repository_id: int, base_branch: str, event: str, key: str, *, limit: int = 50
     ) -> tuple[timedelta, ...]:
         """What the last `limit` such events on this branch tell of a duration under `key`, newest first."""
-        these = (
-            timeline.c.repository_id == repository_id,
-            timeline.c.base_branch == base_branch,
-            timeline.c.event == event,
-        )
-        latest = select(timeline.c.data).where(*these).order_by(timeline.c.id.desc()).limit(limit)
-        found = (await self._connection.execute(latest)).scalars().all()
+        these = {"its_repository": repository_id, "its_branch": base_branch, "event": event, "at_most": limit}
+        found = (await self._connection.execute(_DATA, these)).scalars().all()
         return tuple(timedelta(seconds=data[key]) for data in found if data and data.get(key) is not None)
 
     async def pull_requests(
         self, repository_id: int, base_branch: str, event: str, since: datetime, *, limit: int = 10
     ) -> tuple[int, ...]:
         """To which pull requests this happened on this branch since then, the last `limit`, in the order it did."""
-        these = (
-            timeline.c.repository_id == repository_id,
-            timeline.c.base_branch == base_branch,
-            timeline.c.event == event,
-            timeline.c.at >= since,
-        )
-        latest = select(timeline.c.number).where(*these).order_by(timeline.c.id.desc()).limit(limit)
-        return tuple(reversed((await self._connection.execute(latest)).scalars().all()))
+        these = {"its_repository": repository_id, "its_branch": base_branch, "event": event, "at_most": limit}
+        found = (await self._connection.execute(_NUMBERS, {**these, "since": since})).scalars().all()
+        return tuple(reversed(found))
 
     async def since(self, event_id: int) -> tuple[TimelineEvent, ...]:
         """The events after this one, oldest first.
 
         With several writers on PostgreSQL an event may become visible after one with a higher id.
         """
-        return await self._read(select(timeline).where(timeline.c.id > event_id).order_by(timeline.c.id))
+        return await self._read(_SINCE, after=event_id)
 
-    async def _read(self, statement: Any) -> tuple[TimelineEvent, ...]:
-        return tuple(map(_event, await self._connection.execute(statement)))
+    async def _read(self, statement: Select[Any], **these: Any) -> tuple[TimelineEvent, ...]:
+        return tuple(map(_event, await self._connection.execute(statement, these)))
 
 
 def _event(row: Row[Any]) -> TimelineEvent:
