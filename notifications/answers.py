@@ -47,6 +47,8 @@ def _sentences(reply: Reply, answer: CommandAnswer, notice: Notice) -> list[str]
             return explained(facts, notice)
         case ReplyCode.RESUMED | ReplyCode.NOT_PAUSED:
             return [_filled(reply, answer), *_still(facts, facts.get("still"), notice)]
+        case ReplyCode.HELD if "priority" in facts:
+            return [f"{_filled(reply, answer)} {texts.JOINS_WITH.format(priority=int(facts['priority']))}"]
         case ReplyCode.PRIORITY:
             return [_filled(reply, answer), _overtaken(facts["overtakes"]), *_interrupted(facts)]
         case ReplyCode.NOT_UNDERSTOOD if not facts["argument"]:

@@ -1,7 +1,7 @@
 """Letting pull requests in: the facts for the door are read, its answer is stored with all that follows from it."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
@@ -10,8 +10,9 @@ from queue_engine import journal, telling
 from queue_engine.approvals import reviews_of
 from queue_engine.core import trace
 from queue_engine.core.backoff import OVERLOAD
-from queue_engine.door import Admit, Answer, Hold, Refuse, knock, ruled_out
+from queue_engine.door import Admit, Answer, Hold, Ignore, Refuse, knock, ruled_out
 from queue_engine.engine import Change, Engine
+from queue_engine.errors import StaleVersion
 from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest, Review
 from queue_engine.insistence import turned_away
 from queue_engine.model import Entry, Queue, Repository
@@ -20,7 +21,8 @@ from queue_engine.policy import Policy, carries
 from queue_engine.priority import standing_of
 from queue_engine.reasons import Reason
 from queue_engine.refusing import door_notice, refuse
-from queue_engine.store import DuplicateEntry
+from queue_engine.store import DuplicateEntry, Transaction
+from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox import LetterKind
 
 _log = structlog.get_logger("imq.admission")
@@ -35,6 +37,8 @@ class Knock:
 
     `head_sha` is the head that the label was set on; None when only the sweep found the label, which then stands
     for the present head. `labelled_at` is when it was set. `by_machine` tells automation from a person who tries again.
+    Who asks vouches for the labels that are there then. Without `anew` nobody asks: it is the turn of one that waits
+    for a place, which stands by what it was given until then.
     """
 
     repository: Repository
@@ -44,6 +48,7 @@ class Knock:
     labelled_at: datetime | None = None
     by_machine: bool = False
     delivery: str | None = None
+    anew: bool = True
 
 
 Admission = Entry | Answer
@@ -110,6 +115,7 @@ async def let_in(
     """
     policy = await engine.policies.of(request.repository, pull.base_branch)
     rules, reviews = await demands_on(engine, request.repository, pull, policy)
+    request = replace(request, by=by)
     standing: Entry | None = None
     await turn()
     async with engine.change() as change:
@@ -117,6 +123,11 @@ async def let_in(
         if leaving is not None:
             left = await journal.dismiss(change.tx, leaving, why, policy, change.now, delivery=request.delivery)
             change.happenings.append(left)
+        depth = await places_taken(change, queue, pull.number)
+        waiting = await change.tx.held.find(request.repository.id, pull.number)
+        if waiting is None and not request.anew:
+            # It was taken out of the line in this moment.
+            return Ignore()
         answer = knock(
             pull,
             repository=request.repository,
@@ -124,15 +135,15 @@ async def let_in(
             by=by,
             permission=permission,
             rules=rules,
-            depth=await places_taken(change, queue, pull.number),
+            depth=depth,
             policy=policy,
             reviews=reviews,
         )
         match answer:
             case Admit():
-                standing = await _admit(change, queue, pull, policy, by, request.delivery)
+                standing = await _admit(change, queue, pull, policy, request, waiting)
             case Hold() if not answered:
-                await _hold(engine, change, queue, pull, policy, by, request.delivery)
+                await _hold(engine, change, queue, pull, policy, request)
             case Refuse(reason, detail) if not answered:
                 await refuse(change, queue, pull, reason, policy, by=by, delivery=request.delivery, detail=detail)
     _log.info("knock", repository=request.repository.full_name, number=request.number, answer=type(answer).__name__)
@@ -161,11 +172,36 @@ async def places_taken(change: Change, queue: Queue, number: int) -> int:
     return await change.tx.entries.count(queue.id) + ahead
 
 
-async def keep_waiting(change: Change, queue: Queue, number: int, head: str, by: str, delivery: str | None) -> bool:
+async def still_waiting(tx: Transaction, repository_id: int, number: int) -> HeldPullRequest | None:
+    """This pull request, if it waits for a place; nobody gives it one before the end of this transaction.
+
+    Raises StaleVersion when it got its place, or left, in this moment.
+    """
+    found = await tx.held.find(repository_id, number)
+    if found is None:
+        return None
+    await tx.queues.give_places(found.queue_id)
+    waiting = await tx.held.find(repository_id, number)
+    if waiting is None or waiting.queue_id != found.queue_id:
+        raise StaleVersion(f"pull request {number} does not wait as it did")
+    return waiting
+
+
+async def keep_waiting(change: Change, queue: Queue, pull: PullRequest, request: Knock) -> bool:
     """Hold a pull request until there is a place for it; whether it did not wait already with this very consent."""
-    tx, repository = change.tx, queue.repository
+    tx, repository, number = change.tx, queue.repository, pull.number
     before = await tx.held.find(repository.id, number)
-    await tx.held.add(queue.id, repository.id, number, head, by, change.now, trace=trace.current(), delivery=delivery)
+    await tx.held.add(
+        queue.id,
+        repository.id,
+        number,
+        pull.head_sha,
+        request.by or "",
+        change.now,
+        trace=trace.current(),
+        delivery=request.delivery,
+        vouched=_vouched(pull, request, before),
+    )
     if before is None:
         await tx.jobs.enqueue(
             kind=HELD_JOB,
@@ -175,26 +211,37 @@ async def keep_waiting(change: Change, queue: Queue, number: int, head: str, by:
             now=change.now,
             not_before=change.now + OVERLOAD.base,
         )
-    return before is None or (before.queue_id, before.head_sha, before.queued_by) != (queue.id, head, by)
+    consent = (queue.id, pull.head_sha, request.by)
+    return before is None or (before.queue_id, before.head_sha, before.queued_by) != consent
+
+
+def _vouched(pull: PullRequest, request: Knock, waiting: HeldPullRequest | None) -> frozenset[str]:
+    """The labels that somebody who may queue vouches for: others may set labels too, and steer nothing by them."""
+    if request.anew or waiting is None:
+        return pull.labels
+    return frozenset(label for label in pull.labels if carries(waiting.vouched, [label]))
 
 
 async def _admit(
-    change: Change, queue: Queue, pull: PullRequest, policy: Policy, by: str, delivery: str | None
+    change: Change, queue: Queue, pull: PullRequest, policy: Policy, request: Knock, waiting: HeldPullRequest | None
 ) -> Entry:
     tx, now = change.tx, change.now
+    given = standing_of(_vouched(pull, request, waiting), policy)
+    if waiting is not None and waiting.priority is not None:
+        given = replace(given, priority=waiting.priority)
     try:
         entry = await tx.entries.add(
             queue_id=queue.id,
             number=pull.number,
             title=pull.title,
             author=pull.author,
-            queued_by=by,
+            queued_by=request.by or "",
             queued_head=pull.head_sha,
             enqueued_at=now,
             ageing=policy.ageing,
             trace=trace.current(),
-            delivery=delivery,
-            **vars(standing_of(pull.labels, policy)),
+            delivery=request.delivery,
+            **vars(given),
         )
     except DuplicateEntry:
         standing = await tx.entries.find(queue.repository.id, pull.number)
@@ -205,6 +252,7 @@ async def _admit(
     await tx.outbox.withdraw(LetterKind.LABEL_OFF, queue.repository.id, pull.number)
     depth = entry.position + 1
     await journal.tell_progress(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
+    data = {"by": entry.queued_by, "head": pull.head_sha, "position": entry.position}
     change.happenings.append(
         await journal.note(
             tx,
@@ -214,8 +262,8 @@ async def _admit(
             queue.base_branch,
             pull.number,
             entry_id=entry.id,
-            delivery=delivery,
-            data={"by": by, "head": pull.head_sha, "position": entry.position} | await journal.delays(tx, entry, now),
+            delivery=request.delivery,
+            data=data | await journal.delays(tx, entry, now),
         )
     )
     await tx.queues.wake(queue.id, now)
@@ -223,21 +271,15 @@ async def _admit(
 
 
 async def _hold(
-    engine: Engine,
-    change: Change,
-    queue: Queue,
-    pull: PullRequest,
-    policy: Policy,
-    by: str,
-    delivery: str | None,
+    engine: Engine, change: Change, queue: Queue, pull: PullRequest, policy: Policy, request: Knock
 ) -> None:
     tx, now, repository = change.tx, change.now, queue.repository
-    if not await keep_waiting(change, queue, pull.number, pull.head_sha, by, delivery):
+    if not await keep_waiting(change, queue, pull, request):
         return
     await tx.outbox.withdraw(LetterKind.LABEL_OFF, repository.id, pull.number)
     engine.meter.count("queue_full", where="label")
     ahead = await tx.held.ahead(queue.id, repository.id, pull.number)
-    notice = door_notice(policy, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, by, position=ahead)
+    notice = door_notice(policy, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, request.by, position=ahead)
     await telling.tell(tx, repository, notice, policy, due=now)
     change.happenings.append(
         await journal.note(
@@ -248,6 +290,6 @@ async def _hold(
             queue.base_branch,
             pull.number,
             reason=Reason.QUEUE_FULL,
-            delivery=delivery,
+            delivery=request.delivery,
         )
     )

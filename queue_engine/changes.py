@@ -10,13 +10,13 @@ from dataclasses import replace
 import structlog
 
 from queue_engine import journal
-from queue_engine.admission import Knock, admit
+from queue_engine.admission import Knock, admit, still_waiting
 from queue_engine.approvals import missing_approval, reviews_of
 from queue_engine.core.line import Line
 from queue_engine.door import may_queue
 from queue_engine.engine import Engine
 from queue_engine.facts import PullRequest
-from queue_engine.hints import Hint
+from queue_engine.hints import Hint, HintKind
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import Policy, carries
 from queue_engine.priority import Standing, standing_of
@@ -123,24 +123,47 @@ class PullRequestChanges:
 
     async def _other_label(self, repository: Repository, hint: Hint) -> None:
         """A label that queues nothing may keep out what waits, or give it another priority."""
-        async with self._engine.store.reading() as tx:
-            entry = await tx.entries.find(repository.id, hint.number or 0)
-            held = entry is None and await tx.held.find(repository.id, hint.number or 0) is not None
-        if held:
+        if await self._waits(repository, hint):
             await self._waiting.review(repository, hint.number or 0)
+            await self._vouch(repository, hint)
+        entry = await self._entry(repository, hint)
         if entry is None:
             return
         policy = await self._engine.policies.of(repository, entry.base_branch)
-        labels = {hint.label or ""}
-        ranks = carries(labels, [each.label for each in policy.priorities]) or carries(
-            labels, policy.freeze_exempt_labels
-        )
-        if not ranks and not carries(labels, policy.blocking_labels):
+        ranks = _ranks(policy, hint)
+        if not ranks and not carries([hint.label or ""], policy.blocking_labels):
             return
         pull = await self._engine.github.pull_request(repository, entry.number)
         await judge(self._engine, repository, pull, delivery=hint.delivery)
         if ranks:
             await self._rank(repository, pull, policy, hint)
+
+    async def _waits(self, repository: Repository, hint: Hint) -> bool:
+        async with self._engine.store.reading() as tx:
+            return await tx.held.find(repository.id, hint.number or 0) is not None
+
+    async def _vouch(self, repository: Repository, hint: Hint) -> None:
+        """Keep for one that waits for a place what a label gives or takes when it joins, if who changed it may queue.
+
+        Raises StaleVersion when it joined in this moment.
+        """
+        number, label = hint.number or 0, hint.label or ""
+        async with self._engine.store.reading() as tx:
+            waiting = await tx.held.find(repository.id, number)
+            queue = None if waiting is None else await tx.queues.get(waiting.queue_id)
+        if queue is None:
+            return
+        policy = await self._engine.policies.of(repository, queue.base_branch)
+        if not _ranks(policy, hint) or not await self._may_rank(repository, policy, hint):
+            return
+        async with self._engine.change() as change:
+            waiting = await still_waiting(change.tx, repository.id, number)
+            if waiting is not None:
+                vouched = {each for each in waiting.vouched if not carries([each], [label])}
+                vouched |= {label} if hint.kind is HintKind.LABELED else set()
+                # The last word counts, as for those who stand in the queue.
+                priority = None if carries([label], _priorities(policy)) else waiting.priority
+                await change.tx.held.stand_by(repository.id, number, vouched=vouched, priority=priority)
 
     async def _rank(self, repository: Repository, pull: PullRequest, policy: Policy, hint: Hint) -> None:
         """Give it the place that its labels say, if whoever changed them may queue: others move nobody's turn."""
@@ -212,6 +235,15 @@ class PullRequestChanges:
 def _has(entry: Entry, standing: Standing) -> bool:
     """Whether an entry stands by these very rights already."""
     return all(getattr(entry, name) == value for name, value in vars(standing).items())
+
+
+def _priorities(policy: Policy) -> list[str]:
+    return [each.label for each in policy.priorities]
+
+
+def _ranks(policy: Policy, hint: Hint) -> bool:
+    """Whether a label gives a pull request a place, or a permission."""
+    return carries([hint.label or ""], [*_priorities(policy), *policy.freeze_exempt_labels])
 
 
 def _push_of(hint: Hint) -> Push | None:

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 import structlog
 
 from queue_engine import journal
-from queue_engine.admission import Knock, demands_on, keep_waiting, let_in, places_taken
+from queue_engine.admission import Knock, demands_on, keep_waiting, let_in, places_taken, still_waiting
 from queue_engine.core.slots import QueueFull
 from queue_engine.door import Hold, Refuse, knock, may_queue
 from queue_engine.engine import Change, Engine
-from queue_engine.errors import EngineError, GitHubError, Unavailable
+from queue_engine.errors import EngineError, GitHubError, StaleVersion, Unavailable
 from queue_engine.facts import Permission, PullRequest
 from queue_engine.model import Entry, Repository
 from queue_engine.policy import Policy
 from queue_engine.priority import Delay, Standing, delay
 from queue_engine.reasons import Reason
-from queue_engine.waiting_line import WaitingLine
+from queue_engine.refusing import step_out
 
 _log = structlog.get_logger("imq.desk")
 
@@ -57,11 +57,14 @@ class Queued:
     new: bool
 
 
-async def enqueue(engine: Engine, repository: Repository, number: int, *, by: str, head_sha: str | None) -> Queued:
+async def enqueue(
+    engine: Engine, repository: Repository, number: int, *, by: str, head_sha: str | None, delivery: str | None = None
+) -> Queued:
     """Queue the head that the pull request has now, for this person; only if it is `head_sha`, when that is given.
 
-    Raises Refused, QueueFull (nothing is held then, and no label set) and GitHubError. After Unavailable it may join
-    all the same, and within the minute.
+    `delivery` names the comment or the call that asks: what it has done already is not done again. Raises Refused,
+    QueueFull (nothing is held then, and no label set) and GitHubError. After Unavailable it may join all the same, and
+    within the minute.
     """
     permission = await engine.github.permission(repository, by)
     async with engine.store.reading() as tx:
@@ -70,14 +73,13 @@ async def enqueue(engine: Engine, repository: Repository, number: int, *, by: st
         _allow(await engine.policies.of(repository, standing.base_branch), by, permission)
         if head_sha not in {None, standing.queued_head, standing.head}:
             raise Refused(Reason.HEAD_CHANGED)
-        return Queued(standing, new=False)
+        return Queued(standing, new=delivery is not None and standing.delivery == delivery)
     pull, policy = await _wanted(engine, repository, number, by, permission)
-    request = Knock(repository, number, by, head_sha or pull.head_sha)
+    request = Knock(repository, number, by, head_sha or pull.head_sha, delivery=delivery)
     labelled = replace(pull, labels=pull.labels | {policy.trigger_label})
     waited = await _take_place(engine, request, labelled, permission, policy)
     try:
-        if not policy.triggered(pull.labels):
-            await engine.github.add_label(repository, number, policy.trigger_label)
+        await put_label_on(engine, repository, pull, policy)
     except GitHubError as error:
         if not waited and not isinstance(error, Unavailable):
             await _give_place_up(engine, request)
@@ -93,38 +95,65 @@ async def enqueue(engine: Engine, repository: Repository, number: int, *, by: st
 
 
 async def requeue(
-    engine: Engine, repository: Repository, number: int, *, by: str, head_sha: str | None
+    engine: Engine, repository: Repository, number: int, *, by: str, head_sha: str | None, delivery: str | None = None
 ) -> Queued | None:
     """Take a pull request out and queue its present head again, at the end: consent given anew, as `enqueue` does.
 
-    None: the places that there are belong to others, and it waits for one. Raises MergeUnderWay, and what `enqueue`
-    raises; a pull request that is refused has left its queue, and is told why there as well.
+    None: the places that there are belong to others, and it waits for one. What this `delivery` has done already is
+    done: only the label may still be missing. Raises MergeUnderWay, and what `enqueue` raises; a pull request that is
+    refused has left its queue, and is told why there as well.
     """
     async with engine.store.reading() as tx:
         leaving = await tx.entries.find(repository.id, number)
+        waiting = await tx.held.find(repository.id, number)
+    if delivery is not None and delivery in {each.delivery for each in (leaving, waiting) if each is not None}:
+        pull = await engine.github.pull_request(repository, number)
+        await put_label_on(engine, repository, pull, await engine.policies.of(repository, pull.base_branch))
+        return None if leaving is None else Queued(leaving, new=True)
     if leaving is None:
-        return await enqueue(engine, repository, number, by=by, head_sha=head_sha)
+        return await enqueue(engine, repository, number, by=by, head_sha=head_sha, delivery=delivery)
     if leaving.merge_requested_at is not None:
         raise MergeUnderWay(f"the merge of pull request {number} was asked for")
     permission = await engine.github.permission(repository, by)
     pull, policy = await _wanted(engine, repository, number, by, permission)
     if head_sha not in {None, pull.head_sha}:
         raise Refused(Reason.HEAD_CHANGED)
-    request = Knock(repository, number, by, pull.head_sha)
+    request = Knock(repository, number, by, pull.head_sha, delivery=delivery)
     labelled = replace(pull, labels=pull.labels | {policy.trigger_label})
     answer = await let_in(engine, request, labelled, by=by, permission=permission, leaving=leaving, why=Reason.UNQUEUED)
     if isinstance(answer, Refuse):
         raise Refused(answer.reason, policy.trigger_label, answer.detail)
-    if not policy.triggered(pull.labels):
-        await engine.github.add_label(repository, number, policy.trigger_label)
+    await put_label_on(engine, repository, pull, policy)
     return Queued(answer, new=True) if isinstance(answer, Entry) else None
 
 
-async def let_go(engine: Engine, repository: Repository, number: int, *, by: str) -> Policy:
-    """Let a pull request go, if its author asks or who may queue it; returns the policy that it goes by.
+async def put_label_on(engine: Engine, repository: Repository, pull: PullRequest, policy: Policy) -> None:
+    """Set the label that queues, unless the pull request carries one of that kind. Raises GitHubError."""
+    if not policy.triggered(pull.labels):
+        await engine.github.add_label(repository, pull.number, policy.trigger_label)
 
-    Out of the line for a place it is taken at once, out of the queue by `take_out`. Where its merge is under way the
-    label goes first, so that a merge that fails is not tried again. Raises Refused, NotQueued and GitHubError.
+
+async def take_label_off(engine: Engine, repository: Repository, pull: PullRequest, policy: Policy) -> PullRequest:
+    """Take the labels off that queue; the pull request as it is then. Raises GitHubError."""
+    triggers = frozenset(label for label in pull.labels if policy.triggered([label]))
+    for label in sorted(triggers):
+        await engine.github.remove_label(repository, pull.number, label)
+    return replace(pull, labels=pull.labels - triggers)
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """That a pull request may go: the policy that it goes by, and whether its label is off already."""
+
+    policy: Policy
+    unlabelled: bool
+
+
+async def let_go(engine: Engine, repository: Repository, number: int, *, by: str) -> Leave:
+    """Leave for a pull request to go, by `take_out`, if its author asks or who may queue it.
+
+    Where its merge is under way the label goes first, so that a merge that fails is not tried again. Raises Refused,
+    NotQueued and GitHubError.
     """
     async with engine.store.reading() as tx:
         waiting = await tx.held.find(repository.id, number)
@@ -139,29 +168,37 @@ async def let_go(engine: Engine, repository: Repository, number: int, *, by: str
     author = pull.author if pull is not None else entry.author if entry is not None else ""
     if author.casefold() != by.casefold():
         _allow(policy, by, await engine.github.permission(repository, by))
-    if pull is not None:
-        for label in sorted(pull.labels):
-            if policy.triggered([label]):
-                await engine.github.remove_label(repository, number, label)
-        if waiting is not None:
-            await WaitingLine(engine).judge(repository, replace(pull, labels=frozenset()))
-    return policy
+    if merging and pull is not None:
+        await take_label_off(engine, repository, pull, policy)
+    return Leave(policy, unlabelled=merging)
 
 
-async def take_out(change: Change, entry: Entry, policy: Policy, *, delivery: str | None = None) -> bool:
-    """Take an entry out of its queue, and its label off; False: its merge is under way, so GitHub decides.
+async def take_out(
+    change: Change, repository: Repository, number: int, leave: Leave, *, delivery: str | None = None
+) -> bool:
+    """Take a pull request out of its queue, or the line for a place; False: its merge is under way, so GitHub decides.
 
-    Raises StaleVersion when the entry changed since it was read.
+    Its label comes off, and is no new wish as long as it is there. Raises NotQueued, and StaleVersion when something
+    changed since the leave was given: to be asked for again then.
     """
     tx, now = change.tx, change.now
-    if entry.merge_requested_at is not None:
-        # Should GitHub refuse the merge, consent is looked at again, and the label tells.
-        await journal.take_label_off(tx, entry.repository, entry.number, policy, now)
-        await tx.entries.save(replace(entry, suspect=True))
-        await tx.queues.wake(entry.queue_id, now)
-        return False
-    change.happenings.append(await journal.dismiss(tx, entry, Reason.UNQUEUED, policy, now, delivery=delivery))
-    return True
+    if (waiting := await still_waiting(tx, repository.id, number)) is not None:
+        await step_out(change, waiting, Reason.UNQUEUED, leave.policy, delivery=delivery)
+        return True
+    entry = await tx.entries.find(repository.id, number)
+    if entry is None:
+        raise NotQueued(f"pull request {number} is not queued")
+    if entry.merge_requested_at is None:
+        change.happenings.append(
+            await journal.dismiss(tx, entry, Reason.UNQUEUED, leave.policy, now, delivery=delivery)
+        )
+        return True
+    if not leave.unlabelled:
+        raise StaleVersion(f"the merge of pull request {number} was asked for in this moment")
+    # Should GitHub refuse the merge, consent is looked at again, and the label tells.
+    await tx.entries.save(replace(entry, suspect=True))
+    await tx.queues.wake(entry.queue_id, now)
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +213,7 @@ class Prioritised:
 async def prioritise(
     change: Change, entry: Entry, priority: int, policy: Policy, *, by: str, delivery: str | None = None
 ) -> Prioritised:
-    """Give an entry another priority, on behalf of who may steer. Raises StaleVersion as `take_out` does."""
+    """Give an entry another priority, on behalf of who may steer. Raises StaleVersion if it changed since."""
     tx, now = change.tx, change.now
     placed = entry
     if priority != entry.priority:
@@ -239,7 +276,7 @@ async def _take_place(
         if isinstance(answer, Hold | Refuse):
             raise _refusal(engine, answer, policy)
         waited = await tx.held.find(request.repository.id, number) is not None
-        await keep_waiting(change, queue, number, pull.head_sha, request.by or "", request.delivery)
+        await keep_waiting(change, queue, pull, request)
         return waited
 
 

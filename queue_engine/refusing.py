@@ -9,6 +9,7 @@ from queue_engine.model import Queue
 from queue_engine.notice import Notice, NoticeKind
 from queue_engine.policy import Policy
 from queue_engine.reasons import REASONS, Move, Reason
+from queue_engine.store.held import HeldPullRequest
 
 
 async def refuse(
@@ -23,15 +24,41 @@ async def refuse(
     detail: str | None = None,
 ) -> None:
     """Turn a pull request away, and tell so; one that waited for a place waits no more."""
-    tx, now, repository = change.tx, change.now, queue.repository
-    if await tx.held.find(repository.id, pull.number) is not None:
-        await tx.held.remove(repository.id, pull.number)
-        await journal.call_waiting(tx, queue.id, now)
-    notice = door_notice(policy, pull, NoticeKind.REFUSED, reason, now, by, detail=detail)
+    notice = door_notice(policy, pull, NoticeKind.REFUSED, reason, change.now, by, detail=detail)
+    await turn_away(change, queue, notice, reason, policy, delivery=delivery)
+
+
+async def step_out(
+    change: Change, waiting: HeldPullRequest, reason: Reason, policy: Policy, *, delivery: str | None
+) -> None:
+    """Let one go that waits for a place, and its label: what is still there of it is no new wish."""
+    queue = await change.tx.queues.get(waiting.queue_id)
+    assert queue is not None
+    notice = Notice(
+        kind=NoticeKind.REFUSED,
+        number=waiting.number,
+        base_branch=queue.base_branch,
+        head_sha=waiting.head_sha,
+        at=change.now,
+        reason=reason,
+        queued_by=waiting.queued_by,
+        trigger_label=policy.trigger_label,
+    )
+    await turn_away(change, queue, notice, reason, policy, delivery=delivery)
+
+
+async def turn_away(
+    change: Change, queue: Queue, notice: Notice, reason: Reason, policy: Policy, *, delivery: str | None
+) -> None:
+    """Store all that follows from the answer no, and tell `notice`."""
+    tx, now, repository, number = change.tx, change.now, queue.repository, notice.number
+    if (waiting := await tx.held.find(repository.id, number)) is not None:
+        await tx.held.remove(repository.id, number)
+        await journal.call_waiting(tx, waiting.queue_id, now)
     await telling.tell(tx, repository, notice, policy, due=now)
     if REASONS[reason].label_off:
-        await tx.refusals.put(repository.id, pull.number, pull.head_sha, reason, now)
-        await journal.take_label_off(tx, repository, pull.number, policy, now)
+        await tx.refusals.put(repository.id, number, notice.head_sha, reason, now)
+        await journal.take_label_off(tx, repository, number, policy, now)
     change.happenings.append(
         await journal.note(
             tx,
@@ -39,10 +66,10 @@ async def refuse(
             "refused",
             repository,
             queue.base_branch,
-            pull.number,
+            number,
             reason=reason,
             delivery=delivery,
-            data={"head": pull.head_sha, "by": by, "detail": detail},
+            data={"head": notice.head_sha, "by": notice.queued_by, "detail": notice.detail},
         )
     )
 

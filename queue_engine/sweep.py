@@ -21,6 +21,7 @@ from queue_engine.model import EntryStatus, Repository
 from queue_engine.policy import carries
 from queue_engine.port import PAGE
 from queue_engine.review import judge, review
+from queue_engine.store.answers import KEPT
 
 _log = structlog.get_logger("imq.sweep")
 
@@ -110,10 +111,11 @@ class Sweeper:
                 )
 
     async def purge(self, job: Job) -> None:
-        """Drop keys that have expired and letters that were delivered long ago."""
+        """Drop keys that have expired, letters that were delivered long ago, and answers as old."""
         async with self._engine.change() as change:
             await change.tx.keys.purge(change.now)
             await change.tx.outbox.purge(change.now - _KEEP_LETTERS)
+            await change.tx.answers.purge(change.now - KEPT)
 
     async def _have_lost_deliveries_sent_again(self) -> None:
         """One that fails each time, because it is refused, is asked for a few times and then left alone."""

@@ -88,7 +88,7 @@ class WaitingLine:
         permission = await self._engine.github.permission(queue.repository, push.by)
         if may_queue(policy, push.by, permission) is not None:
             return False
-        request = Knock(queue.repository, pull.number, push.by, pull.head_sha, delivery=waiting.delivery)
+        request = Knock(queue.repository, pull.number, push.by, pull.head_sha, delivery=waiting.delivery, anew=False)
         await let_in(self._engine, request, pull, by=push.by, permission=permission)
         return True
 
@@ -113,7 +113,8 @@ class WaitingLine:
                 return
             by = waiting.queued_by
             permission = await github.permission(queue.repository, by)
-            request = Knock(queue.repository, waiting.number, by, waiting.head_sha, delivery=waiting.delivery)
+            head, delivery = waiting.head_sha, waiting.delivery
+            request = Knock(queue.repository, waiting.number, by, head, delivery=delivery, anew=False)
             await let_in(self._engine, request, pull, by=by, permission=permission)
         except RateLimited:
             raise
@@ -145,17 +146,16 @@ class WaitingLine:
         except GitHubError as error:
             _log.warning("held_unreadable", number=waiting.number, error=f"{type(error).__name__}: {error.message}")
             return False
-        await self._let_go(queue, waiting, pull, Reason.HOLD_TIMED_OUT, policy)
-        return True
+        return await self._let_go(queue, waiting, pull, Reason.HOLD_TIMED_OUT, policy)
 
     async def _let_go(
         self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest, reason: Reason, policy: Policy
-    ) -> None:
+    ) -> bool:
+        """Let it go, unless it got its place in this moment, or was asked for anew; whether it went."""
         by, delivery = waiting.queued_by, waiting.delivery
         async with self._engine.change() as change:
             if await change.tx.held.find(waiting.repository_id, waiting.number) != waiting:
-                # It got its place in this moment, or was asked for anew.
-                return
+                return False
             if await change.tx.outbox.stands(LetterKind.COMMENT, waiting.repository_id, waiting.number):
                 bar = barred(pull, policy)
                 detail = bar.detail if bar is not None and bar.reason is reason else None
@@ -164,6 +164,7 @@ class WaitingLine:
                 # It never waited in public: whoever asked for it by the API did not get as far as its label.
                 await change.tx.held.remove(waiting.repository_id, waiting.number)
                 await call_waiting(change.tx, queue.id, change.now)
+        return True
 
     async def _first(self, queue_id: int) -> HeldPullRequest | None:
         """Who is first in line, if there is a place."""

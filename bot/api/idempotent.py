@@ -32,6 +32,7 @@ SCOPE = "api"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _PASSING = frozenset({408, 429})
 _ENDPOINT = 255
+_DELIVERY = 40
 _ASK_AGAIN = timedelta(seconds=5)
 """Calls end within seconds: whoever waits for one need not wait for the end of its lease."""
 
@@ -57,6 +58,14 @@ async def settle(request: web.Request, tx: Transaction, body: Any, *, status: in
         await tx.keys.finish(call.new, status=status, body=body)
         call.settled = True
     return _response(status, body)
+
+
+def delivery_of(request: web.Request) -> str | None:
+    """What the work of a keyed call is known by where it is stored, so that whoever does it again finds it done."""
+    new = request[_CALL].new
+    if new is None:
+        return None
+    return f"{SCOPE}:{hashlib.sha256(f'{new.scope} {new.key}'.encode()).hexdigest()[:_DELIVERY]}"
 
 
 def idempotency(engine: Engine) -> Middleware:

@@ -10,7 +10,7 @@ from aiohttp import web
 from bot.api import place
 from bot.api.calls import HeadCall, PriorityCall, QueueCall
 from bot.api.errors import ApiError
-from bot.api.idempotent import settle
+from bot.api.idempotent import delivery_of, settle
 from bot.api.payload import Nothing, payload
 from bot.api.routes import Caller, Route
 from bot.api.standing import Delays, DequeuedAnswer, QueuedAnswer, View, WhyAnswer, why
@@ -130,7 +130,9 @@ class QueueRoutes:
         number = place.number_of(request)
         with trace.span("api enqueue"):
             try:
-                queued = await desk.enqueue(self._engine, repository, number, by=login, head_sha=said.head_sha)
+                queued = await desk.enqueue(
+                    self._engine, repository, number, by=login, head_sha=said.head_sha, delivery=delivery_of(request)
+                )
             except desk.Refused as refused:
                 raise _refusal(refused) from None
         status = 202 if queued.new else 200
@@ -150,7 +152,8 @@ class QueueRoutes:
         login, said = place.person(request), payload(request, HeadCall)
         repository, number = await place.repository_of(request, self._engine), place.number_of(request)
         with trace.span("api requeue"):
-            once = partial(desk.requeue, self._engine, repository, number, by=login, head_sha=said.head_sha)
+            head, delivery = said.head_sha, delivery_of(request)
+            once = partial(desk.requeue, self._engine, repository, number, by=login, head_sha=head, delivery=delivery)
             try:
                 queued = await _settled(once)
             except desk.Refused as refused:
@@ -168,22 +171,21 @@ class QueueRoutes:
         payload(request, Nothing)
         repository, number = await place.repository_of(request, self._engine), place.number_of(request)
         with trace.span("api dequeue"):
-            try:
-                policy = await desk.let_go(self._engine, repository, number, by=login)
-            except desk.Refused as refused:
-                raise _refusal(refused) from None
-            except desk.NotQueued:
-                raise _not_queued() from None
 
             async def once() -> web.Response:
+                leave = await desk.let_go(self._engine, repository, number, by=login)
                 async with self._engine.change() as change:
-                    entry = await change.tx.entries.find(repository.id, number)
-                    left = entry is None or await desk.take_out(change, entry, policy)
+                    left = await desk.take_out(change, repository, number, leave)
                     answer = DequeuedAnswer(repository=repository.full_name, number=number, left=left)
                     status = 200 if left else 202
                     return await settle(request, change.tx, answer.model_dump(mode="json"), status=status)
 
-            return await _settled(once)
+            try:
+                return await _settled(once)
+            except desk.Refused as refused:
+                raise _refusal(refused) from None
+            except desk.NotQueued:
+                raise _not_queued() from None
 
     async def _move(
         self, request: web.Request, repository: Repository, priority: int | str, login: str, status: int
@@ -226,7 +228,7 @@ class QueueRoutes:
             status="held",
             head_sha=waiting.head_sha,
             queued_by=waiting.queued_by,
-            priority=0,
+            priority=waiting.priority or 0,
         )
         return web.json_response(answer.model_dump(mode="json"), status=202)
 

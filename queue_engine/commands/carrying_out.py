@@ -12,7 +12,7 @@ from queue_engine.commands.asked import Asked, misread
 from queue_engine.commands.catalogue import MOST_COMMANDS, Name
 from queue_engine.commands.codes import ReplyCode
 from queue_engine.commands.looking import status, why
-from queue_engine.commands.queueing import leave_line, queue, requeue, unqueue
+from queue_engine.commands.queueing import call_off, queue, requeue, unqueue
 from queue_engine.commands.reading import Misread, Typed, read
 from queue_engine.commands.wheel import freeze, pause, prioritise, resume
 from queue_engine.engine import Change, Engine
@@ -20,6 +20,7 @@ from queue_engine.errors import Forbidden, Invalid, NotFound
 from queue_engine.hints import Hint
 from queue_engine.model import Repository
 from queue_engine.notice import CommandAnswer, Reply
+from queue_engine.store.answers import KEPT
 
 _log = structlog.get_logger("imq.commands")
 
@@ -43,6 +44,9 @@ class Commands:
         """Do what a comment says, and answer it. Raises GitHubError and StaleVersion: to be done again then."""
         number, comment, by = hint.number, hint.comment_id, hint.sender
         if number is None or comment is None or by is None or hint.sender_is_bot or not hint.commands:
+            return
+        if hint.updated_at is not None and hint.updated_at < self._engine.clock.now() - KEPT:
+            # Whether it was answered is not known any more.
             return
         async with self._engine.store.reading() as tx:
             answer = await tx.answers.find(repository.id, number, comment_id=comment)
@@ -103,11 +107,10 @@ class Commands:
                 case Name.REQUEUE:
                     return await requeue(asked, typed)
                 case Name.UNQUEUE:
-                    return await leave_line(asked, typed)
+                    await call_off(asked)
                 case Name.PRIORITY:
                     joined = await queue(asked, typed)
-                    placed = joined.code in {ReplyCode.QUEUED, ReplyCode.ALREADY_QUEUED}
-                    return None if placed else joined
+                    return None if joined.accepted else joined
         except (Forbidden, Invalid, NotFound) as refused:
             return asked.reply(typed, ReplyCode.FAILED, accepted=False, detail=refused.message)
         return None

@@ -17,7 +17,8 @@ class ReplyCode(StrEnum):
     REQUEUED = "requeued"
     """It left and joined again at the end with its present head: `position`, `depth`, `base_branch`."""
     HELD = "held"
-    """The queue is full, it joins when a place is free: `ahead` (who wait longer), `base_branch`."""
+    """The queue is full, it joins when a place is free: `ahead` (who wait longer), `base_branch`, and `priority` if it
+    was given one to join with."""
     REFUSED = "refused"
     """The door says no: `reason`, `label` (the one that queues here, or empty), `detail` (what it is about: a label,
     a method, who objects; or empty)."""

@@ -12,9 +12,7 @@ from queue_engine.door import Hold, Refuse
 from queue_engine.engine import Change
 from queue_engine.model import Entry
 from queue_engine.notice import Reply
-from queue_engine.policy import carries
 from queue_engine.reasons import Reason
-from queue_engine.waiting_line import WaitingLine
 
 
 async def queue(asked: Asked, typed: Typed) -> Reply:
@@ -23,17 +21,17 @@ async def queue(asked: Asked, typed: Typed) -> Reply:
     async with engine.store.reading() as tx:
         entry = await tx.entries.find(repository.id, number)
     if entry is not None:
-        return await _placed(asked, typed, entry, ReplyCode.ALREADY_QUEUED)
+        return await _placed(asked, typed, entry, _joined(asked, entry))
     head = await _consented(asked)
     if head is None:
         return asked.reply(typed, ReplyCode.CHANGED_SINCE, accepted=False)
     try:
-        queued = await desk.enqueue(engine, repository, number, by=asked.by, head_sha=head)
+        queued = await desk.enqueue(engine, repository, number, by=asked.by, head_sha=head, delivery=asked.delivery)
     except desk.Refused as refused:
         return _refused(asked, typed, refused.reason, refused.detail)
     except QueueFull:
         return await _knock(asked, typed, head, leaving=None)
-    return await _placed(asked, typed, queued.entry, ReplyCode.QUEUED if queued.new else ReplyCode.ALREADY_QUEUED)
+    return await _placed(asked, typed, queued.entry, _joined(asked, queued.entry))
 
 
 async def requeue(asked: Asked, typed: Typed) -> Reply:
@@ -43,6 +41,7 @@ async def requeue(asked: Asked, typed: Typed) -> Reply:
     if entry is None:
         return await queue(asked, typed)
     if entry.delivery == asked.delivery:
+        await desk.put_label_on(asked.engine, asked.repository, asked.pull, asked.policy)
         return await _placed(asked, typed, entry, ReplyCode.REQUEUED)
     if entry.merge_requested_at is not None:
         return asked.reply(typed, ReplyCode.LANDING, accepted=False)
@@ -55,26 +54,21 @@ async def requeue(asked: Asked, typed: Typed) -> Reply:
 
 
 async def unqueue(change: Change, asked: Asked, typed: Typed) -> Reply:
-    """Take it out of its queue. Raises StaleVersion when the entry changes in that moment."""
-    entry = await change.tx.entries.find(asked.repository.id, asked.pull.number)
-    if entry is None:
+    """Take it out of its queue, or the line for a place. Raises StaleVersion when that changes in this moment."""
+    leave = desk.Leave(asked.policy, unlabelled=not asked.policy.triggered(asked.pull.labels))
+    try:
+        left = await desk.take_out(change, asked.repository, asked.pull.number, leave, delivery=asked.delivery)
+    except desk.NotQueued:
         return asked.reply(typed, ReplyCode.NOT_QUEUED, accepted=False)
-    if await desk.take_out(change, entry, asked.policy, delivery=asked.delivery):
-        return asked.reply(typed, ReplyCode.LEFT)
-    return asked.reply(typed, ReplyCode.LANDING, accepted=False)
+    return asked.reply(typed, ReplyCode.LEFT) if left else asked.reply(typed, ReplyCode.LANDING, accepted=False)
 
 
-async def leave_line(asked: Asked, typed: Typed) -> Reply | None:
-    """Take it out of the line for a place; None if it does not wait in one. Raises GitHubError."""
-    engine, repository, pull = asked.engine, asked.repository, asked.pull
-    async with engine.store.reading() as tx:
-        if await tx.held.find(repository.id, pull.number) is None:
-            return None
-    for label in sorted(pull.labels):
-        if carries([label], asked.policy.trigger_labels):
-            await engine.github.remove_label(repository, pull.number, label)
-    await WaitingLine(engine).judge(repository, replace(pull, labels=frozenset()))
-    return asked.reply(typed, ReplyCode.LEFT)
+async def call_off(asked: Asked) -> None:
+    """Where its merge is under way the label goes first: a merge that fails is not tried again. Raises GitHubError."""
+    async with asked.engine.store.reading() as tx:
+        entry = await tx.entries.find(asked.repository.id, asked.pull.number)
+    if entry is not None and entry.merge_requested_at is not None:
+        asked.pull = await desk.take_label_off(asked.engine, asked.repository, asked.pull, asked.policy)
 
 
 async def _consented(asked: Asked) -> str | None:
@@ -105,8 +99,7 @@ async def _knock(asked: Asked, typed: Typed, head: str, *, leaving: Entry | None
     )
     if isinstance(answer, Refuse):
         return _refused(asked, typed, answer.reason, answer.detail)
-    if not asked.policy.triggered(pull.labels):
-        await engine.github.add_label(repository, pull.number, asked.policy.trigger_label)
+    await desk.put_label_on(engine, repository, pull, asked.policy)
     if isinstance(answer, Entry):
         return await _placed(asked, typed, answer, ReplyCode.QUEUED if leaving is None else ReplyCode.REQUEUED)
     assert isinstance(answer, Hold)
@@ -119,6 +112,11 @@ async def _knock(asked: Asked, typed: Typed, head: str, *, leaving: Entry | None
 def _refused(asked: Asked, typed: Typed, reason: Reason, detail: str | None) -> Reply:
     label = asked.policy.trigger_label
     return asked.reply(typed, ReplyCode.REFUSED, accepted=False, reason=reason.value, label=label, detail=detail or "")
+
+
+def _joined(asked: Asked, entry: Entry) -> ReplyCode:
+    """What to say of one that stands there: whether it was this very comment that queued it."""
+    return ReplyCode.QUEUED if entry.delivery == asked.delivery else ReplyCode.ALREADY_QUEUED
 
 
 async def _placed(asked: Asked, typed: Typed, entry: Entry, code: ReplyCode) -> Reply:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from queue_engine import desk, steering
+from queue_engine.admission import still_waiting
 from queue_engine.commands.asked import Asked, misread
 from queue_engine.commands.codes import ReplyCode
 from queue_engine.commands.moments import until
@@ -47,12 +48,19 @@ async def resume(change: Change, asked: Asked, typed: Typed) -> Reply:
 
 
 async def prioritise(change: Change, asked: Asked, typed: Typed) -> Reply:
-    """Move a queued pull request within its queue, and say whom that delays. Raises StaleVersion."""
-    tx, repository = change.tx, asked.repository
-    entry = await tx.entries.find(repository.id, asked.pull.number)
+    """Move a queued pull request within its queue, and say whom that delays. Raises StaleVersion.
+
+    One that waits for a place is given it when it joins.
+    """
+    tx, repository, number = change.tx, asked.repository, asked.pull.number
+    priority = points(typed.argument) or 0
+    if (waiting := await still_waiting(tx, repository.id, number)) is not None:
+        await tx.held.stand_by(repository.id, number, vouched=waiting.vouched, priority=priority)
+        ahead = await tx.held.ahead(waiting.queue_id, repository.id, number)
+        return asked.reply(typed, ReplyCode.HELD, ahead=ahead, priority=priority)
+    entry = await tx.entries.find(repository.id, number)
     if entry is None:
         return asked.reply(typed, ReplyCode.NOT_QUEUED, accepted=False)
-    priority = points(typed.argument) or 0
     done = await desk.prioritise(change, entry, priority, asked.policy, by=asked.by, delivery=asked.delivery)
     seconds = _seconds(done.delay.by)
     overtakes = [[number, seconds] for number in done.delay.numbers]

@@ -1,11 +1,16 @@
-"""Answers: what became of the commands in the last comment on each pull request that had any."""
+"""Answers: what became of the commands in each comment that had any, so that none is carried out twice."""
 
-from sqlalchemy import and_, select
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import insert_into
 from queue_engine.notice import CommandAnswer
 from queue_engine.store.tables import answers
+
+KEPT = timedelta(days=30)
+"""How long an answer is remembered: what was typed longer ago is not carried out any more."""
 
 
 class Answers:
@@ -15,19 +20,25 @@ class Answers:
         self._connection = connection
 
     async def put(self, repository_id: int, number: int, comment_id: int, answer: CommandAnswer) -> None:
-        """Remember this answer in place of an older one."""
-        values = {"comment_id": comment_id, **answer.model_dump(exclude={"replies"})}
+        """Remember this answer to a comment, in place of what was answered to it before."""
+        values = answer.model_dump(exclude={"replies"})
         values["replies"] = [reply.model_dump(mode="json") for reply in answer.replies]
+        key = {"repository_id": repository_id, "number": number, "comment_id": comment_id}
         await self._connection.execute(
             insert_into(self._connection, answers)
-            .values(repository_id=repository_id, number=number, **values)
-            .on_conflict_do_update(index_elements=["repository_id", "number"], set_=values)
+            .values(**key, **values)
+            .on_conflict_do_update(index_elements=list(key), set_=values)
         )
 
     async def find(self, repository_id: int, number: int, *, comment_id: int | None = None) -> CommandAnswer | None:
-        """The last answer on this pull request; with `comment_id` only if it is to that comment."""
+        """The newest answer on this pull request; with `comment_id` the one to that comment."""
         its_own = and_(answers.c.repository_id == repository_id, answers.c.number == number)
         if comment_id is not None:
             its_own &= answers.c.comment_id == comment_id
-        row = (await self._connection.execute(select(answers).where(its_own))).one_or_none()
+        newest = select(answers).where(its_own).order_by(answers.c.at.desc(), answers.c.comment_id.desc()).limit(1)
+        row = (await self._connection.execute(newest)).one_or_none()
         return None if row is None else CommandAnswer.model_validate(dict(row._mapping))
+
+    async def purge(self, before: datetime) -> int:
+        """Forget what was answered before then. Returns how many answers."""
+        return (await self._connection.execute(delete(answers).where(answers.c.at < before))).rowcount

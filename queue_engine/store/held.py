@@ -1,10 +1,11 @@
 """Held pull requests: wanted in a queue that is full, waiting for a place in the order of their arrival."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import insert_into
@@ -16,6 +17,9 @@ class HeldPullRequest:
     """A pull request waiting for a place, with the head and the person that it was consented to by.
 
     `trace` and `delivery` are those of the consent: the W3C traceparent, and the webhook's id if it came by one.
+    `vouched` are the labels that count for its standing when it joins: those that were there when it was consented
+    to, and those that somebody who may queue has set since. `priority` is what it was given by command, if it was.
+    Two are equal if the consent is the same.
     """
 
     queue_id: int
@@ -26,6 +30,8 @@ class HeldPullRequest:
     at: datetime
     trace: str | None = None
     delivery: str | None = None
+    vouched: tuple[str, ...] = field(default=(), compare=False)
+    priority: int | None = field(default=None, compare=False)
 
 
 _FIELDS = tuple(held.c[name] for name in HeldPullRequest.__dataclass_fields__)
@@ -48,14 +54,16 @@ class Held:
         *,
         trace: str | None = None,
         delivery: str | None = None,
+        vouched: Iterable[str] = (),
     ) -> None:
-        """Let it wait. One that waits already keeps its place; head and person are those of the new consent."""
+        """Let it wait. One that waits already keeps its place and its priority; the rest is of the new consent."""
         consent = {
             "queue_id": queue_id,
             "head_sha": head_sha,
             "queued_by": queued_by,
             "trace": trace,
             "delivery": delivery,
+            "vouched": sorted(vouched),
         }
         await self._connection.execute(
             insert_into(self._connection, held)
@@ -70,6 +78,11 @@ class Held:
     async def find(self, repository_id: int, number: int) -> HeldPullRequest | None:
         """This pull request, if it waits."""
         return await self._first(_of(repository_id, number))
+
+    async def stand_by(self, repository_id: int, number: int, *, vouched: Iterable[str], priority: int | None) -> None:
+        """Change what it stands by when it joins: the labels that count, and the priority given by command."""
+        values = {"vouched": sorted(vouched), "priority": priority}
+        await self._connection.execute(update(held).where(_of(repository_id, number)).values(values))
 
     async def remove(self, repository_id: int, number: int) -> None:
         """It got its place, or wants it no more."""
@@ -98,7 +111,7 @@ class Held:
     async def _first(self, condition: Any) -> HeldPullRequest | None:
         first = select(*_FIELDS).where(condition).order_by(held.c.seq).limit(1)
         row = (await self._connection.execute(first)).one_or_none()
-        return None if row is None else HeldPullRequest(**row._mapping)
+        return None if row is None else HeldPullRequest(**{**row._mapping, "vouched": tuple(row.vouched)})
 
 
 def _of(repository_id: int, number: int) -> ColumnElement[bool]:

@@ -137,12 +137,12 @@ answers = Table(
     metadata,
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("comment_id", BigInteger, nullable=False),
+    Column("comment_id", BigInteger, primary_key=True, autoincrement=False),
     Column("by", String(255), nullable=False),
     Column("replies", JSON, nullable=False),
     Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
 )
-"""What became of the commands in the last comment that had any, for IMQ's own comment on each pull request."""
+"""What became of the commands in each comment: none is carried out twice, and IMQ's own comment shows the newest."""
 
 outbox = Table(
     "outbox",
@@ -192,6 +192,8 @@ held = Table(
     Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
     Column("trace", String(64)),
     Column("delivery", String(64)),
+    Column("vouched", JSON, nullable=False, server_default=text("'[]'")),
+    Column("priority", Integer),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "seq"),
     sqlite_autoincrement=True,

@@ -269,7 +269,10 @@ async def test_held_leaves_the_line_by_the_api(tmp_path: Path, session: aiohttp.
         assert await held(world) == [second.number]
         assert (await mona.queue(second)).status == 429
         assert (await mona.leave(second)).status == 200
-        assert (await held(world), second.labels) == ([], [])
+        assert await held(world) == []
+        await world.settle()
+        assert second.labels == []
+        assert await world.reasons(second) == ["queue_full", "unqueued"]
 
 
 async def test_merge_under_way_is_not_called_off(world: World, mona: Caller) -> None:

@@ -12,16 +12,29 @@ def _answer(*commands: str) -> CommandAnswer:
     return CommandAnswer(at=NOW, by="mona", replies=tuple(replies))
 
 
-async def test_answer_is_found_as_it_was_put_until_a_newer_one_replaces_it(store: Store) -> None:
-    """One answer per pull request: to the last comment that had a command."""
+async def test_answer_is_found_by_its_comment_and_the_newest_is_shown(store: Store) -> None:
+    """A comment's answers last, whatever is said after it; of all of them people read what was answered last."""
+    later = _answer("why").model_copy(update={"at": NOW + SOON})
     async with store.transaction() as tx:
         await tx.answers.put(REPOSITORY.id, 3, 70, _answer("pause"))
         assert await tx.answers.find(REPOSITORY.id, 3) == _answer("pause")
-        await tx.answers.put(REPOSITORY.id, 3, 71, _answer("pause", "resume"))
-        assert await tx.answers.find(REPOSITORY.id, 3) == _answer("pause", "resume")
-        assert await tx.answers.find(REPOSITORY.id, 3, comment_id=71) is not None
-        assert await tx.answers.find(REPOSITORY.id, 3, comment_id=70) is None
+        await tx.answers.put(REPOSITORY.id, 3, 71, later)
+        await tx.answers.put(REPOSITORY.id, 3, 70, _answer("pause", "resume"))
+        assert await tx.answers.find(REPOSITORY.id, 3) == later
+        assert await tx.answers.find(REPOSITORY.id, 3, comment_id=70) == _answer("pause", "resume")
+        assert await tx.answers.find(REPOSITORY.id, 3, comment_id=72) is None
         assert await tx.answers.find(REPOSITORY.id, 4) is None
+
+
+async def test_answers_of_long_ago_are_forgotten(store: Store) -> None:
+    """The table stays as small as what people said lately."""
+    async with store.transaction() as tx:
+        await tx.answers.put(REPOSITORY.id, 3, 70, _answer("pause"))
+        await tx.answers.put(REPOSITORY.id, 3, 71, _answer("why").model_copy(update={"at": NOW + SOON}))
+        assert await tx.answers.purge(NOW) == 0
+        assert await tx.answers.purge(NOW + SOON) == 1
+        assert await tx.answers.find(REPOSITORY.id, 3, comment_id=70) is None
+        assert await tx.answers.find(REPOSITORY.id, 3, comment_id=71) is not None
 
 
 async def test_letter_that_is_wanted_again_goes_out_with_the_notice_that_it_had(store: Store) -> None:

@@ -62,12 +62,27 @@ async def test_held_stepping_back_lets_all_others_go_first_and_keeps_its_consent
     main = await queue(t)
     for number in (1, 2, 3):
         await t.held.add(main.id, REPOSITORY.id, number, "head", "max", NOW, trace="00-a", delivery="guid")
+    await t.held.stand_by(REPOSITORY.id, 1, vouched={"urgent", "hotfix"}, priority=10)
     before = await t.held.find(REPOSITORY.id, 1)
     await t.held.step_back(REPOSITORY.id, 1)
     await t.held.step_back(REPOSITORY.id, 9)
     assert [await t.held.ahead(main.id, REPOSITORY.id, number) for number in (2, 3, 1)] == [0, 1, 2]
-    assert await t.held.find(REPOSITORY.id, 1) == before
+    after = await t.held.find(REPOSITORY.id, 1)
+    assert after == before
+    assert after is not None
+    assert (after.vouched, after.priority) == (("hotfix", "urgent"), 10)
     assert await t.held.count(main.id) == 3
+
+
+async def test_held_asked_for_anew_has_the_labels_of_that_and_keeps_its_priority(t: Transaction) -> None:
+    """Whoever asks vouches for what is there then; what a maintainer gave by command nobody takes by asking."""
+    main = await queue(t)
+    await t.held.add(main.id, REPOSITORY.id, 1, "head", "max", NOW, vouched={"urgent"})
+    await t.held.stand_by(REPOSITORY.id, 1, vouched={"urgent"}, priority=10)
+    await t.held.add(main.id, REPOSITORY.id, 1, "newer", "eve", NOW, vouched={"later"})
+    waiting = await t.held.find(REPOSITORY.id, 1)
+    assert waiting is not None
+    assert (waiting.vouched, waiting.priority) == (("later",), 10)
 
 
 async def test_held_in_an_empty_line_is_nobody(t: Transaction) -> None:

@@ -17,6 +17,7 @@ from queue_engine.migrations import HEAD, UnknownRevision, current, migrate, run
 from queue_engine.model import EntryStatus
 from queue_engine.priority import Standing
 from queue_engine.store import Store
+from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.tables import entries, queues, repositories
 from tests.queue_engine.store.examples import stand
 
@@ -111,6 +112,36 @@ async def test_migrations_keep_who_stands_in_a_queue_in_order_and_before_who_com
         assert moved is not None
         placed = await tx.entries.reprioritise(moved, Standing(priority=10), timedelta(hours=1))
         assert (placed.position, placed.rerun_checks) == (1, ())
+
+
+async def test_migrations_keep_who_waits_for_a_place_and_what_was_answered(empty_database: Database) -> None:
+    """Who waits keeps the place and has nothing else; the answer of the version before is that of its comment."""
+    await migrate(empty_database, "0006")
+    instant = "2026-01-01 00:00:00.000000+00:00" if empty_database.dialect == "postgresql" else "2026-01-01 00:00:00.0"
+    async with empty_database.transaction() as connection:
+        await connection.execute(insert(repositories).values(id=1, owner="acme", name="engine", installation_id=1))
+        queue_row = {"id": 1, "repository_id": 1, "base_branch": "main", "wakes": 0, "created_at": NOW}
+        await connection.execute(insert(queues).values(queue_row))
+        for statement in (
+            "INSERT INTO held (queue_id, repository_id, number, head_sha, queued_by, at, delivery)"
+            f" VALUES (1, 1, 7, 'abc', 'rhea', '{instant}', 'guid')",
+            "INSERT INTO answers (repository_id, number, comment_id, by, replies, at)"
+            f""" VALUES (1, 7, 70, 'mona', '[{{"command": "why", "accepted": true, "code": "help"}}]', '{instant}')""",
+        ):
+            await connection.exec_driver_sql(statement)
+    await migrate(empty_database)
+    async with Store(empty_database).transaction() as tx:
+        waiting = await tx.held.find(1, 7)
+        assert waiting == HeldPullRequest(1, 1, 7, "abc", "rhea", NOW, delivery="guid")
+        assert (waiting.vouched, waiting.priority) == ((), None)
+        answer = await tx.answers.find(1, 7, comment_id=70)
+        assert answer is not None
+        assert (answer.by, answer.at, [reply.command for reply in answer.replies]) == ("mona", NOW, ["why"])
+        await tx.answers.put(1, 7, 71, answer.model_copy(update={"by": "rhea"}))
+        await tx.answers.put(1, 7, 71, answer)
+        assert await tx.answers.find(1, 7, comment_id=70) == await tx.answers.find(1, 7, comment_id=71) == answer
+    async with empty_database.reading() as connection:
+        assert await connection.run_sync(differences) == []
 
 
 async def test_migrations_by_many_processes_at_once_happen_once(empty_database_url: str) -> None:

@@ -1,0 +1,20 @@
+"""What waits for a place keeps what it was given, and each comment with commands keeps its answers."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+
+
+def upgrade() -> None:
+    """Give who is held its vouched labels and its priority, and answers their comment as a part of their key.
+
+    Who waits already has no label that anybody is known to have vouched for.
+    """
+    op.add_column("held", sa.Column("vouched", sa.JSON(), nullable=False, server_default=sa.text("'[]'")))
+    op.add_column("held", sa.Column("priority", sa.Integer()))
+    # SQLite changes no key of a table that stands: there the table is made anew, and its rows are copied.
+    with op.batch_alter_table("answers") as answers:
+        answers.drop_constraint("pk_answers", type_="primary")
+        answers.create_primary_key("pk_answers", ["repository_id", "number", "comment_id"])
