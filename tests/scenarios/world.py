@@ -27,6 +27,7 @@ from sandbox.github import GitHub
 from sandbox.keys import KeyPair
 from sandbox.rest.record import Exchange
 from sandbox.rest.server import SandboxServer
+from tests.scenarios.in_place import statements_in_place
 
 LABEL = "merge-queue"
 REPOSITORY = "acme/widgets"
@@ -311,7 +312,7 @@ async def a_world(
     } | (settings or {})
     if database_url is None:
         await lay_out(directory / "imq.db")
-    with plain_logs():
+    with plain_logs(), statements_in_place():
         bot, runner = await start_bot(environment, clock)
         world = World(clock, github, server, handle, app, environment["DATABASE_URL"], environment, bot, runner)
         world._point_webhooks()
