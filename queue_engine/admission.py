@@ -10,14 +10,16 @@ from queue_engine import journal, telling
 from queue_engine.approvals import reviews_of
 from queue_engine.core import trace
 from queue_engine.core.backoff import OVERLOAD
-from queue_engine.door import Admit, Answer, Hold, Ignore, Refuse, knock, ruled_out
+from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock, ruled_out
 from queue_engine.engine import Change, Engine
 from queue_engine.errors import StaleVersion
-from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest, Review
+from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest
 from queue_engine.insistence import turned_away
+from queue_engine.merging import needs_signed_commits
 from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import NoticeKind
 from queue_engine.policy import Policy, carries
+from queue_engine.port import GitHub
 from queue_engine.priority import standing_of
 from queue_engine.reasons import Reason
 from queue_engine.refusing import door_notice, refuse
@@ -114,7 +116,7 @@ async def let_in(
     the branch's rules cannot be read, and StaleVersion if that entry changed since it was read.
     """
     policy = await engine.policies.of(request.repository, pull.base_branch)
-    rules, reviews = await demands_on(engine, request.repository, pull, policy)
+    demands = await demands_on(engine, request.repository, pull, policy)
     request = replace(request, by=by)
     standing: Entry | None = None
     await turn()
@@ -134,10 +136,9 @@ async def let_in(
             labelled_head=request.head_sha or pull.head_sha,
             by=by,
             permission=permission,
-            rules=rules,
+            demands=demands,
             depth=depth,
             policy=policy,
-            reviews=reviews,
         )
         match answer:
             case Admit():
@@ -150,16 +151,23 @@ async def let_in(
     return answer if standing is None else standing
 
 
-async def demands_on(
-    engine: Engine, repository: Repository, pull: PullRequest, policy: Policy
-) -> tuple[BranchRules, tuple[Review, ...] | None]:
-    """What its base branch demands of a pull request, and the reviews where they matter. Raises GitHubError."""
+async def demands_on(engine: Engine, repository: Repository, pull: PullRequest, policy: Policy) -> Demands:
+    """What its base branch demands of a pull request, and how that is met. Raises GitHubError."""
     rules = await engine.github.branch_rules(repository, pull.base_branch)
     if ruled_out(pull, repository, rules, policy) is not None:
         # Somebody may have mended them since they were read: nobody is turned away by what is only remembered.
         engine.github.forget_rules(repository.id)
         rules = await engine.github.branch_rules(repository, pull.base_branch)
-    return rules, await reviews_of(engine.github, repository, pull, rules)
+    return await read_demands(engine.github, repository, pull, rules, policy)
+
+
+async def read_demands(
+    github: GitHub, repository: Repository, pull: PullRequest, rules: BranchRules, policy: Policy
+) -> Demands:
+    """These rules, with reviews and signatures where they matter. Raises GitHubError."""
+    signed = needs_signed_commits(pull, rules, policy)
+    unsigned = await github.unsigned_commits(repository, pull.number) if signed else ()
+    return Demands(rules, await reviews_of(github, repository, pull, rules), unsigned)
 
 
 async def places_taken(change: Change, queue: Queue, number: int) -> int:

@@ -12,11 +12,11 @@ from queue_engine.config.templates import needs_co_authors
 from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
 from queue_engine.entering import bound, looked, unseen_head, up_to_date, updating
 from queue_engine.facts import Comparison, MergeMethod
-from queue_engine.merging import commit_words, merge_method, wanted_method
+from queue_engine.merging import commit_words, merge_method, no_method
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
-from queue_engine.refusal import forbids_merge_commits, judge_refused_merge, judge_refused_update
+from queue_engine.refusal import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
 from queue_engine.verdicts import judge_checks
 
 
@@ -165,9 +165,11 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if entry.trouble_since is not None and now - entry.trouble_since >= policy.trouble_timeout:
         return Leave(Reason.GITHUB_TROUBLE)
     linear = seen.rules.linear_history or forbids_merge_commits(seen.merge_refused)
-    method = merge_method(seen.pull, replace(seen.rules, linear_history=linear), policy)
+    rules = replace(seen.rules, linear_history=linear)
+    method = merge_method(seen.pull, rules, policy)
     if method is None:
-        return Leave(Reason.METHOD_NOT_ALLOWED, detail=wanted_method(seen.pull.labels, policy))
+        reason, asked_for = no_method(seen.pull, rules, policy)
+        return Leave(named(seen.merge_refused or "") or reason, detail=asked_for)
     if seen.co_authors is None and needs_co_authors(policy) and method is not MergeMethod.REBASE:
         return Look(Fact.CO_AUTHORS)
     ready = replace(

@@ -258,7 +258,7 @@ async def _take_place(
     engine: Engine, request: Knock, pull: PullRequest, permission: Permission, policy: Policy
 ) -> bool:
     """Keep a place, before anything is done on GitHub; whether this pull request waited for one already."""
-    rules, reviews = await demands_on(engine, request.repository, pull, policy)
+    demands = await demands_on(engine, request.repository, pull, policy)
     async with engine.change() as change:
         tx, number = change.tx, request.number
         queue = await tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
@@ -268,10 +268,9 @@ async def _take_place(
             labelled_head=request.head_sha or pull.head_sha,
             by=request.by or "",
             permission=permission,
-            rules=rules,
+            demands=demands,
             depth=await places_taken(change, queue, number),
             policy=policy,
-            reviews=reviews,
         )
         if isinstance(answer, Hold | Refuse):
             raise _refusal(engine, answer, policy)

@@ -1,17 +1,31 @@
 """The rules at the door: whether a labelled pull request may join its queue. Pure judgements over plain data."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from queue_engine.approvals import missing_approval
 from queue_engine.config.patterns import blocked_title
 from queue_engine.facts import BranchRules, Permission, PullRequest, Review
-from queue_engine.merging import merge_method, wanted_method
+from queue_engine.merging import merge_method, needs_signed_commits, no_method
 from queue_engine.model import Repository
 from queue_engine.policy import Policy, carries
 from queue_engine.reasons import Reason
 
 _STRENGTH = tuple(Permission)
+
+_NAMED, _SHORT = 5, 7
+"""Commits that a refusal names, and how many letters of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a base branch demands, and what is known of how the pull request meets it."""
+
+    rules: BranchRules
+    reviews: Iterable[Review] | None = None
+    """None where they cannot tell anything."""
+    unsigned: Sequence[str] = ()
+    """Its commits without a valid signature; none are read where none have to have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +61,14 @@ def knock(
     labelled_head: str,
     by: str,
     permission: Permission,
-    rules: BranchRules,
+    demands: Demands,
     depth: int,
     policy: Policy,
-    reviews: Iterable[Review] | None = None,
 ) -> Answer:
     """Judge a pull request at the door.
 
     `labelled_head` is the head that the person saw when setting the label: consent is for it and no other (P4).
-    `by` and `permission` are who asks, with which right; `reviews` are None where they cannot tell anything.
+    `by` and `permission` are who asks, with which right.
     Closed pull requests and labels already gone need no words.
     """
     if not pull.open or not policy.triggered(pull.labels):
@@ -63,8 +76,9 @@ def knock(
     refusal = (
         _of_the_person(policy, by, permission)
         or _of_the_change(pull, labelled_head, policy)
-        or ruled_out(pull, repository, rules, policy)
-        or (None if reviews is None else _of_the_reviews(reviews, rules))
+        or ruled_out(pull, repository, demands.rules, policy)
+        or _of_the_signatures(pull, demands, policy)
+        or (None if demands.reviews is None else _of_the_reviews(demands.reviews, demands.rules))
     )
     if refusal is not None:
         return refusal
@@ -117,12 +131,19 @@ def ruled_out(pull: PullRequest, repository: Repository, rules: BranchRules, pol
     if rules.locked:
         return Refuse(Reason.BRANCH_LOCKED)
     if merge_method(pull, rules, policy) is None:
-        wanted = wanted_method(pull.labels, policy)
-        return Refuse(Reason.METHOD_NOT_ALLOWED, wanted and wanted.value)
+        return Refuse(*no_method(pull, rules, policy))
     of_fork = pull.head_repository != repository.full_name
     if of_fork and pull.merge_state == "behind" and not pull.maintainer_can_modify:
         return Refuse(Reason.FORK_NOT_EDITABLE)
     return None
+
+
+def _of_the_signatures(pull: PullRequest, demands: Demands, policy: Policy) -> Refuse | None:
+    if not (demands.unsigned and needs_signed_commits(pull, demands.rules, policy)):
+        return None
+    more = len(demands.unsigned) - _NAMED
+    named = ", ".join(sha[:_SHORT] for sha in demands.unsigned[:_NAMED])
+    return Refuse(Reason.SIGNATURES_MISSING, named + (f" and {more} more" if more > 0 else ""))
 
 
 def _of_the_reviews(reviews: Iterable[Review], rules: BranchRules) -> Refuse | None:

@@ -1,10 +1,12 @@
 """How a pull request is merged: by which method, and with which words. Pure."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from queue_engine.config import templates
 from queue_engine.facts import BranchRules, MergeMethod, PullRequest
 from queue_engine.policy import Policy
+from queue_engine.reasons import Reason
 
 
 def wanted_method(labels: Iterable[str], policy: Policy) -> MergeMethod | None:
@@ -21,6 +23,20 @@ def merge_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> Merge
     if wanted is None:
         return allowed[0] if allowed else None
     return wanted if wanted in allowed else None
+
+
+def no_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> tuple[Reason, str | None]:
+    """Why there is no method for it, and which one is asked for, if one is: a history that is to be linear stands
+    against merge commits alone; all else is what repository and rules allow."""
+    wanted = wanted_method(pull.labels, policy)
+    crooked = merge_method(pull, replace(rules, linear_history=False), policy)
+    reason = Reason.LINEAR_HISTORY_REQUIRED if crooked is MergeMethod.MERGE else Reason.METHOD_NOT_ALLOWED
+    return reason, wanted and wanted.value
+
+
+def needs_signed_commits(pull: PullRequest, rules: BranchRules, policy: Policy) -> bool:
+    """Whether GitHub takes it only if its own commits are signed: a squash is one commit that GitHub signs itself."""
+    return rules.signatures and merge_method(pull, rules, policy) is MergeMethod.MERGE
 
 
 def commit_words(

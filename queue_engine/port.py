@@ -109,6 +109,13 @@ class GitHub(Protocol):
         """
         ...
 
+    async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
+        """The same list: SHAs of the commits that GitHub says have no valid signature, oldest first.
+
+        One whose signature GitHub could not check just then, or says nothing of, is not among them.
+        """
+        ...
+
     async def rerun(self, repository: Repository, check: CheckReport) -> None:
         """Have a failed check run again: `POST .../actions/runs/{id}/rerun-failed-jobs`, or its App is asked to
         (`POST .../check-runs/{id}/rerequest`). Raises Invalid for a status, which nobody can run again."""

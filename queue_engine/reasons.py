@@ -124,7 +124,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.CODE_OWNER_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.CONVERSATIONS_UNRESOLVED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.SIGNATURES_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
-    Reason.LINEAR_HISTORY_REQUIRED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.LINEAR_HISTORY_REQUIRED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.METHOD_NOT_ALLOWED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.BRANCH_LOCKED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.PUSH_RESTRICTED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),

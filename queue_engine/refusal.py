@@ -23,7 +23,7 @@ WORDS: tuple[tuple[str, Reason], ...] = (
     ("locked branch", Reason.BRANCH_LOCKED),
     ("cannot update this protected ref", Reason.BRANCH_LOCKED),
     ("not authorized to push to this branch", Reason.PUSH_RESTRICTED),
-    ("merges are not allowed on this repository", Reason.METHOD_NOT_ALLOWED),
+    ("are not allowed on this repository", Reason.METHOD_NOT_ALLOWED),
     ("requesting changes", Reason.CHANGES_REQUESTED),
     ("code owner review", Reason.CODE_OWNER_MISSING),
     ("approving review", Reason.APPROVAL_MISSING),

@@ -11,7 +11,7 @@ from bot.gateway.gateway import Gateway
 from bot.settings import Settings
 from bot.wiring import policy_of
 from notifications import texts
-from queue_engine.approvals import reviews_of
+from queue_engine.admission import read_demands
 from queue_engine.checks import judge, required_checks
 from queue_engine.config.effective import policy_for, rule_for
 from queue_engine.config.freezes import frozen_until
@@ -124,10 +124,9 @@ async def foreseen(
         labelled_head=pull.head_sha,
         by=by,
         permission=permission,
-        rules=rules,
+        demands=await read_demands(github, repository, pull, rules, policy),
         depth=0,  # whether there is a place is a matter of the moment, not of the configuration
         policy=policy,
-        reviews=await reviews_of(github, repository, pull, rules),
     )
     outcome, reason, sentence, detail = _told(answer, pull, policy)
     rule = rule_for(config, pull.base_branch)

@@ -89,15 +89,24 @@ class PersonAnswer(BaseModel):
     email: str
 
 
+class VerificationAnswer(BaseModel):
+    """What GitHub says of a commit's signature; `reason` is valid, unsigned, bad_email, gpgverify_error..."""
+
+    verified: bool
+    reason: str = ""
+
+
 class AuthoredAnswer(BaseModel):
-    """The git part of a commit of which only its author matters."""
+    """The git part of a pull request's commit. Without `verification` GitHub says nothing of its signature."""
 
     author: PersonAnswer | None = None
+    verification: VerificationAnswer | None = None
 
 
 class ListedPullCommitAnswer(BaseModel):
     """A commit of a pull request. `author` is the account whose address it carries, if it is one's."""
 
+    sha: str = ""
     commit: AuthoredAnswer
     author: UserAnswer | None = None
     parents: list["ShaAnswer"] = Field(default_factory=list)

@@ -16,6 +16,10 @@ _OWN_RULES = ".github"
 """The repository in which an organisation keeps what holds for all of its others."""
 
 
+_UNCHECKED = frozenset({"gpgverify_error", "gpgverify_unavailable"})
+"""GitHub's words ("Commit verification") for a signature that it could not check: that may pass."""
+
+
 class Surroundings(LetterBox):
     """Reads and writes around a landing. Part of `Gateway`."""
 
@@ -59,15 +63,25 @@ class Surroundings(LetterBox):
 
     async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
-        template = "/repos/{owner}/{repo}/pulls/{pull_number}/commits?per_page=100"
-        variables = {**place(repository), "pull_number": str(number)}
-        commits = await self._connection.items(repository.installation_id, ListedPullCommitAnswer, template, variables)
+        commits = await self._commits(repository, number)
         others = (
             commit.commit.author
             for commit in commits
             if len(commit.parents) < 2 and (commit.author is None or commit.author.login != author)
         )
         return tuple(dict.fromkeys(f"{other.name} <{other.email}>" for other in others if other is not None))
+
+    async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
+        """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
+        listed = ((each.sha, each.commit.verification) for each in await self._commits(repository, number))
+        return tuple(
+            sha for sha, said in listed if said is not None and not said.verified and said.reason not in _UNCHECKED
+        )
+
+    async def _commits(self, repository: Repository, number: int) -> list[ListedPullCommitAnswer]:
+        template = "/repos/{owner}/{repo}/pulls/{pull_number}/commits?per_page=100"
+        variables = {**place(repository), "pull_number": str(number)}
+        return await self._connection.items(repository.installation_id, ListedPullCommitAnswer, template, variables)
 
     async def rerun(self, repository: Repository, check: CheckReport) -> None:
         """`POST .../actions/runs/{run_id}/rerun-failed-jobs` for a job of Actions, `.../rerequest` for another run."""

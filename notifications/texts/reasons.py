@@ -145,8 +145,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Sign the commits and push them, then set the label {label} again.",
     ),
     Reason.LINEAR_HISTORY_REQUIRED: ReasonText(
-        "{base} takes no merge commits, and the branch contains some that cannot land without one.",
-        "Rebase the branch, push, and set the label {label} again.",
+        "{base} takes no merge commits, as its history is to be linear, and this would land by one.",
+        "Allow squash or rebase merges, or ask for one of them, then set the label {label} again.",
     ),
     Reason.METHOD_NOT_ALLOWED: ReasonText(
         "The way of merging that is asked for here is not allowed on {base}.",

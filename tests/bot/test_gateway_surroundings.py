@@ -120,6 +120,26 @@ async def test_co_authors_are_everybody_else_once_and_nobody_for_a_merge(
     assert await gateway.co_authors(repository, 3, author="ada") == ("Bob <Bob@example.org>", "Eve <Eve@example.org>")
 
 
+async def test_unsigned_commits_are_those_of_which_github_says_so(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Nobody is turned away for a signature that GitHub could not check, or says nothing of."""
+
+    def commit(sha: str, **said: Any) -> dict[str, Any]:
+        return {"sha": sha, "commit": {"verification": said} if said else {}}
+
+    commits = [
+        commit("signed", verified=True, reason="valid"),
+        commit("unsigned", verified=False, reason="unsigned"),
+        commit("old server"),
+        commit("no answer", verified=False, reason="gpgverify_unavailable"),
+        commit("trouble", verified=False, reason="gpgverify_error"),
+        commit("wrong key", verified=False, reason="unknown_key"),
+    ]
+    github.on("GET", f"{REPO}/pulls/3/commits", Says(commits))
+    assert await gateway.unsigned_commits(repository, 3) == ("unsigned", "wrong key")
+
+
 async def test_branch_tip_tells_where_it_stands_and_whether_it_is_there(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:

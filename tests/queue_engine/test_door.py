@@ -1,16 +1,17 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
 from queue_engine.approvals import asks_for_reviews
-from queue_engine.door import Admit, Answer, Hold, Ignore, Refuse, knock
+from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock
 from queue_engine.facts import MergeMethod, Permission, Review, ReviewState
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from tests.queue_engine.examples import POLICY, REPOSITORY, pull, rules
 
 MERGE, SQUASH, REBASE = MergeMethod
+METHOD = Reason.METHOD_NOT_ALLOWED
 APPROVED, AGAINST = ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED
 COMMENTED, DISMISSED = ReviewState.COMMENTED, ReviewState.DISMISSED
 
@@ -24,6 +25,7 @@ def asked(
     depth: int = 0,
     policy: Policy = POLICY,
     reviews: Iterable[Review] | None = None,
+    unsigned: Sequence[str] = (),
     **demands: Any,
 ) -> Answer:
     """The door's answer to pull request 1 with these changes, on a branch that demands this."""
@@ -33,10 +35,9 @@ def asked(
         labelled_head=labelled_head,
         by=by,
         permission=permission,
-        rules=rules("ci", **demands),
+        demands=Demands(rules("ci", **demands), reviews, unsigned),
         depth=depth,
         policy=policy,
-        reviews=reviews,
     )
 
 
@@ -130,7 +131,11 @@ def test_door_refuses_what_the_rules_of_the_branch_will_never_let_in(demands: di
         (Policy(method=SQUASH), {}, {}, Admit()),
         (Policy(method=SQUASH), {"methods": (MERGE,)}, {}, Refuse(Reason.METHOD_NOT_ALLOWED, "squash")),
         (Policy(method=SQUASH), {}, {"methods": frozenset({MERGE})}, Refuse(Reason.METHOD_NOT_ALLOWED, "squash")),
-        (Policy(method=MERGE), {}, {"linear_history": True}, Refuse(Reason.METHOD_NOT_ALLOWED, "merge")),
+        (Policy(method=MERGE), {}, {"linear_history": True}, Refuse(Reason.LINEAR_HISTORY_REQUIRED, "merge")),
+        (POLICY, {"methods": (MERGE,)}, {"linear_history": True}, Refuse(Reason.LINEAR_HISTORY_REQUIRED)),
+        (POLICY, {"methods": ()}, {"linear_history": True}, Refuse(Reason.METHOD_NOT_ALLOWED)),
+        (Policy(method=SQUASH), {"methods": (MERGE,)}, {"linear_history": True}, Refuse(METHOD, "squash")),
+        (Policy(method=MERGE), {"methods": (SQUASH,)}, {"linear_history": True}, Refuse(METHOD, "merge")),
         (Policy(method=REBASE), {}, {"signatures": True}, Refuse(Reason.METHOD_NOT_ALLOWED, "rebase")),
         (Policy(method=SQUASH, method_labels={"docs": MERGE}), {"methods": (MERGE,)}, {}, Admit()),
         (
@@ -234,6 +239,28 @@ def test_reviews_are_asked_for_only_where_they_can_matter(
 ) -> None:
     """P7: who is not blocked, or where nobody demands reviews, costs no request."""
     assert asks_for_reviews(pull(merge_state=merge_state), rules("ci", **demands)) is asks
+
+
+@pytest.mark.parametrize(
+    ("unsigned", "policy", "changes", "answer"),
+    [
+        ([], POLICY, {}, Admit()),
+        (["c1", "c2"], POLICY, {}, Refuse(Reason.SIGNATURES_MISSING, "c1, c2")),
+        (["a" * 40] * 7, POLICY, {}, Refuse(Reason.SIGNATURES_MISSING, f"{', '.join(['a' * 7] * 5)} and 2 more")),
+        (["c1"], Policy(method=SQUASH), {}, Admit()),
+        (["c1"], POLICY, {"methods": (SQUASH,)}, Admit()),
+    ],
+)
+def test_door_refuses_unsigned_commits_that_would_land_themselves(
+    unsigned: list[str], policy: Policy, changes: dict[str, Any], answer: Answer
+) -> None:
+    """By a merge they come onto the branch as they are; a squash makes one of them, which GitHub signs itself."""
+    assert asked(changes, policy=policy, unsigned=unsigned, signatures=True) == answer
+
+
+def test_door_asks_no_signatures_where_none_are_demanded() -> None:
+    """Whatever was read."""
+    assert asked(unsigned=["c1"]) == Admit()
 
 
 @pytest.mark.parametrize(("depth", "answer"), [(0, Admit()), (19, Admit()), (20, Hold()), (21, Hold())])

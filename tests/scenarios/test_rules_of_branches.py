@@ -69,6 +69,21 @@ def nothing(_world: World, _pull: Any) -> None:
     """Nothing is to be done."""
 
 
+def linear(world: World, *, classic: bool) -> None:
+    """`main` takes no merge commits, and the repository nothing else."""
+    if classic:
+        guard(world, required_linear_history=True)
+    else:
+        rule(world, linear_history=True)
+    allow_squash(world, False)
+
+
+def allow_squash(world: World, allowed: bool) -> None:
+    """The repository allows merge commits, no rebase merges, and squash merges or not."""
+    world.repository.record.allow_rebase_merge = False
+    world.repository.record.allow_squash_merge = allowed
+
+
 CASES = {
     "approval, classic": Case(
         lambda world, _: guard(world, reviews=ReviewRule(2)),
@@ -148,7 +163,8 @@ CASES = {
         nothing,
         lambda _, pull: pull.sign(),
         "signatures_missing",
-        "must have verified signatures",
+        "some of these are not signed",
+        merges_asked=0,
     ),
     "deployment": Case(
         lambda world, _: rule(world, deployments=["staging"]),
@@ -156,6 +172,21 @@ CASES = {
         lambda _, pull: pull.deploy("staging"),
         "deployment_missing",
         "Missing successful active staging deployment",
+    ),
+    "linear history, ruleset": Case(
+        lambda world, _: linear(world, classic=False),
+        nothing,
+        lambda world, _: allow_squash(world, True),
+        "linear_history_required",
+        "its history is to be linear",
+        merges_asked=0,
+    ),
+    "linear history, classic": Case(
+        lambda world, _: linear(world, classic=True),
+        nothing,
+        lambda world, _: allow_squash(world, True),
+        "linear_history_required",
+        "its history is to be linear",
     ),
     "lock": Case(
         lambda world, _: guard(world, lock=True),
@@ -208,6 +239,23 @@ async def test_method_that_rulesets_leave_is_the_one_that_lands(world: World) ->
     pull = await green(world)
     await lands(world, pull)
     assert len(world.repository.log("main")[0].parents) == 1
+
+
+async def test_commits_are_asked_for_signatures_only_where_rules_demand_them(world: World) -> None:
+    """P7: one request at the door, and none for what lands as a squash, which GitHub signs itself."""
+    commits = "GET /repos/{owner}/{repo}/pulls/{number}/commits"
+    await lands(world, await green(world, "before"))
+    assert world.requests(commits) == 0
+    rule(world, signatures=True)
+    world.bot.engine.github.forget_rules(world.repository.record.id)
+    signed = await world.behind("signed")
+    signed.sign()
+    signed.label(LABEL, by="mona")
+    await world.until(lambda: signed.merged, within=CI_TIME * 2)
+    assert world.requests(commits) == 1
+    world.repository.record.allow_merge_commit = False
+    await lands(world, await green(world, "squashed"))
+    assert world.requests(commits) == 1
 
 
 async def test_reviewer_who_may_not_write_stands_in_nobodys_way(world: World) -> None:
