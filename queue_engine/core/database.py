@@ -37,6 +37,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.types import TypeDecorator
 
 from queue_engine.core.checkpoint import LOG_PAGES, Checkpoints
+from queue_engine.core.errand import Errand
 from queue_engine.core.outage import Busy, ReadOnly
 
 metadata = MetaData(
@@ -237,6 +238,8 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
     @event.listens_for(engine.sync_engine, "connect")
     def on_connect(dbapi_connection: Any, _record: object) -> None:
         dbapi_connection.isolation_level = None
+        driver = dbapi_connection.driver_connection
+        driver.cursor = partial(Errand, driver)
         try:
             dbapi_connection.run_async(partial(_use_wal, busy=busy))
             cursor = dbapi_connection.cursor()
