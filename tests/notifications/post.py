@@ -38,7 +38,7 @@ class Fuse:
 
 
 class FusedStore(Store):
-    """A store whose process may die before a transaction, before its commit, and right after it."""
+    """A store whose process may die before a commit and right after it."""
 
     def __init__(self, store: Store, fuse: Fuse) -> None:
         super().__init__(store.database)
@@ -46,8 +46,7 @@ class FusedStore(Store):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction]:
-        """As a store's, with three instants to die at."""
-        self._fuse.burn()
+        """As a store's, with two instants to die at: the one before it is that after whatever happened before."""
         async with super().transaction() as tx:
             yield tx
             self._fuse.burn()
@@ -111,7 +110,8 @@ class Post:
     @asynccontextmanager
     async def _call(self, method: str, number: int) -> AsyncGenerator[None]:
         self.calls[method] += 1
-        self.fuse.burn()
+        if self.fuse.blown:
+            raise Killed
         if self.before is not None:
             await self.before(method, number)
         if self.fail.get(method):

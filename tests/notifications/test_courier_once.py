@@ -1,0 +1,92 @@
+"""The courier and what may have happened already: whatever dies when, people see everything once."""
+
+from datetime import timedelta
+
+import pytest
+
+from notifications.comment import render_comment
+from notifications.courier import LEASE, Courier
+from queue_engine.errors import (
+    Unavailable,
+)
+from queue_engine.notice import Notice, NoticeKind
+from queue_engine.reasons import Reason
+from queue_engine.store import Store
+from queue_engine.store.outbox import LetterKind
+from tests.notifications.letters import dead, want, want_label_off
+from tests.notifications.notices import notice, of_kind, of_reason
+from tests.notifications.post import Fuse, FusedStore, Killed, MovedClock, Post
+
+
+async def test_comment_whose_creation_was_answered_with_an_error_is_found_and_not_written_twice(
+    store: Store, courier: Courier, post: Post, clock: MovedClock
+) -> None:
+    """A failed call may have happened: look before creating again."""
+    post.fail_after["create_comment"] = [Unavailable("timeout")]
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED))
+    await courier.run_due()
+    clock.move(timedelta(seconds=30))
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.LANDED))
+    await courier.run_due()
+    (comment,) = post.comments_on(42)
+    assert comment.bodies[-1] == render_comment(of_kind(NoticeKind.LANDED))
+
+
+async def test_check_run_whose_creation_was_answered_with_an_error_is_found_and_not_made_twice(
+    store: Store, courier: Courier, post: Post, clock: MovedClock
+) -> None:
+    """As for the comment, by external id."""
+    post.fail_after["create_check_run"] = [Unavailable("timeout")]
+    await want(store, LetterKind.CHECK_RUN, of_kind(NoticeKind.CHECKING))
+    await courier.run_due()
+    clock.move(timedelta(seconds=30))
+    await courier.run_due()
+    assert len(post.runs_of(42)) == 1
+    assert post.calls["find_check_run"] == 1
+
+
+BOTH = (LetterKind.COMMENT, LetterKind.CHECK_RUN)
+RUN = (LetterKind.CHECK_RUN,)
+STORIES: dict[str, tuple[tuple[LetterKind, ...], tuple[Notice, ...]]] = {
+    "landed": (BOTH, (of_kind(NoticeKind.CHECKING), of_kind(NoticeKind.LANDED))),
+    "refused": (BOTH, (of_reason(Reason.LABEL_WITHOUT_RIGHT),)),
+    "updated": (RUN, (of_kind(NoticeKind.CHECKING), notice(NoticeKind.CHECKING, head_sha="2" * 40))),
+}
+
+
+@pytest.mark.parametrize(
+    ("database_url", "story"),
+    # The order of commits and requests is told on one database; that a lease ends and is taken over, on both.
+    [*(("sqlite", story) for story in STORIES), pytest.param("postgres", "refused", marks=pytest.mark.postgres)],
+    indirect=["database_url"],
+)
+async def test_courier_killed_at_any_instant_tells_everything_once(store: Store, clock: MovedClock, story: str) -> None:
+    """Before or after any request and any commit: the next start finishes, with one comment and one run per head."""
+    kinds, notices = STORIES[story]
+    number, survived = 0, False
+    while not survived:
+        number += 1
+        post = Post(fuse := Fuse(number))
+        for told in notices:
+            for kind in kinds:
+                await want(store, kind, told, number)
+            if told is notices[-1]:
+                await want_label_off(store, number)
+            try:
+                await Courier(
+                    FusedStore(store, fuse), post, clock, owner="a", random=lambda: 0.5, concurrency=2
+                ).run_due()
+            except Killed:
+                post.fuse = Fuse()
+                clock.move(LEASE)
+                await Courier(store, post, clock, owner="b", random=lambda: 0.5).run_due()
+        survived = not fuse.blown
+        last = render_comment(notices[-1].model_copy(update={"number": number}))
+        assert [comment.bodies[-1] for comment in post.comments_on(number)] == [last] * (kinds is BOTH)
+        heads = dict.fromkeys(told.head_sha for told in notices)
+        assert [run["head_sha"] for run in post.runs_of(number)] == list(heads)
+        assert (number, "merge-queue") in post.labels_off
+        async with store.reading() as tx:
+            assert await tx.outbox.next_due() is None
+    assert number > 10
+    assert await dead(store) == ()
