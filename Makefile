@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all demo test lint types arrows check bench docs lock clean
 all: $(STAMP)
