@@ -10,8 +10,9 @@ import pytest
 from queue_engine.admission import HELD_JOB, Knock, admit
 from queue_engine.core.jobs import Job
 from queue_engine.core.outcomes import Hold
+from queue_engine.desk import Leave, NotQueued, take_out
 from queue_engine.engine import Engine
-from queue_engine.errors import NotFound, RateLimited, Unavailable
+from queue_engine.errors import NotFound, RateLimited, StaleVersion, Unavailable
 from queue_engine.facts import Permission, PullRequest
 from queue_engine.journal import PLACE_JOB
 from queue_engine.policies import Fixed
@@ -41,10 +42,10 @@ class Door(GitHub):
         self.read.append(number)
         if number in self.failing:
             raise self.failing[number]
-        return pull(number=number, head_sha=f"head-{number}")
+        return await self._answer("pull", pull(number=number, head_sha=f"head-{number}"))
 
     async def permission(self, *_: object) -> Permission:
-        return Permission.WRITE
+        return await self._answer("permission", Permission.WRITE)
 
 
 class Outside:
@@ -234,3 +235,52 @@ async def test_held_that_gets_its_place_at_its_limit_joins(outside: Outside) -> 
     outside.allow(timedelta(0))
     assert await outside.knock(2) is None
     assert await outside.standing() == ([2], [])
+
+
+async def test_held_that_is_called_off_in_the_moment_of_its_place_does_not_join(outside: Outside) -> None:
+    """P4: its label is still there, and what was read of it says that it is wanted."""
+    await outside.label(1, 2, 3)
+    await outside.leave()
+
+    async def call_off() -> None:
+        async with outside.engine.change() as change:
+            assert await take_out(change, REPOSITORY, 2, Leave(Policy(max_depth=1), unlabelled=False))
+
+    outside.github.meanwhile["permission"] = call_off
+    await outside.fill()
+    assert await outside.standing() == ([3], [])
+    async with outside.engine.store.reading() as tx:
+        notice = await tx.outbox.wanted(LetterKind.COMMENT, REPOSITORY.id, 2)
+        refusal = await tx.refusals.find(REPOSITORY.id, 2)
+        assert await tx.outbox.stands(LetterKind.LABEL_OFF, REPOSITORY.id, 2)
+    assert (notice and notice.reason, refusal and refusal.head_sha) == (Reason.UNQUEUED, "head-2")
+
+
+async def test_one_that_neither_waits_nor_stands_cannot_be_taken_out(outside: Outside) -> None:
+    """Nor can one whose merge is asked for by somebody who did not know that; nothing is changed by either."""
+    await outside.label(1)
+    leave = Leave(Policy(max_depth=1), unlabelled=False)
+    async with outside.engine.store.transaction() as tx:
+        entry = await tx.entries.find(REPOSITORY.id, 1)
+        assert entry is not None
+        await tx.entries.save(replace(entry, merge_requested_at=NOW))
+    with pytest.raises(NotQueued):
+        async with outside.engine.change() as change:
+            await take_out(change, REPOSITORY, 9, leave)
+    with pytest.raises(StaleVersion):
+        async with outside.engine.change() as change:
+            await take_out(change, REPOSITORY, 1, leave)
+    assert await outside.standing() == ([1], [])
+
+
+async def test_held_that_is_asked_for_anew_at_its_limit_goes_on_knocking(outside: Outside) -> None:
+    """The job that lets it knock is its only one."""
+    await outside.label(1, 2)
+    outside.allow(timedelta(0))
+
+    async def ask_anew() -> None:
+        await admit(outside.engine, Knock(REPOSITORY, 2, "eve", "head-2"))
+
+    outside.github.meanwhile["pull"] = ask_anew
+    assert isinstance(await outside.knock(2), Hold)
+    assert await outside.standing() == ([1], [2])
