@@ -28,13 +28,18 @@ class Branches:
         async with self._engine.change() as change:
             queue = await change.tx.queues.get(queue.id)
             assert queue is not None
-            for entry in await change.tx.entries.of_queue(queue.id):
+            entries = await change.tx.entries.of_queue(queue.id)
+            for entry in entries:
                 if entry.base_tip == hint.head_sha or entry.merge_requested_at is not None:
                     continue
                 # A front under way compares before it updates: the push may be one that it contains already.
                 tip = entry.base_tip if entry.status in PROCESSING else hint.head_sha
                 await change.tx.entries.save(replace(entry, known_behind=True, base_tip=tip))
-            await change.tx.red_bases.moved(queue, hint.head_sha, change.now)
+            if entries:
+                await change.tx.red_bases.moved(queue, hint.head_sha, change.now)
+            elif queue.red is not None and queue.red.tip != hint.head_sha:
+                # Nobody waits to see it green: whoever comes next finds out what this tip is like.
+                await change.tx.red_bases.note(queue.id, None)
             await change.tx.queues.wake(queue.id, change.now)
 
     def _configures(self, repository: Repository, hint: Hint, *, served: bool) -> bool:

@@ -118,7 +118,7 @@ class Policy:
     update_timeout: timedelta = timedelta(minutes=10)
     """How long GitHub may take to update a branch, and to work out whether it can be merged."""
     hold_timeout: timedelta = timedelta(days=7)
-    """How long a pull request may wait for a place in a full queue."""
+    """How long a pull request may wait for a place in a full queue, and for a red base to be green again."""
     on_push: OnPush = OnPush.DEQUEUE
     freezes: tuple[WeeklyFreeze | DatedFreeze, ...] = ()
     freeze_exempt_labels: frozenset[str] = frozenset()

@@ -53,6 +53,7 @@ class Reason(StrEnum):
     CHECKS_TIMED_OUT = "checks_timed_out"
     NO_CHECKS = "no_checks"
     CHECKS_BROKE_DOWN = "checks_broke_down"
+    BASE_STAYS_RED = "base_stays_red"
     # What GitHub or its rules do not let us do
     MERGEABLE_UNKNOWN = "mergeable_unknown"
     UPDATE_REFUSED = "update_refused"
@@ -113,6 +114,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.CHECKS_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.NO_CHECKS: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.CHECKS_BROKE_DOWN: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.BASE_STAYS_RED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.MERGEABLE_UNKNOWN: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.UPDATE_REFUSED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.UPDATE_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.AUTHOR),

@@ -120,6 +120,11 @@ def next_in_turn(entries: Sequence[Entry], halts: Sequence[Standstill]) -> Entry
     return front if front in may else next(iter(may), None)
 
 
+def waits_until(red: RedBase, entry: Entry, policy: Policy) -> datetime:
+    """Until when this entry waits for its base to be green again, at the longest."""
+    return max(red.since, entry.enqueued_at) + policy.hold_timeout
+
+
 def base_looked_at(
     red: RedBase, tip: str, reports: Sequence[CheckReport], policy: Policy, now: datetime
 ) -> RedBase | None:

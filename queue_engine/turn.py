@@ -29,6 +29,7 @@ from queue_engine.standing import (
     settles,
     standstills,
     to_tell,
+    waits_until,
 )
 from queue_engine.trouble import later
 
@@ -99,12 +100,18 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
         return None
     if broken or not entries:
         return Rest(halts[0].until if halts else None)
-    if queue.red is not None and halts[0].reason is Reason.BASE_RED and queue.red.look_at <= now:
-        await _look_at_base(engine, queue, queue.red, entries, policy)
-        return None
+    ends = None
+    if queue.red is not None and halts[0].reason is Reason.BASE_RED:
+        if queue.red.look_at <= now:
+            await _look_at_base(engine, queue, queue.red, entries, policy)
+            return None
+        waiting = [entry for entry in entries if not (halts[0].lets(entry) or settles(entry))]
+        if await _let_overdue_go(engine, queue.red, waiting, policy, now):
+            return None
+        ends = min((waits_until(queue.red, entry, policy) for entry in waiting), default=None)
     chosen = next_in_turn(entries, halts)
     if chosen is None:
-        return Rest(halts[0].look_at)
+        return Rest(min((at for at in (halts[0].look_at, ends) if at is not None), default=None))
     front = entries[0]
     if chosen.id != front.id and front.status in PROCESSING:
         await _take_turn(engine, front, chosen, policy, len(entries))
@@ -210,6 +217,22 @@ async def _take_turn(engine: Engine, front: Entry, other: Entry, policy: Policy,
             )
         )
     _log.info("turn_taken", repository=front.repository.full_name, number=front.number, by=other.number)
+
+
+async def _let_overdue_go(
+    engine: Engine, red: RedBase, waiting: Sequence[Entry], policy: Policy, now: datetime
+) -> bool:
+    """Let those go who have waited for a red base for as long as anybody waits (P5); whether there were any."""
+    overdue = [entry for entry in waiting if waits_until(red, entry, policy) <= now]
+    if not overdue:
+        return False
+    async with engine.change() as change:
+        for entry in overdue:
+            change.happenings.append(
+                await journal.dismiss(change.tx, entry, Reason.BASE_STAYS_RED, policy, now, detail=red.check)
+            )
+    _log.info("left", repository=overdue[0].repository.full_name, numbers=[each.number for each in overdue])
+    return True
 
 
 async def _look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequence[Entry], policy: Policy) -> None:

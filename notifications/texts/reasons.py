@@ -97,6 +97,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "A check that has to pass broke down before it could tell anything about this change.",
         "See what happened to the check's runner, then set the label {label} again.",
     ),
+    Reason.BASE_STAYS_RED: ReasonText(
+        "{base} itself has not passed its checks for as long as IMQ waits, so nothing could be found out about this.",
+        "Find out why {base} is red and mend it, then set the label {label} again.",
+    ),
     Reason.MERGEABLE_UNKNOWN: ReasonText(
         "GitHub did not work out in time whether this can be merged.",
         "Set the label {label} again: by then GitHub usually knows.",

@@ -154,7 +154,7 @@ class Timeouts(Section):
     """How long other waits may last."""
 
     update: Timeout | None = Field(None, description="GitHub's update of a branch, and of whether it can be merged.")
-    hold: Timeout | None = Field(None, description="Waiting for a place in a full queue.")
+    hold: Timeout | None = Field(None, description="Waiting for a place in a full queue, or for a red base to pass.")
     turn: Timeout | None = Field(None, description="Starting over because somebody else keeps moving the base branch.")
 
 

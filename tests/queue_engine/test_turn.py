@@ -27,6 +27,7 @@ from tests.queue_engine.examples import (
     POLICY,
     READY,
     REPOSITORY,
+    SECOND,
     comparison,
     report,
 )
@@ -210,6 +211,41 @@ async def test_turn_with_a_red_base_looks_at_it_when_it_is_time(
     assert known is None or (known.tip, known.look_at > NOW) == (tip, True)
     behind = [(entry.known_behind, entry.base_tip) for entry in await entries(scene, queue)]
     assert behind == ([(True, "base-1"), (True, "base-2")] if tip == "base-2" else [(False, "base-1"), (False, None)])
+
+
+async def test_turn_lets_those_go_who_waited_for_a_red_base_as_long_as_anybody_does(scene: Scene) -> None:
+    """P5: each from when it joined; the fix stays, and who came later until its own time is up. Nothing is asked."""
+    queue = await scene.front()
+    await second(scene, queue, 2, at=NOW - 9 * HOUR)
+    await second(scene, queue, 3, at=NOW - 9 * HOUR, fixes_base=True)
+    async with scene.store.transaction() as tx:
+        await tx.red_bases.note(queue.id, replace(RED, since=NOW - 2 * HOUR, look_at=NOW + 9 * HOUR))
+    policy = replace(POLICY, hold_timeout=2 * HOUR)
+    assert await take(scene, queue, replace(policy, hold_timeout=2 * HOUR + SECOND)) == 3
+    assert [entry.number for entry in await entries(scene, queue)] == [1, 2, 3]
+    assert await take(scene, queue, policy) == 3
+    first, fix = await entries(scene, queue)
+    assert (first.number, fix.number, await shown(scene, 2)) == (1, 3, NoticeKind.FAILED)
+    assert (2, "failed", Reason.BASE_STAYS_RED) in await events(scene)
+    assert scene.github.asked == []
+    async with scene.store.transaction() as tx:
+        await tx.entries.remove(fix)
+    assert await take(scene, queue, policy) == Rest(NOW + 2 * HOUR), "the end of its time, not the next look"
+    assert (await stored(scene, queue)).red is not None
+
+
+async def test_turn_looks_at_a_red_base_before_it_lets_anybody_go(scene: Scene) -> None:
+    """One that is green by now lets everybody go on, whatever time has passed; so does a pause that hid it."""
+    queue = await scene.front(status=CHECKING, base_tip="base-1")
+    async with scene.store.transaction() as tx:
+        await tx.red_bases.note(queue.id, replace(RED, since=NOW - 9 * HOUR))
+    scene.github.base_reports = (report("ci", CheckState.PASSED),)
+    policy = replace(POLICY, hold_timeout=timedelta(0))
+    await pause(scene, queue, Reason.PAUSED_BY_HAND)
+    assert await take(scene, queue, policy) == Rest(None)
+    async with scene.store.transaction() as tx:
+        await tx.queues.resume(queue.id, NOW)
+    assert await take(scene, queue, policy) == 1
 
 
 @pytest.mark.parametrize(

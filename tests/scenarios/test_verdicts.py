@@ -141,6 +141,29 @@ async def test_red_base_blames_nobody_holds_the_queue_and_goes_on_when_the_fix_l
     assert (await world.reasons(first), await world.reasons(second)) == ([], [])
 
 
+async def test_red_base_that_nobody_mends_holds_nobody_longer_than_its_limit(world: World) -> None:
+    """P5: who has waited that long leaves with the check and the next step; a base that moved on is judged anew."""
+    with_unit(world, on=("push", "pull_request"))
+    world.repository.push("main", {".github/imq.yml": "timeouts: {hold: 1h}\n"}, "Rules", by="rhea")
+    first = await world.behind("first")
+    world.repository.push("main", {"broken": "yes\n"}, "Break the base", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    first.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME * 4)
+    assert "does not pass its checks" in world.comment(first)
+    await world.until(lambda: LABEL not in first.labels, within=timedelta(hours=1, minutes=1))
+    await world.settle()
+    assert await world.reasons(first) == ["base_stays_red"]
+    assert "`unit`" in world.comment(first)
+    world.repository.push("main", {"broken": None}, "Mend the base", by="rhea")
+    await world.settle()
+    later = world.open("later")
+    later.label(LABEL, by="mona")
+    await world.pass_time(MINUTE)
+    assert "does not pass its checks" not in world.comment(later)
+    await world.until(lambda: later.merged, within=CI_TIME * 2)
+
+
 async def test_red_base_that_turns_green_by_itself_runs_the_failed_check_once_more(world: World) -> None:
     """The base was red for a passing reason: what failed then is not held against the change."""
     down = True
