@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sandbox.state import ReviewRule
-from tests.scenarios.world import LABEL, World
+from tests.scenarios.world import CI_TIME, LABEL, World
 
 CONFIGURATION = """\
 blocking:
@@ -129,6 +129,28 @@ async def test_rules_that_change_are_read_anew_at_once(world: World, organisatio
     assert await _generation(world) > before
     await world.until(lambda: pull.merged)
     assert len(world.repository.log("main")[0].parents) == 1
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_check_that_is_required_while_a_pull_request_waits_is_waited_for_too(world: World, told: bool) -> None:
+    """P1: from `branch_protection_rule` on no merge is asked for before the new check has passed; else GitHub's own
+    refusal teaches it."""
+    for installation in world.github.state.installations.values():
+        installation.permissions["administration"] = "read"
+    if told:
+        world.app.events |= {"branch_protection_rule"}
+    slow = world.repository.add_ci("ci/slow", app="slow", duration=CI_TIME * 2)
+    pull = world.open("add")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    required = [("ci/test", world.app_id("ci")), ("ci/slow", slow.app.id)]
+    world.repository.protect("main", required_checks=required, by="rhea")
+    await world.pass_time(CI_TIME + timedelta(minutes=1))
+    entry = await world.entry(pull)
+    assert entry is not None
+    assert (entry.status.value, entry.awaited_checks) == ("checking", ("ci/slow",))
+    await world.until(lambda: pull.merged, within=CI_TIME)
+    assert world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/merge") == (1 if told else 2)
 
 
 async def _generation(world: World) -> int:
