@@ -173,8 +173,10 @@ class Bot:
 
     async def next_due(self) -> datetime | None:
         """When something is due next."""
-        dues = [await part.next_due() for part in (self.sweeper, self.worker, self.processor, self.courier)]
-        return min((due for due in dues if due is not None), default=None)
+        sweep = await self.sweeper.next_due()
+        async with self.engine.store.reading() as tx:
+            due = await tx.next_due()
+        return due if sweep is None or (due is not None and due < sweep) else sweep
 
     async def close(self) -> None:
         """End what still runs and let go of connections."""

@@ -65,15 +65,9 @@ class Courier:
 
         Raises what the database raises; the letters concerned come back when their leases end.
         """
-        first = await self._claim()
-        if first is None:
-            return False
         chains: _Chains = {}
-        results = await asyncio.gather(
-            self._work(chains, first),
-            *(self._work(chains, None) for _ in range(self._concurrency - 1)),
-            return_exceptions=True,
-        )
+        first = await self._claim(self._concurrency)
+        results = await asyncio.gather(*(self._work(chains, letter) for letter in first), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -84,19 +78,27 @@ class Courier:
         async with self._store.reading() as tx:
             return await tx.outbox.next_due()
 
-    async def _claim(self) -> Letter | None:
+    async def _claim(self, at_most: int) -> list[Letter]:
+        """Take what is due in one transaction, so many letters at most."""
+        claimed = list[Letter]()
         async with self._store.transaction() as tx:
-            return await tx.outbox.claim(owner=self._owner, now=self._clock.now(), lease=self._lease)
+            while len(claimed) < at_most:
+                letter = await tx.outbox.claim(owner=self._owner, now=self._clock.now(), lease=self._lease)
+                if letter is None:
+                    break
+                claimed.append(letter)
+        return claimed
 
-    async def _work(self, chains: _Chains, letter: Letter | None) -> bool:
+    async def _work(self, chains: _Chains, letter: Letter) -> bool:
         """Serve pull requests until nothing is due. A letter for one that is being served joins its chain."""
-        sent = False
-        while (letter := letter or await self._claim()) is not None:
+        sent, claimed = False, [letter]
+        while claimed:
+            letter = claimed.pop()
             key = (letter.repository.id, letter.number)
             item = (letter, self._clock.now() + self._lease / 2)
-            letter = None
             if key in chains:
                 chains[key].append(item)
+                claimed = await self._claim(1)
                 continue
             chain = chains[key] = deque([item])
             try:
@@ -106,6 +108,7 @@ class Courier:
                         sent |= await self._deliver(due, last_start)
             finally:
                 del chains[key]
+            claimed = await self._claim(1)
         return sent
 
     async def _deliver(self, letter: Letter, last_start: datetime) -> bool:

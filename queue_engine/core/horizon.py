@@ -8,11 +8,13 @@ the latest that can. It only ever shortens a wait, so that it does no harm to lo
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cache
+from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Column, Update, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import metadata
+from queue_engine.core.database import UtcDateTime, metadata
 
 _INFO = "imq_ahead"
 
@@ -41,10 +43,14 @@ async def draw_in(connection: AsyncConnection, now: datetime, bounds: Mapping[Ah
     for table in metadata.sorted_tables:
         for column in table.columns:
             if (what := column.info.get(_INFO)) is not None:
-                latest = now + bounds[what]
-                changed = await connection.execute(update(table).where(column > latest).values({column: latest}))
-                drawn += changed.rowcount
+                drawn += (await connection.execute(_drawn(column), {"latest": now + bounds[what]})).rowcount
     return drawn
+
+
+@cache
+def _drawn(column: Column[Any]) -> Update:
+    latest = bindparam("latest", type_=UtcDateTime)
+    return update(column.table).where(column > latest).values({column: latest})
 
 
 async def apart(connection: AsyncConnection, now: datetime) -> timedelta:

@@ -2,14 +2,17 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
 
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Database
 from queue_engine.core.dead_letters import DeadLetters
 from queue_engine.core.idempotency import Keys
+from queue_engine.core.job_table import NEXT_DUE as NEXT_JOB
 from queue_engine.core.jobs import Jobs
 from queue_engine.core.listen import Voice
 from queue_engine.core.meter import Meter, Silent
@@ -18,8 +21,10 @@ from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
 from queue_engine.store.figures import Figures
 from queue_engine.store.held import Held
+from queue_engine.store.outbox import NEXT_DUE as NEXT_LETTER
 from queue_engine.store.outbox import Outbox
 from queue_engine.store.processes import Processes
+from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Queues
 from queue_engine.store.red_bases import RedBases
 from queue_engine.store.refusals import Refusals
@@ -33,6 +38,9 @@ class Due(StrEnum):
     JOBS = "jobs"
     QUEUES = "queues"
     LETTERS = "letters"
+
+
+_NEXT_DUE = select(*(each.scalar_subquery() for each in (NEXT_JOB, NEXT_QUEUE, NEXT_LETTER)))
 
 
 class Transaction:
@@ -59,6 +67,11 @@ class Transaction:
         self.jobs = Jobs(connection, partial(self.due.add, Due.JOBS))
         self.dead_letters = DeadLetters(connection, partial(self.due.add, Due.JOBS), meter=meter)
         self.outbox = Outbox(connection, partial(self.due.add, Due.LETTERS), dead_letters=self.dead_letters)
+
+    async def next_due(self) -> datetime | None:
+        """When the next job, queue or letter can be taken: an instant that may be past; None if nothing waits."""
+        dues = (await self.connection.execute(_NEXT_DUE)).one()
+        return min((due for due in dues if due is not None), default=None)
 
 
 class Store:
