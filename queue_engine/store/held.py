@@ -1,14 +1,14 @@
 """Held pull requests: wanted in a queue that is full, waiting for a place in the order of their arrival."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import Select, and_, bindparam, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import insert_into
+from queue_engine.core.database import Upsert
 from queue_engine.store.tables import held
 
 
@@ -34,7 +34,23 @@ class HeldPullRequest:
     priority: int | None = field(default=None, compare=False)
 
 
-_FIELDS = tuple(held.c[name] for name in HeldPullRequest.__dataclass_fields__)
+_IN_QUEUE = held.c.queue_id == bindparam("its_queue")
+_ITS_OWN = and_(held.c.repository_id == bindparam("its_repository"), held.c.number == bindparam("its_number"))
+_FIRST = select(*(held.c[name] for name in HeldPullRequest.__dataclass_fields__)).order_by(held.c.seq).limit(1)
+_NEXT = _FIRST.where(_IN_QUEUE)
+_FIND = _FIRST.where(_ITS_OWN)
+_STAND_BY = update(held).where(_ITS_OWN)
+_REMOVE = delete(held).where(_ITS_OWN)
+_COUNT = select(func.count()).select_from(held).where(_IN_QUEUE)
+_OWN_PLACE = select(held.c.seq).where(_ITS_OWN).scalar_subquery()
+_AHEAD = _COUNT.where(or_(_OWN_PLACE.is_(None), held.c.seq < _OWN_PLACE))
+_CONSENT = ("queue_id", "head_sha", "queued_by", "trace", "delivery", "vouched")
+_ADD = Upsert(
+    held,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["repository_id", "number"], set_={name: insert.excluded[name] for name in _CONSENT}
+    ),
+)
 
 
 class Held:
@@ -65,28 +81,25 @@ class Held:
             "delivery": delivery,
             "vouched": sorted(vouched),
         }
-        await self._connection.execute(
-            insert_into(self._connection, held)
-            .values(repository_id=repository_id, number=number, at=now, **consent)
-            .on_conflict_do_update(index_elements=["repository_id", "number"], set_=consent)
-        )
+        own = {"repository_id": repository_id, "number": number, "at": now}
+        await self._connection.execute(_ADD.on(self._connection), {**own, **consent})
 
     async def next(self, queue_id: int) -> HeldPullRequest | None:
         """Who waits longest for a place in this queue."""
-        return await self._first(held.c.queue_id == queue_id)
+        return await self._first(_NEXT, {"its_queue": queue_id})
 
     async def find(self, repository_id: int, number: int) -> HeldPullRequest | None:
         """This pull request, if it waits."""
-        return await self._first(_of(repository_id, number))
+        return await self._first(_FIND, _of(repository_id, number))
 
     async def stand_by(self, repository_id: int, number: int, *, vouched: Iterable[str], priority: int | None) -> None:
         """Change what it stands by when it joins: the labels that count, and the priority given by command."""
         values = {"vouched": sorted(vouched), "priority": priority}
-        await self._connection.execute(update(held).where(_of(repository_id, number)).values(values))
+        await self._connection.execute(_STAND_BY, {**values, **_of(repository_id, number)})
 
     async def remove(self, repository_id: int, number: int) -> None:
         """It got its place, or wants it no more."""
-        await self._connection.execute(delete(held).where(_of(repository_id, number)))
+        await self._connection.execute(_REMOVE, _of(repository_id, number))
 
     async def step_back(self, repository_id: int, number: int) -> None:
         """Send it to the end of its line: nothing can be learnt of it now, and others must not wait for that."""
@@ -97,22 +110,17 @@ class Held:
 
     async def ahead(self, queue_id: int, repository_id: int, number: int) -> int:
         """How many get a place in this queue before this pull request: all who wait if it does not wait yet."""
-        own = select(held.c.seq).where(_of(repository_id, number)).scalar_subquery()
-        return await self._count(held.c.queue_id == queue_id, or_(own.is_(None), held.c.seq < own))
+        its_own = {"its_queue": queue_id, **_of(repository_id, number)}
+        return (await self._connection.execute(_AHEAD, its_own)).scalar_one()
 
     async def count(self, queue_id: int) -> int:
         """How many wait for a place in this queue."""
-        return await self._count(held.c.queue_id == queue_id)
+        return (await self._connection.execute(_COUNT, {"its_queue": queue_id})).scalar_one()
 
-    async def _count(self, *conditions: ColumnElement[bool]) -> int:
-        counted = select(func.count()).select_from(held).where(*conditions)
-        return (await self._connection.execute(counted)).scalar_one()
-
-    async def _first(self, condition: Any) -> HeldPullRequest | None:
-        first = select(*_FIELDS).where(condition).order_by(held.c.seq).limit(1)
-        row = (await self._connection.execute(first)).one_or_none()
+    async def _first(self, statement: Select[Any], its_own: Mapping[str, Any]) -> HeldPullRequest | None:
+        row = (await self._connection.execute(statement, its_own)).one_or_none()
         return None if row is None else HeldPullRequest(**{**row._mapping, "vouched": tuple(row.vouched)})
 
 
-def _of(repository_id: int, number: int) -> ColumnElement[bool]:
-    return and_(held.c.repository_id == repository_id, held.c.number == number)
+def _of(repository_id: int, number: int) -> dict[str, Any]:
+    return {"its_repository": repository_id, "its_number": number}

@@ -5,11 +5,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, select, update
+from sqlalchemy import ColumnElement, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.model import Queue, RedBase
 from queue_engine.store.tables import queues
+
+_TIPS = select(queues.c.repository_id, queues.c.red_tip).where(
+    queues.c.repository_id.in_(bindparam("repositories", expanding=True)), queues.c.red_check.is_not(None)
+)
+_WAITING = select(queues.c.id).where(
+    queues.c.repository_id == bindparam("its_repository"), queues.c.red_tip == bindparam("its_tip")
+)
+_CHANGE = update(queues).where(queues.c.id == bindparam("its_id"))
 
 
 class RedBases:
@@ -26,21 +34,19 @@ class RedBases:
         With `seen` only if that is what is known still; False, and nothing is changed, if somebody was quicker.
         """
         as_seen = () if seen is None else [column == value for column, value in _values(seen).items()]
-        noted = update(queues).where(queues.c.id == queue_id, *as_seen).values(_values(red))
-        return (await self._connection.execute(noted)).rowcount == 1
+        noted = _CHANGE.where(*as_seen).values(_values(red))
+        return (await self._connection.execute(noted, {"its_id": queue_id})).rowcount == 1
 
     async def tips(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
         """The commits that do not pass, as far as queues of these repositories wait for that: repository and commit."""
-        found = select(queues.c.repository_id, queues.c.red_tip).where(
-            queues.c.repository_id.in_(repository_ids), queues.c.red_check.is_not(None)
-        )
-        return {(row.repository_id, row.red_tip) for row in await self._connection.execute(found)}
+        found = await self._connection.execute(_TIPS, {"repositories": list(repository_ids)})
+        return {(row.repository_id, row.red_tip) for row in found}
 
     async def reported(self, repository_id: int, sha: str, now: datetime) -> None:
         """Something reported on a commit: the queues that wait for it to pass look at it now."""
-        waiting = and_(queues.c.repository_id == repository_id, queues.c.red_tip == sha)
-        for queue_id in (await self._connection.execute(select(queues.c.id).where(waiting))).scalars().all():
-            await self._connection.execute(update(queues).where(queues.c.id == queue_id).values(red_look_at=now))
+        waiting = await self._connection.execute(_WAITING, {"its_repository": repository_id, "its_tip": sha})
+        for queue_id in waiting.scalars().all():
+            await self._connection.execute(_CHANGE, {"its_id": queue_id, "red_look_at": now})
             await self._wake(queue_id, now)
 
     async def moved(self, queue: Queue, tip: str, now: datetime) -> None:
