@@ -64,58 +64,18 @@ class Bot:
         self.bus = EventBus()
         self._random = random
         self._session = aiohttp.ClientSession()
-        self.gateway = Gateway(
-            self._session,
-            api_url=settings.github_api_url,
-            app_id=settings.github_app_id,
-            private_key=settings.github_private_key.get_secret_value(),
-            clock=clock,
-            meter=self.metrics,
-        )
-        store = Store(self.database, meter=self.metrics)
-        policy = policy_of(settings)
-        owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
-        self.engine = Engine(
-            store=store,
-            github=self.gateway,
-            clock=clock,
-            policies=Policies(self.gateway, store, policy, clock, forget_rules=self.gateway.forget_rules),
-            random=random,
-            owner=owner,
-            publish=self._publish,
-            progress=Fanout((Logged(), BusProgress(self.bus), CheckRunProgress(store, policy, clock))),
-            lease=settings.lease,
-            meter=self.metrics,
-        )
+        self.gateway = self._gateway()
+        self.engine = self._engine(f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}")
         self.sweeper = Sweeper(self.engine, interval=settings.sweep)
         self.inbox = Inbox(self.engine, self.sweeper)
-        self.worker = Worker(
-            self.database,
-            clock,
-            self.inbox.handlers(),
-            owner=owner,
-            random=random,
-            lease=settings.lease,
-            done=partial(self.engine.bell.ring, Due.JOBS),
-            passing=passes,
-            meter=self.metrics,
-        )
+        self.worker = self._worker()
         self.processor = Processor(self.engine)
-        self.courier = Courier(
-            store,
-            self.gateway,
-            clock,
-            owner=owner,
-            random=random,
-            lease=settings.lease * _LETTER_LEASES,
-            meter=self.metrics,
-        )
-        self.metrics.expect_jobs(tuple(self.inbox.handlers()))
+        self.courier = self._courier()
         self.board = Board(
-            store,
+            self.engine.store,
             self.metrics,
             clock,
-            owner=owner,
+            owner=self.engine.owner,
             role=role,
             slots=self.gateway.slots_status,
             budget=lambda: self.gateway.budget,
@@ -186,6 +146,59 @@ class Bot:
         await self.board.close()
         await self._session.close()
         await self.database.close()
+
+    def _gateway(self) -> Gateway:
+        return Gateway(
+            self._session,
+            api_url=self.settings.github_api_url,
+            app_id=self.settings.github_app_id,
+            private_key=self.settings.github_private_key.get_secret_value(),
+            clock=self.clock,
+            meter=self.metrics,
+        )
+
+    def _engine(self, owner: str) -> Engine:
+        store, policy = Store(self.database, meter=self.metrics), policy_of(self.settings)
+        policies = Policies(self.gateway, store, policy, self.clock, forget_rules=self.gateway.forget_rules)
+        progress = Fanout((Logged(), BusProgress(self.bus), CheckRunProgress(store, policy, self.clock)))
+        return Engine(
+            store=store,
+            github=self.gateway,
+            clock=self.clock,
+            policies=policies,
+            random=self._random,
+            owner=owner,
+            publish=self._publish,
+            progress=progress,
+            lease=self.settings.lease,
+            meter=self.metrics,
+        )
+
+    def _worker(self) -> Worker:
+        handlers = self.inbox.handlers()
+        self.metrics.expect_jobs(tuple(handlers))
+        return Worker(
+            self.database,
+            self.clock,
+            handlers,
+            owner=self.engine.owner,
+            random=self._random,
+            lease=self.settings.lease,
+            done=partial(self.engine.bell.ring, Due.JOBS),
+            passing=passes,
+            meter=self.metrics,
+        )
+
+    def _courier(self) -> Courier:
+        return Courier(
+            self.engine.store,
+            self.gateway,
+            self.clock,
+            owner=self.engine.owner,
+            random=self._random,
+            lease=self.settings.lease * _LETTER_LEASES,
+            meter=self.metrics,
+        )
 
     async def _set_right(self, change: Change) -> None:
         """Shorten what was stored under a clock that was ahead. Not by a clock that may itself be the wrong one."""
