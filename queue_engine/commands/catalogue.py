@@ -69,7 +69,8 @@ CATALOGUE: Mapping[Name, Command] = {
             Name.FREEZE,
             "/freeze until <when> [reason]",
             "Stop that queue until then: `2h`, `18:00`, `tomorrow 08:00`, `fri 08:00`, `2026-12-24` or "
-            "`2026-12-24 08:00`, in the time zone of the configured freezes, else in UTC.",
+            "`2026-12-24 08:00`, in the time zone of the configured freezes, else in UTC. A day without a time counts "
+            "as a whole.",
             Right.STEERING,
             takes=True,
         ),

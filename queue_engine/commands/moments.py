@@ -1,7 +1,7 @@
 """Instants as people type them behind `/freeze until`. Pure."""
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from queue_engine.config.durations import duration
@@ -14,20 +14,32 @@ FARTHEST = timedelta(days=90)
 _TIME = re.compile(r"(\d{1,2}):(\d\d)", re.ASCII)
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d{1,2}:\d\d)(Z)?)?", re.ASCII | re.IGNORECASE)
 
+_MORE_OF_AN_END = re.compile(
+    r"[ap]\.?m\.?|at|noon|midnight|o'clock|(?:early|late)|(?:mid)?morning|afternoon|evening|night|week|weeks|days?|hours?"
+    r"|utc|gmt|z|(?:utc|gmt)?[+-]\d.*|[a-z]+/[a-z_/+-]+|\d[\d:.h-]*(?:[ap]m)?",
+    re.ASCII | re.IGNORECASE,
+)
+"""What would change the end if it were understood: nobody's branch is open earlier than was typed."""
+
+_ZONE = re.compile(r"[A-Z]{1,4}S?T", re.ASCII)
+"""CET, EST, PDT: several zones share such letters."""
+
 
 def until(words: str, policy: Policy, now: datetime) -> tuple[datetime, str]:
     """When the freeze that is typed like this ends, in UTC, and the words that are left: why.
 
-    Times of the day are those of the zone of the policy's weekly freezes, else of UTC; the next such time counts. A
-    date without a time means all of that day. Raises ValueError with a sentence's end for people.
+    Times of the day are those of the zone of the policy's freezes, else of UTC; the next such time counts. A day
+    without a time is meant as a whole, as in the configuration. Raises ValueError with a sentence's end for people.
     """
     rest = words.split()
-    zone = next((each.zone for each in policy.freezes if isinstance(each, WeeklyFreeze)), ZoneInfo("UTC"))
-    if rest[:1] == ["until"]:
+    zone = _zone(policy)
+    if rest and rest[0].casefold() == "until":
         rest.pop(0)
     if not rest:
         raise ValueError("says no end")
     end = _end(rest, zone, now)
+    if rest and (_MORE_OF_AN_END.fullmatch(rest[0]) or _ZONE.fullmatch(rest[0])):
+        raise ValueError(f"has an end with a word that is not understood: {rest[0]}; times are those of {zone}")
     if end <= now:
         raise ValueError("ends in the past")
     if end - now > FARTHEST:
@@ -35,7 +47,16 @@ def until(words: str, policy: Policy, now: datetime) -> tuple[datetime, str]:
     return end, " ".join(rest)
 
 
-def _end(rest: list[str], zone: ZoneInfo, now: datetime) -> datetime:
+def _zone(policy: Policy) -> tzinfo:
+    """Where the clocks of the people are, as far as the configuration tells."""
+    for each in policy.freezes:
+        zone = each.zone if isinstance(each, WeeklyFreeze) else each.start.tzinfo
+        if zone is not None:
+            return zone
+    return ZoneInfo("UTC")
+
+
+def _end(rest: list[str], zone: tzinfo, now: datetime) -> datetime:
     """The instant that the first words name; they are taken off."""
     word = rest.pop(0).casefold()
     today = now.astimezone(zone).date()
@@ -58,8 +79,8 @@ def _end(rest: list[str], zone: ZoneInfo, now: datetime) -> datetime:
     except ValueError:
         raise ValueError("has no end that can be read") from None
     at = _next_time(rest)
-    end = _at(today + timedelta(days=ahead), at or "00:00", zone)
-    return end if end > now else _at(today + timedelta(days=ahead + 7), at or "00:00", zone)
+    end = _at(today + timedelta(days=ahead), at, zone)
+    return end if end > now else _at(today + timedelta(days=ahead + 7), at, zone)
 
 
 def _next_time(rest: list[str]) -> str | None:
@@ -73,7 +94,7 @@ def _day(text: str) -> date:
         raise ValueError(f"has no such day: {text}") from None
 
 
-def _at(day: date, shown: str | None, zone: ZoneInfo) -> datetime:
+def _at(day: date, shown: str | None, zone: tzinfo) -> datetime:
     """When clocks in this zone show this on this day, in UTC; None: when the day is over."""
     if shown is None:
         return _shown(day, time(), zone, days=1)
@@ -84,7 +105,7 @@ def _at(day: date, shown: str | None, zone: ZoneInfo) -> datetime:
         raise ValueError(f"has no such time of the day: {shown}") from None
 
 
-def _shown(day: date, at: time, zone: ZoneInfo, *, days: int = 0) -> datetime:
+def _shown(day: date, at: time, zone: tzinfo, *, days: int = 0) -> datetime:
     try:
         return instant(datetime.combine(day, at) + timedelta(days=days), zone).astimezone(UTC)
     except OverflowError:

@@ -52,7 +52,7 @@ def read(line: str) -> Typed | Misread:
     if word not in set(Name):
         return Misread(line, CATALOGUE[Name.HELP], word)
     command = CATALOGUE[Name(word)]
-    if command.name is Name.FREEZE and rest.split(maxsplit=1)[:1] != ["until"]:
+    if command.name is Name.FREEZE and rest.casefold().split(maxsplit=1)[:1] != ["until"]:
         return Misread(line, command, rest)
     return Typed(line, command, rest) if command.takes or not rest else Misread(line, command, rest)
 

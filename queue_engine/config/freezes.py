@@ -6,7 +6,7 @@ a window begins with the first and ends with the last showing of its time.
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -61,7 +61,7 @@ def _windows(freeze: Freeze, at: datetime) -> Iterator[tuple[datetime, datetime]
             yield instant(start, freeze.zone), instant(start + freeze.lasts, freeze.zone, last=True)
 
 
-def instant(shown: datetime, zone: ZoneInfo, *, last: bool = False) -> datetime:
+def instant(shown: datetime, zone: tzinfo, *, last: bool = False) -> datetime:
     """When clocks in this zone show this, in UTC: the first time or the last, or the jump where they skip it."""
     first = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
     second = shown.replace(tzinfo=zone, fold=1).astimezone(UTC)

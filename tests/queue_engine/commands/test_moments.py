@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_engine.commands.moments import FARTHEST, until
+from queue_engine.config.freezes import window
 from queue_engine.policy import Policy, WeeklyFreeze
 
 NOW = datetime(2026, 3, 26, 14, 30, tzinfo=UTC)  # a Thursday; clocks in Berlin are set forward on the 29th
 BERLIN = Policy(freezes=(WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2), ZoneInfo("Europe/Berlin")),))
+
+TOKYO = Policy(freezes=(window("2026-12-23", "2027-01-03", None, "Asia/Tokyo", ""),))
 
 
 @pytest.mark.parametrize(
@@ -26,7 +29,10 @@ BERLIN = Policy(freezes=(WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2
         ("until Tomorrow holidays", Policy(), datetime(2026, 3, 28, 0, 0, tzinfo=UTC), "holidays"),
         ("until mon 08:00", BERLIN, datetime(2026, 3, 30, 6, 0, tzinfo=UTC), ""),
         ("until thursday 09:00", Policy(), datetime(2026, 4, 2, 9, 0, tzinfo=UTC), ""),
-        ("until fri", Policy(), datetime(2026, 3, 27, 0, 0, tzinfo=UTC), ""),
+        ("until fri", Policy(), datetime(2026, 3, 28, 0, 0, tzinfo=UTC), ""),
+        ("until thu", Policy(), datetime(2026, 3, 27, 0, 0, tzinfo=UTC), ""),
+        ("UNTIL 2H", Policy(), datetime(2026, 3, 26, 16, 30, tzinfo=UTC), ""),
+        ("until 18:00", TOKYO, datetime(2026, 3, 27, 9, 0, tzinfo=UTC), ""),
         ("until 2026-04-01", Policy(), datetime(2026, 4, 2, 0, 0, tzinfo=UTC), ""),
         ("until 2026-04-01 08:00 code freeze", BERLIN, datetime(2026, 4, 1, 6, 0, tzinfo=UTC), "code freeze"),
         ("until 2026-04-01T08:00", BERLIN, datetime(2026, 4, 1, 6, 0, tzinfo=UTC), ""),
@@ -50,6 +56,14 @@ def test_moment_is_read_in_the_zone_of_the_freezes(words: str, policy: Policy, e
         ("until 2027-01-01", "longer than"),
         ("until 99999d", "longer than"),
         ("until 9999-12-31", "no such day"),
+        ("until tomorrow 08:00 CET", "not understood: CET; times are those of UTC"),
+        ("until tomorrow 08:00 Europe/Berlin", "not understood: Europe/Berlin"),
+        ("until tomorrow 08:00 +02:00", "not understood"),
+        ("until monday morning", "not understood: morning"),
+        ("until tomorrow 8am", "not understood: 8am"),
+        ("until tomorrow at noon", "not understood: at"),
+        ("until 08:00 pm", "not understood: pm"),
+        ("until 2 weeks", "no end that can be read"),
     ],
 )
 def test_moment_that_cannot_be_meant_is_explained(words: str, fault: str) -> None:
