@@ -130,6 +130,8 @@ def ruled_out(pull: PullRequest, repository: Repository, rules: BranchRules, pol
         return Refuse(Reason.NATIVE_QUEUE_REQUIRED)
     if rules.locked:
         return Refuse(Reason.BRANCH_LOCKED)
+    if rules.push_restricted:
+        return Refuse(Reason.PUSH_RESTRICTED)
     if merge_method(pull, rules, policy) is None:
         return Refuse(*no_method(pull, rules, policy))
     of_fork = pull.head_repository != repository.full_name

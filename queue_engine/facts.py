@@ -102,10 +102,11 @@ class CheckState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The newest report of one check on one commit: a check run, or a commit status (`app_id` None)."""
+    """The newest report of one check on one commit: a check run, or a commit status."""
 
     name: str
     app_id: int | None
+    """The App that reported; None where it was none, or GitHub does not tell."""
     state: CheckState
     conclusion: str
     """GitHub's own word: success, failure, timed_out, queued, error..."""
@@ -136,7 +137,7 @@ class BranchRules:
     linear_history: bool
     """Merge commits are refused."""
     approvals: int = 0
-    """Approving reviews demanded, as far as GitHub shows it: of rulesets, not of classic protection."""
+    """Approving reviews demanded. This and what follows: as far as GitHub shows it to an App of these permissions."""
     code_owners: bool = False
     """A code owner's approval is demanded."""
     conversations: bool = False
@@ -144,6 +145,8 @@ class BranchRules:
     signatures: bool = False
     locked: bool = False
     """Nobody may update the branch without a bypass."""
+    push_restricted: bool = False
+    """Only some may push to the branch, and IMQ is not among them."""
     methods: frozenset[MergeMethod] | None = None
     """The only merge methods that its rulesets allow; None: they say nothing of it."""
     deployments: tuple[str, ...] = ()

@@ -92,7 +92,7 @@ class Rules:
                     False,
                     classic.required_checks,
                     classic.strict,
-                    classic.reviews,
+                    None if classic.reviews and _spared(actor, classic.reviews) else classic.reviews,
                     classic.required_linear_history,
                     classic.signatures,
                     classic.deployments,
@@ -243,6 +243,10 @@ class Rules:
 def passes(ruleset: Ruleset, actor: Actor) -> bool:
     """Whether somebody stands on the list of those whom a ruleset does not bind."""
     return _named(actor, ruleset.bypass)
+
+
+def _spared(actor: Actor | None, reviews: ReviewRule) -> bool:
+    return actor is not None and _named(actor, reviews.spared)
 
 
 def _named(actor: Actor, names: Sequence[str]) -> bool:

@@ -6,23 +6,17 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from bot.gateway.answers import (
-    BranchAnswer,
     CheckRunAnswer,
     CommitAnswer,
-    DeploymentsRuleAnswer,
     ListedCommitAnswer,
     PermissionAnswer,
     PullRequestAnswer,
-    PullRequestRuleAnswer,
     RepositoryAnswer,
     ReviewAnswer,
-    RuleAnswer,
-    RuledCheckAnswer,
     StatusAnswer,
 )
-from bot.gateway.connection import listed, understood
+from bot.gateway.rule_answers import BranchAnswer
 from queue_engine.facts import (
-    BranchRules,
     BranchTip,
     CheckReport,
     CheckState,
@@ -30,7 +24,6 @@ from queue_engine.facts import (
     MergeMethod,
     Permission,
     PullRequest,
-    RequiredCheck,
     Review,
     ReviewState,
 )
@@ -177,66 +170,6 @@ def _utc(instant: datetime | None) -> datetime | None:
     return None if instant is None else instant.astimezone(UTC)
 
 
-def branch_rules(branch: BranchAnswer, rules: Iterable[RuleAnswer]) -> BranchRules:
-    """What classic protection and rulesets demand together: of several rulesets the strictest counts."""
-    rules = tuple(rules)
-    types = {rule.type for rule in rules}
-    reviewed = [understood(PullRequestRuleAnswer, rule.parameters or {}) for rule in rules if rule.type == _REVIEWED]
-    return BranchRules(
-        required_checks=_protected_checks(branch) | _ruled_checks(rules),
-        native_queue="merge_queue" in types,
-        linear_history="required_linear_history" in types,
-        approvals=max((rule.required_approving_review_count for rule in reviewed), default=0),
-        code_owners=any(rule.require_code_owner_review for rule in reviewed),
-        conversations=any(rule.required_review_thread_resolution for rule in reviewed),
-        signatures="required_signatures" in types,
-        locked="update" in types,
-        methods=_ruled_methods(reviewed),
-        deployments=_ruled_deployments(rules),
-    )
-
-
-_REVIEWED = "pull_request"
-
-
-def _ruled_methods(rules: Iterable[PullRequestRuleAnswer]) -> frozenset[MergeMethod] | None:
-    said = [set(rule.allowed_merge_methods) for rule in rules if rule.allowed_merge_methods]
-    return frozenset(method for method in MergeMethod if all(method in names for names in said)) if said else None
-
-
-def _ruled_deployments(rules: Iterable[RuleAnswer]) -> tuple[str, ...]:
-    ruled = [rule.parameters or {} for rule in rules if rule.type == "required_deployments"]
-    answers = [understood(DeploymentsRuleAnswer, parameters) for parameters in ruled]
-    return tuple(sorted({name for answer in answers for name in answer.required_deployment_environments}))
-
-
 def branch_tip(answer: BranchAnswer) -> BranchTip | None:
     """Where a branch stands; None if GitHub does not say."""
     return BranchTip(answer.commit.sha, answer.protected) if answer.commit else None
-
-
-def _protected_checks(branch: BranchAnswer) -> frozenset[RequiredCheck]:
-    protection = branch.protection
-    if protection is None or not protection.enabled or protection.required_status_checks is None:
-        return frozenset()
-    required = protection.required_status_checks
-    if required.enforcement_level == "off":
-        return frozenset()
-    checks = {RequiredCheck(check.context, _source(check.app_id)) for check in required.checks}
-    # `contexts` repeats the names of `checks`; alone it comes from servers that do not know `checks` yet.
-    named = {check.name for check in checks}
-    return frozenset(checks | {RequiredCheck(name, None) for name in required.contexts if name not in named})
-
-
-def _ruled_checks(rules: Iterable[RuleAnswer]) -> frozenset[RequiredCheck]:
-    return frozenset(
-        RequiredCheck(check.context, _source(check.integration_id))
-        for rule in rules
-        if rule.type == "required_status_checks"
-        for check in listed(RuledCheckAnswer, rule.parameters or {}, "required_status_checks")
-    )
-
-
-def _source(app_id: int | None) -> int | None:
-    """The App a check must come from; GitHub writes "any" as null or -1."""
-    return app_id if app_id is not None and app_id > 0 else None

@@ -72,7 +72,7 @@ class Gateway(Surroundings):
             session, api_url=api_url, app_id=app_id, private_key=private_key, clock=clock, meter=meter
         )
         super().__init__(connection, app_id=int(app_id))
-        self._rules = RuleBook(connection, clock)
+        self._rules = RuleBook(connection, clock, own_app_id=int(app_id))
 
     @property
     def requests(self) -> Counter[str]:

@@ -7,10 +7,10 @@ from weakref import WeakValueDictionary
 
 from cachetools import TTLCache
 
-from bot.gateway.answers import BranchAnswer, RuleAnswer, RulesetAnswer
 from bot.gateway.connection import Connection
-from bot.gateway.facts import branch_rules
+from bot.gateway.demands import branch_rules
 from bot.gateway.letters import place
+from bot.gateway.rule_answers import BranchAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
 from queue_engine.core.clock import Clock
 from queue_engine.errors import Forbidden, NotFound
 from queue_engine.facts import BranchRules
@@ -28,8 +28,9 @@ _SPARED = frozenset({"update", "merge_queue"})
 class RuleBook:
     """Reads rules and remembers them until they are old or a webhook says that they changed."""
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
+    def __init__(self, connection: Connection, clock: Clock, *, own_app_id: int) -> None:
         self._connection = connection
+        self._own_app_id = own_app_id
         self._cache: TTLCache[tuple[int, str], BranchRules] = TTLCache(
             _MOST_BRANCHES, ttl=_REMEMBERED.total_seconds(), timer=lambda: clock.now().timestamp()
         )
@@ -48,14 +49,12 @@ class RuleBook:
         key = repository.id, branch
         forgotten = self._forgotten[repository.id]
         variables = {**place(repository), "branch": branch}
-        answer = await self._connection.get(
-            repository.installation_id, BranchAnswer, "/repos/{owner}/{repo}/branches/{branch}", variables
-        )
+        protection = await self._protection(repository, variables)
         rulesets = await self._rulesets(repository, variables)
         spared = {rule.ruleset_id for rule in rulesets if rule.type in _SPARED and rule.ruleset_id is not None}
         bypassed = {ruleset for ruleset in spared if await self._may_bypass(repository, ruleset)}
         rulesets = [rule for rule in rulesets if rule.type not in _SPARED or rule.ruleset_id not in bypassed]
-        rules = branch_rules(answer, rulesets)
+        rules = branch_rules(protection, rulesets, own_app_id=self._own_app_id)
         if forgotten == self._forgotten[repository.id]:
             # Otherwise the rules changed while they were read: good for this answer, not for later ones.
             self._cache[key] = rules
@@ -66,6 +65,21 @@ class RuleBook:
         self._forgotten[repository_id] += 1
         for key in [key for key in self._cache if key[0] == repository_id]:
             self._cache.pop(key, None)
+
+    async def _protection(self, repository: Repository, variables: dict[str, str]) -> ProtectionAnswer | None:
+        """All of it where there is some and the App may read settings: one request. Else what the branch shows of it.
+
+        That a branch is not protected only the branch itself is believed: GitHub documents no answer for branches that
+        are protected by a pattern, and none for plans and servers where protection does not exist.
+        """
+        template = "/repos/{owner}/{repo}/branches/{branch}"
+        try:
+            return await self._connection.get(
+                repository.installation_id, ProtectionAnswer, f"{template}/protection", variables
+            )
+        except (NotFound, Forbidden):
+            answer = await self._connection.get(repository.installation_id, BranchAnswer, template, variables)
+            return answer.protection
 
     async def _rulesets(self, repository: Repository, variables: dict[str, str]) -> list[RuleAnswer]:
         template = "/repos/{owner}/{repo}/rules/branches/{branch}?per_page=100"

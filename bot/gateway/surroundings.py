@@ -4,10 +4,11 @@ import base64
 import binascii
 
 from bot.gateway import facts
-from bot.gateway.answers import BranchAnswer, ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from bot.gateway.answers import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
 from bot.gateway.client import Call
 from bot.gateway.connection import listed
 from bot.gateway.letters import LetterBox, place
+from bot.gateway.rule_answers import BranchAnswer
 from queue_engine.errors import Forbidden, Invalid, NotFound
 from queue_engine.facts import BranchTip, CheckReport, Review
 from queue_engine.model import Repository

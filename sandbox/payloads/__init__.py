@@ -8,6 +8,7 @@ from sandbox.payloads.accounts import app, installation, integration, node_id, o
 from sandbox.payloads.checks import check_run, check_suite, combined_status, status, status_event
 from sandbox.payloads.commits import commit, file_change, git_commit, git_user, push_commit
 from sandbox.payloads.issues import REACTIONS, comment, issue, issue_event, label, review, review_comment, thread
+from sandbox.payloads.protection import full_protection
 from sandbox.payloads.pulls import pull_request, pull_request_stub, simple_pull_request
 from sandbox.payloads.repositories import minimal_repository, repository, repository_stub, webhook_repository
 from sandbox.payloads.rules import branch_rules, protection_rule, ruleset
@@ -46,6 +47,7 @@ __all__ = [
     "git_commit",
     "push_commit",
     "file_change",
+    "full_protection",
     "protection_rule",
     "ruleset",
     "branch_rules",

@@ -31,7 +31,7 @@ def get_protection(call: Call) -> Answer:
     protection = call.github.rules.protection(call.repository, branch)
     if protection is None:
         raise Refusal(404, "Branch not protected")
-    return Answer(_full_protection(call, branch, protection))
+    return Answer(payloads.full_protection(call.github, call.repository, branch, protection))
 
 
 @routes.repository("GET", "/branches/{branch}", "contents=read")
@@ -102,36 +102,3 @@ def _summary(protection: Protection | None) -> dict[str, Any]:
         "contexts": [check.context for check in protection.required_checks],
         "checks": [{"context": check.context, "app_id": check.app_id} for check in protection.required_checks],
     }
-
-
-def _full_protection(call: Call, branch: str, protection: Protection) -> dict[str, Any]:
-    url = f"{api(call.github, call.repository)}/branches/{quote(branch, safe='')}/protection"
-    full: dict[str, Any] = {
-        "url": url,
-        "enforce_admins": {"url": f"{url}/enforce_admins", "enabled": protection.enforce_admins},
-        "required_linear_history": {"enabled": protection.required_linear_history},
-        "allow_force_pushes": {"enabled": protection.allow_force_pushes},
-        "allow_deletions": {"enabled": protection.allow_deletions},
-        "block_creations": {"enabled": False},
-        "required_conversation_resolution": {"enabled": protection.required_conversation_resolution},
-        "lock_branch": {"enabled": protection.lock},
-        "allow_fork_syncing": {"enabled": False},
-        "required_signatures": {"url": f"{url}/required_signatures", "enabled": protection.signatures},
-    }
-    if protection.required_checks:
-        full["required_status_checks"] = {
-            "url": f"{url}/required_status_checks",
-            "strict": protection.strict,
-            "contexts": [check.context for check in protection.required_checks],
-            "contexts_url": f"{url}/required_status_checks/contexts",
-            "checks": [{"context": check.context, "app_id": check.app_id} for check in protection.required_checks],
-        }
-    if protection.reviews:
-        full["required_pull_request_reviews"] = {
-            "url": f"{url}/required_pull_request_reviews",
-            "dismiss_stale_reviews": protection.reviews.dismiss_stale,
-            "require_code_owner_reviews": protection.reviews.code_owners,
-            "require_last_push_approval": protection.reviews.last_push,
-            "required_approving_review_count": protection.reviews.approvals,
-        }
-    return full

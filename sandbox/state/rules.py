@@ -32,6 +32,8 @@ class ReviewRule:
     """Every conversation must be resolved; classic protection asks for it apart from reviews."""
     methods: Sequence[str] = METHODS
     """Merge methods that a ruleset allows; classic protection has no say in it."""
+    spared: Sequence[str] = ()
+    """Logins and app slugs that classic protection lets merge without reviews; rulesets have bypass lists instead."""
 
 
 @dataclass(eq=False, slots=True)

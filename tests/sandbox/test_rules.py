@@ -6,7 +6,7 @@ from sandbox.errors import Invalid, NotMergeable
 from sandbox.github import GitHub
 from sandbox.people import RepositoryHandle
 from sandbox.people_pulls import PullRequestHandle
-from sandbox.state import Actor, App
+from sandbox.state import Actor, App, ReviewRule
 
 
 @pytest.fixture
@@ -237,3 +237,11 @@ async def test_mergeable_state_follows_the_rules(
     await github.advance(github.timings.mergeable)
     seen.append(github.merging.mergeable_state(pull.record))
     assert seen == ["clean", "unstable", "blocked", "behind"]
+
+
+def test_classic_reviews_spare_those_whom_they_name(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
+    """GitHub calls it "Allow specified actors to bypass required pull requests": others still need approvals."""
+    repository.protect("main", reviews=ReviewRule(1, spared=["app"]))
+    assert "approving review" in refusal(pull, by="ann")
+    repository.protect("main", reviews=ReviewRule(1, spared=["app", "ann"]))
+    assert pull.merge(by="ann")

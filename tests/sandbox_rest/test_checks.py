@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sandbox.state import ReviewRule
 from tests.sandbox_rest.conftest import Client, R
 
 
@@ -92,7 +93,25 @@ async def test_branch_shows_its_protection_in_short(client: Client) -> None:
     )
     seen = await client.get(f"{R}/branches/main/protection", 404)
     assert seen["message"] == "Branch not protected"
-    assert (await client.get(f"{R}/branches/nowhere", 404))["message"] == "Branch not found"
+    for name in ("nowhere", "nowhere/protection"):
+        assert (await client.get(f"{R}/branches/{name}", 404))["message"] == "Branch not found"
+
+
+async def test_protection_in_full_names_who_may_push_and_who_needs_no_reviews(client: Client) -> None:
+    """People and Apps apart, as GitHub lists them; what is not demanded is left out or not enabled."""
+    client.repo.protect("main", by="acme")
+    bare = await client.get(f"{R}/branches/main/protection")
+    assert not bare.content.keys() & {"required_status_checks", "required_pull_request_reviews", "restrictions"}
+    assert (bare["lock_branch"]["enabled"], bare["required_linear_history"]["enabled"]) == (False, False)
+    spared = ReviewRule(2, code_owners=True, spared=["imq"])
+    client.repo.protect("main", reviews=spared, lock=True, restrict_pushes=["maria", "imq"], by="acme")
+    full = await client.get(f"{R}/branches/main/protection")
+    reviews, restrictions = full["required_pull_request_reviews"], full["restrictions"]
+    assert (reviews["required_approving_review_count"], reviews["require_code_owner_reviews"]) == (2, True)
+    assert [app["id"] for app in reviews["bypass_pull_request_allowances"]["apps"]] == [client.app.id]
+    assert [user["login"] for user in restrictions["users"]] == ["maria"]
+    assert [app["slug"] for app in restrictions["apps"]] == ["imq"]
+    assert full["lock_branch"]["enabled"] is True
 
 
 async def test_rules_of_a_branch_need_metadata_only(client: Client) -> None:

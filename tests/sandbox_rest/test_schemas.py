@@ -47,7 +47,10 @@ async def use_meta_and_apps(client: Client) -> None:
 
 async def use_repository(client: Client) -> None:
     required: list[Any] = ["ci/test", ("lint", client.app.id)]
-    client.repo.protect("main", required_checks=required, required_approvals=1, strict=True, by="acme")
+    reviews = ReviewRule(1, last_push=True, spared=["maria", "imq"])
+    client.repo.protect(
+        "main", required_checks=required, reviews=reviews, strict=True, restrict_pushes=["maria", "imq"], by="acme"
+    )
     client.repo.add_ruleset(
         "all rules",
         branches=["~DEFAULT_BRANCH"],

@@ -118,8 +118,6 @@ async def test_changes_requested_under_rules_of_which_another_process_heard_take
 @pytest.mark.parametrize("organisation", [False, True])
 async def test_rules_that_change_are_read_anew_at_once(world: World, organisation: bool) -> None:
     """GitHub tells of changed rulesets, an organisation's without a repository: what any process remembers is void."""
-    for installation in world.github.state.installations.values():
-        installation.permissions["administration"] = "read"
     pull = world.open("add")
     pull.label(LABEL, by="mona")
     await world.settle()
@@ -135,10 +133,8 @@ async def test_rules_that_change_are_read_anew_at_once(world: World, organisatio
 async def test_check_that_is_required_while_a_pull_request_waits_is_waited_for_too(world: World, told: bool) -> None:
     """P1: from `branch_protection_rule` on no merge is asked for before the new check has passed; else GitHub's own
     refusal teaches it."""
-    for installation in world.github.state.installations.values():
-        installation.permissions["administration"] = "read"
-    if told:
-        world.app.events |= {"branch_protection_rule"}
+    if not told:
+        world.app.events -= {"branch_protection_rule"}
     slow = world.repository.add_ci("ci/slow", app="slow", duration=CI_TIME * 2)
     pull = world.open("add")
     pull.label(LABEL, by="mona")

@@ -25,6 +25,14 @@ def rule(world: World, **rules: Any) -> None:
     world.repository.add_ruleset("rules", by="rhea", **rules)
 
 
+def take_settings(world: World) -> None:
+    """The App may not read the repository's settings."""
+    for installation in world.github.state.installations_of(world.repository.record):
+        if installation.app is world.app:
+            del installation.permissions["administration"]
+    world.server.tokens.revoke_all()
+
+
 async def green(world: World, name: str = "add", **more: Any) -> Any:
     pull = world.open(name, **more)
     await world.pass_time(CI_TIME * 2)
@@ -57,6 +65,8 @@ class Case:
     reason: str
     words: str
     merges_asked: int = 1
+    unread: str = ""
+    """What the merge call's refusal makes of it where the App may not read how a branch is protected."""
 
 
 def owned_by_rhea(world: World) -> None:
@@ -90,7 +100,9 @@ CASES = {
         lambda _, pull: pull.review("APPROVED", by="hubot"),
         lambda _, pull: pull.review("APPROVED", by="rhea"),
         "approval_missing",
-        "At least 2 approving reviews are required",
+        "1 of 2",
+        merges_asked=0,
+        unread="At least 2 approving reviews are required",
     ),
     "approval, ruleset": Case(
         lambda world, _: rule(world, reviews=ReviewRule(1)),
@@ -120,7 +132,9 @@ CASES = {
         lambda _, pull: (pull.review("APPROVED", by="rhea"), pull.review("CHANGES_REQUESTED", by="hubot")),
         lambda _, pull: pull.review("APPROVED", by="hubot"),
         "changes_requested",
-        "1 review requesting changes",
+        "hubot",
+        merges_asked=0,
+        unread="1 review requesting changes",
     ),
     "changes requested, ruleset": Case(
         lambda world, _: rule(world, reviews=ReviewRule(1)),
@@ -156,7 +170,9 @@ CASES = {
         nothing,
         lambda _, pull: pull.sign(),
         "signatures_missing",
-        "must have verified signatures",
+        "some of these are not signed",
+        merges_asked=0,
+        unread="must have verified signatures",
     ),
     "signatures, ruleset": Case(
         lambda world, _: rule(world, signatures=True),
@@ -187,20 +203,26 @@ CASES = {
         lambda world, _: allow_squash(world, True),
         "linear_history_required",
         "its history is to be linear",
+        merges_asked=0,
+        unread="its history is to be linear",
     ),
     "lock": Case(
         lambda world, _: guard(world, lock=True),
         nothing,
         lambda world, _: guard(world),
         "branch_locked",
-        "Cannot change this locked branch",
+        "is locked",
+        merges_asked=0,
+        unread="Cannot change this locked branch",
     ),
     "push restriction": Case(
         lambda world, _: guard(world, restrict_pushes=["rhea"]),
         nothing,
         lambda world, _: guard(world, restrict_pushes=["imq"]),
         "push_restricted",
-        "not authorized to push to this branch",
+        "IMQ is not among them",
+        merges_asked=0,
+        unread="not authorized to push to this branch",
     ),
 }
 
@@ -219,6 +241,44 @@ async def test_rule_of_a_branch_is_told_with_its_reason_and_cured_by_its_next_st
     assert world.requests(MERGE) == case.merges_asked
     case.mend(world, pull)
     await lands(world, pull)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.unread])
+async def test_protection_that_the_app_may_not_read_is_told_by_the_merge_and_cured_as_well(
+    world: World, name: str
+) -> None:
+    """An installation may not have granted `administration: read` yet: GitHub enforces its rules all the same."""
+    take_settings(world)
+    case = CASES[name]
+    case.rules(world, None)
+    pull = await green(world)
+    case.wrong(world, pull)
+    await world.pass_time(CI_TIME * 2)
+    reason, words = await turned_away(world, pull)
+    assert reason == case.reason
+    assert case.unread in words
+    assert world.requests(MERGE) == 1
+    case.mend(world, pull)
+    await lands(world, pull)
+
+
+async def test_app_that_protection_spares_reviews_lands_without_them(world: World) -> None:
+    """ "Allow specified actors to bypass required pull requests": the door asks for no more than GitHub does."""
+    guard(world, reviews=ReviewRule(1, code_owners=True, spared=["imq"]))
+    pull = await green(world)
+    await lands(world, pull)
+    assert world.requests(REVIEWS) == 0
+
+
+async def test_protection_costs_one_request_where_it_can_be_read(world: World) -> None:
+    """P7: what the branch shows of it is asked for only where there is none, or it may not be read."""
+    protection, branch = (f"GET /repos/{{owner}}/{{repo}}/branches/{{branch}}{end}" for end in ("/protection", ""))
+    await lands(world, await green(world))
+    assert (world.requests(protection), world.requests(branch)) == (1, 0)
+    world.repository.unprotect("main", by="rhea")
+    await world.settle()
+    await lands(world, await green(world, "bare"))
+    assert (world.requests(protection), world.requests(branch)) == (2, 1)
 
 
 async def test_locked_branch_is_told_at_the_door_and_lands_for_an_app_that_may_bypass_it(world: World) -> None:
@@ -277,8 +337,11 @@ async def test_reviews_cost_no_request_where_nobody_demands_them(world: World) -
     assert world.requests(REVIEWS) == 0
 
 
-async def test_approval_dismissed_while_queued_is_told_at_the_merge(world: World) -> None:
+@pytest.mark.parametrize("read", [True, False])
+async def test_approval_dismissed_while_queued_is_told_at_once_or_by_the_merge(world: World, read: bool) -> None:
     """What the door saw may change; GitHub has the last word, and people read it."""
+    if not read:
+        take_settings(world)
     guard(world, reviews=ReviewRule(1))
     pull = world.open("add")
     review = pull.review("APPROVED", by="hubot")
@@ -288,3 +351,4 @@ async def test_approval_dismissed_while_queued_is_told_at_the_merge(world: World
     await world.until(lambda: LABEL not in pull.labels, within=CI_TIME * 2)
     await world.settle()
     assert await world.reasons(pull) == ["approval_missing"]
+    assert world.requests(MERGE) == (0 if read else 1)

@@ -34,6 +34,7 @@ REPOSITORY = "acme/widgets"
 CI_TIME = timedelta(minutes=3)
 PERMISSIONS = {
     "actions": "write",
+    "administration": "read",
     "checks": "write",
     "contents": "write",
     "issues": "write",
@@ -42,6 +43,7 @@ PERMISSIONS = {
     "statuses": "read",
 }
 EVENTS = (
+    "branch_protection_rule",
     "check_run",
     "check_suite",
     "issue_comment",
