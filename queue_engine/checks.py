@@ -1,7 +1,8 @@
 """What the reports on one commit mean for landing it: a pure judgement over plain data.
 
 Sources: required checks match by name and, where bound, by App; the newest run of each App and name counts; a check
-run and a status of one name are both required; absent is pending (GitHub's documentation on status checks).
+run and a status of one name are both required, where bound those of that App; absent is pending (GitHub's
+documentation on status checks).
 """
 
 from collections.abc import Iterable, Sequence
@@ -82,10 +83,8 @@ def of_now(entry: Entry, reports: Iterable[CheckReport]) -> tuple[CheckReport, .
 
 
 def _matches(required: RequiredCheck, report: CheckReport) -> bool:
-    """A commit status does not tell its App: GitHub itself holds the binding when it merges."""
-    if required.name != report.name:
-        return False
-    return required.app_id is None or report.app_id is None or required.app_id == report.app_id
+    """Bound to an App it counts from that App only: anybody who may push may set a status of any name."""
+    return required.name == report.name and required.app_id in {None, report.app_id}
 
 
 def _fits(name: str, pattern: str) -> bool:

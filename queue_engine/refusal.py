@@ -4,17 +4,19 @@ Sources: GitHub's documentation of `update-branch` (422, 403) and of merging (40
 answers, as people have reported them.
 """
 
+import re
 from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.actions import Action, Fact, Leave, Look, Save, Seen, Wait
 from queue_engine.core.backoff import wait
 from queue_engine.core.monitor import unvaried
-from queue_engine.entering import enter, looked, unseen_head, up_to_date
+from queue_engine.entering import check_limit, enter, looked, unseen_head, up_to_date
 from queue_engine.facts import PullRequest
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
+from queue_engine.verdicts import timed_out
 
 WORDS: tuple[tuple[str, Reason], ...] = (
     # What only a maintainer or the operator can change comes first: nobody is sent for an approval in vain.
@@ -37,6 +39,8 @@ WORDS: tuple[tuple[str, Reason], ...] = (
 
 _BASE_MODIFIED = "base branch was modified"
 _STATUS_CHECK = "status check"
+_ENDED_BADLY = ("fail", "error", "cancel", "timed out", "action required", "stale")
+_CHECK_NAMED = re.compile(r'status check "([^"]+)"', re.IGNORECASE)
 _PASSING = (_BASE_MODIFIED, _STATUS_CHECK)
 """Words for what passes and has nothing to do with conflicts."""
 
@@ -93,6 +97,8 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
     if seen.pull is not None and seen.pull.mergeable is None and unexplained:
         # GitHub refuses so as long as it has not worked out whether there is a conflict, which may take minutes.
         return _await_mergeable(entry, words, policy, now)
+    if awaits_check(words):
+        return _await_check(entry, words, policy, now)
     if entry.refusals >= policy.merge_refusals:
         lasting = Reason.LINEAR_HISTORY_REQUIRED if forbids_merge_commits(words) else Reason.REFUSED_BY_RULES
         return Leave(lasting, detail=words)
@@ -100,10 +106,36 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
         return None
     again = now + wait(policy.ask_again, entry.refusals, random=unvaried)
     if _STATUS_CHECK in words.lower():
-        # A check is required that was not known of, or one was started again: all are looked at once more.
-        checking = enter(entry, EntryStatus.CHECKING, now)
-        return Save(replace(checking, merge_requested_at=None, recheck_at=again))
+        return _checked_anew(entry, now, again, now)
     return Wait(replace(entry, recheck_at=again), again)
+
+
+def awaits_check(words: str | None) -> bool:
+    """Whether GitHub refuses a merge for nothing but checks that have not ended, or not begun."""
+    small = (words or "").lower()
+    return _STATUS_CHECK in small and not any(said in small for said in _ENDED_BADLY)
+
+
+def _await_check(entry: Entry, words: str, policy: Policy, now: datetime) -> Action:
+    """Wait for the check that GitHub misses, as long as for any other, counted from its first refusal.
+
+    A few quick looks, in case that it was started again or became required just now; then its report tells.
+    """
+    names = tuple(_CHECK_NAMED.findall(words))
+    since = entry.status_since if entry.refusals > 1 else now
+    if now - since >= check_limit(entry, policy) and entry.refusals >= policy.merge_refusals:
+        return timed_out(entry, names or (words,), policy)
+    slow = entry.refusals - policy.merge_refusals
+    waiting = wait(policy.ask_again, entry.refusals, random=unvaried)
+    if slow > 0:
+        waiting = wait(policy.check_look, slow - 1, random=unvaried)
+    return _checked_anew(replace(entry, awaited_checks=names), since, now + waiting, now)
+
+
+def _checked_anew(entry: Entry, since: datetime, again: datetime, now: datetime) -> Save:
+    """All checks are looked at once more: one is required that was not known of, or was started again."""
+    checking = enter(entry, EntryStatus.CHECKING, now)
+    return Save(replace(checking, status_since=since, merge_requested_at=None, recheck_at=again))
 
 
 def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) -> Action:

@@ -38,7 +38,8 @@ def judge_checks(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Act
         return Look(Fact.RULES)
     required = required_checks(seen.rules, policy)
     if seen.reports is None:
-        limit = check_limit(entry, policy) if required or entry.awaited_checks else policy.first_report
+        known = required or entry.awaited_checks or entry.refusals
+        limit = check_limit(entry, policy) if known else policy.first_report
         due = min(entry.recheck_at or now, entry.status_since + limit)
         if now >= due:
             return Look(Fact.CHECKS)
@@ -62,11 +63,16 @@ def _keep_checking(entry: Entry, verdict: Verdict, policy: Policy, now: datetime
             return _passed(entry, verdict, policy, now, settled=True)
         if silent:
             return Leave(Reason.NO_CHECKS)
-        detail = f"{_few(verdict.awaited)} (limit: {_limit_explained(entry, policy)})"
-        return Leave(Reason.CHECKS_TIMED_OUT, detail=detail, checks=verdict.pending)
+        return timed_out(entry, verdict.awaited, policy, verdict.pending)
     waiting = looked(entry, policy.check_look, now)
     waiting = replace(waiting, awaited_checks=verdict.awaited, reported_checks=verdict.ended)
     return Wait(waiting, min(waiting.recheck_at or now, deadline), verdict.pending)
+
+
+def timed_out(entry: Entry, awaited: tuple[str, ...], policy: Policy, pending: tuple[CheckReport, ...] = ()) -> Leave:
+    """It leaves: these checks did not end within their time; `pending` are those that have begun."""
+    detail = f"{_few(awaited)} (limit: {_limit_explained(entry, policy)})"
+    return Leave(Reason.CHECKS_TIMED_OUT, detail=detail, checks=pending)
 
 
 def _few(names: tuple[str, ...]) -> str:
@@ -91,7 +97,9 @@ def _passed(entry: Entry, verdict: Verdict, policy: Policy, now: datetime, *, se
         due = verdict.last_completed + policy.settle
         if now < due:
             return Wait(replace(entry, recheck_at=due), due)
-    return Save(replace(enter(entry, EntryStatus.READY, now), awaited_checks=(), reported_checks=()))
+    ready = replace(enter(entry, EntryStatus.READY, now), awaited_checks=(), reported_checks=())
+    # GitHub refused to merge this very head for a check that it misses: the time of that goes on.
+    return Save(replace(ready, status_since=entry.status_since) if entry.refusals else ready)
 
 
 def _judge_failure(entry: Entry, verdict: Verdict, seen: Seen, policy: Policy, now: datetime) -> Action:
@@ -102,8 +110,8 @@ def _judge_failure(entry: Entry, verdict: Verdict, seen: Seen, policy: Policy, n
         return _blame(entry, verdict.failed)
     if seen.base_reports is None:
         return Look(Fact.BASE_REPORTS)
-    on_base = {(report.name, report.app_id): report for report in seen.base_reports}
-    twins = [on_base.get((check.name, check.app_id)) for check in verdict.failed]
+    on_base = {_source(report): report for report in seen.base_reports}
+    twins = [on_base.get(_source(check)) for check in verdict.failed]
     own = tuple(check for check, twin in zip(verdict.failed, twins, strict=True) if not _is_red(twin))
     if not own:
         # It stands as it is until the base is green; then it deserves one more run, whatever it has had before. Where
@@ -117,6 +125,11 @@ def _judge_failure(entry: Entry, verdict: Verdict, seen: Seen, policy: Policy, n
         waiting = looked(entry, policy.ask_again, now)
         return Wait(waiting, min(waiting.recheck_at or now, deadline))
     return _blame(entry, own)
+
+
+def _source(report: CheckReport) -> tuple[str, int | None, bool]:
+    """Where a report comes from: an App may have a run and a status of one name."""
+    return report.name, report.app_id, report.run_id is None
 
 
 def _is_red(report: CheckReport | None) -> bool:

@@ -182,6 +182,8 @@ class StatusAnswer(BaseModel):
     target_url: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    avatar_url: str | None = None
+    """The picture of who set it; that of an App is filed under the App's number."""
 
 
 class IssueAnswer(BaseModel):

@@ -15,6 +15,13 @@ def node_id(kind: str, number: int) -> str:
     return base64.b64encode(f"0{len(kind)}:{kind}{number}".encode()).decode()
 
 
+def avatar(github: "GitHub", record: User) -> str:
+    """Where the picture of an account is: that of an App's bot is filed under the App's own number."""
+    app = next((app for app in github.state.apps.values() if app.bot is record), None)
+    filed = f"u/{record.id}" if app is None else f"in/{app.id}"
+    return f"{github.html_url}/avatars/{filed}?v=4"
+
+
 def user(github: "GitHub", record: User) -> dict[str, Any]:
     """`simple-user`."""
     path = record.login.replace("[", "%5B").replace("]", "%5D")
@@ -25,7 +32,7 @@ def user(github: "GitHub", record: User) -> dict[str, Any]:
         "login": record.login,
         "id": record.id,
         "node_id": node_id(record.kind, record.id),
-        "avatar_url": f"{github.html_url}/avatars/u/{record.id}?v=4",
+        "avatar_url": avatar(github, record),
         "gravatar_id": "",
         "url": url,
         "html_url": f"{github.html_url}/apps/{shown}" if is_bot else f"{github.html_url}/{record.login}",

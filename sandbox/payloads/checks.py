@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sandbox.payloads.accounts import integration, node_id, user
+from sandbox.payloads.accounts import avatar, integration, node_id, user
 from sandbox.payloads.commits import commit
 from sandbox.payloads.pulls import pull_request_stub
 from sandbox.payloads.repositories import api, html, minimal_repository
@@ -70,7 +70,7 @@ def status(github: "GitHub", record: Repository, found: CommitStatus) -> dict[st
     """`status`, of the list of all statuses."""
     return {
         "url": f"{api(github, record)}/statuses/{found.sha}",
-        "avatar_url": f"{github.html_url}/avatars/u/{found.creator.id}?v=4",
+        "avatar_url": avatar(github, found.creator),
         "id": found.id,
         "node_id": node_id("StatusContext", found.id),
         "state": found.state,
@@ -111,7 +111,7 @@ def status_event(github: "GitHub", record: Repository, found: CommitStatus) -> d
         "id": found.id,
         "sha": found.sha,
         "name": record.full_name,
-        "avatar_url": f"{github.html_url}/avatars/u/{found.creator.id}?v=4",
+        "avatar_url": avatar(github, found.creator),
         "target_url": found.target_url,
         "context": found.context,
         "description": found.description,

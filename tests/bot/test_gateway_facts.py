@@ -186,6 +186,27 @@ async def test_commit_status_state_follows_githubs_words(
     assert (report.name, report.app_id, report.state, report.url) == ("lint", None, expected, "https://ci.example/1")
 
 
+@pytest.mark.parametrize(
+    ("picture", "app_id"),
+    [
+        ("https://avatars.githubusercontent.com/in/15368?v=4", 15368),
+        ("https://github.example.com/avatars/in/7", 7),
+        ("https://avatars.githubusercontent.com/u/15368?v=4", None),
+        ("https://avatars.githubusercontent.com/u/1?x=/in/15368", None),
+        ("https://elsewhere.example/u/1/avatars/in/15368", None),
+        (None, None),
+    ],
+)
+async def test_commit_status_tells_its_app_by_its_picture_alone(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, picture: str | None, app_id: int | None
+) -> None:
+    """An App's picture is filed under its number, a person's under `/u/`; the combined status tells nothing else."""
+    github.on("GET", RUNS, Says({"check_runs": []}))
+    github.on("GET", STATUSES, Says({"statuses": [status(avatar_url=picture)]}))
+    (report,) = await gateway.check_reports(repository, "h1", ())
+    assert report.app_id == app_id
+
+
 async def test_check_reports_newest_run_per_app_and_name_wins(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:

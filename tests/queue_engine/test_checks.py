@@ -38,14 +38,24 @@ def test_required_check_bound_to_no_app_fails_with_any_of_its_name() -> None:
     assert judge([CI], [report("ci", PASSED, app_id=10), report("ci", PENDING, app_id=11)]).state is PENDING
 
 
-@pytest.mark.parametrize("required", [CI, CI_OF_10])
-def test_check_run_and_status_of_one_name_are_both_required(required: RequiredCheck) -> None:
+@pytest.mark.parametrize(("required", "setter"), [(CI, None), (CI, 10), (CI_OF_10, 10)])
+def test_check_run_and_status_of_one_name_are_both_required(required: RequiredCheck, setter: int | None) -> None:
     """A passing run does not hide a status of the same name, nor the other way round (GitHub's rule)."""
-    run, status = report("ci", PASSED, app_id=10), report("ci", PASSED, app_id=None)
+    run, status = report("ci", PASSED, app_id=10, run=1), report("ci", PASSED, app_id=setter)
     assert judge([required], [run, status]).state is PASSED
-    assert judge([required], [run, report("ci", PENDING, app_id=None)]).state is PENDING
-    assert judge([required], [run, report("ci", FAILED, app_id=None)]).state is FAILED
-    assert judge([required], [report("ci", FAILED, app_id=10), status]).state is FAILED
+    assert judge([required], [run, report("ci", PENDING, app_id=setter)]).state is PENDING
+    assert judge([required], [run, report("ci", FAILED, app_id=setter)]).state is FAILED
+    assert judge([required], [report("ci", FAILED, app_id=10, run=1), status]).state is FAILED
+
+
+@pytest.mark.parametrize("state", CheckState)
+def test_status_of_anybody_says_nothing_of_a_check_that_is_bound_to_an_app(state: CheckState) -> None:
+    """Whoever may push may set a status of any name: it neither passes nor fails what an App has to report."""
+    anybodys = report("ci", state, app_id=None)
+    verdict = judge([CI_OF_10], [anybodys])
+    assert (verdict.state, verdict.awaited) == (PENDING, ("ci",))
+    assert judge([CI_OF_10], [anybodys, report("ci", PASSED, app_id=10)]).state is PASSED
+    assert judge([CI_OF_10], [anybodys, report("ci", FAILED, app_id=10)]).state is FAILED
 
 
 def test_two_apps_bound_to_one_name_must_both_report() -> None:

@@ -152,8 +152,9 @@ def test_merge_refused_for_a_status_check_has_all_checks_looked_at_again() -> No
     assert isinstance(action, Save)
     assert (action.entry.status, action.entry.refusals, action.entry.merge_requested_at) == (CHECKING, 1, None)
     final = replace(refused, refusals=POLICY.merge_refusals)
-    assert decide(final, seen(pull=pull(), merge_refused=words), POLICY, NOW) == Leave(
-        Reason.REFUSED_BY_RULES, detail=words
+    failing = words.replace("expected", "failing")
+    assert decide(final, seen(pull=pull(), merge_refused=failing), POLICY, NOW) == Leave(
+        Reason.REFUSED_BY_RULES, detail=failing
     )
 
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -6,6 +7,7 @@ from queue_engine.actions import Fact, Leave, Look, Save, Wait
 from queue_engine.facts import PullRequest
 from queue_engine.reasons import Reason
 from queue_engine.refusal import WORDS, judge_refused_merge, judge_refused_update, named
+from queue_engine.verdicts import judge_checks
 from tests.queue_engine.examples import (
     CHECKING,
     NOW,
@@ -16,6 +18,8 @@ from tests.queue_engine.examples import (
     comparison,
     entry,
     pull,
+    report,
+    rules,
     seen,
 )
 
@@ -198,7 +202,7 @@ def test_refused_merge_in_known_words_is_believed_whatever_of_conflicts_is_unkno
     [
         ("Base branch was modified. Review and try the merge again.", Reason.REFUSED_BY_RULES),
         ("This branch must not contain merge commits.", Reason.LINEAR_HISTORY_REQUIRED),
-        ('Required status check "ci" is expected.', Reason.REFUSED_BY_RULES),
+        ('Required status check "ci" is failing.', Reason.REFUSED_BY_RULES),
     ],
 )
 def test_refused_merge_that_names_its_cause_counts_as_ever_while_conflicts_are_unknown(
@@ -259,3 +263,41 @@ def test_refused_update_leaves_for_what_is_known(mergeable: bool | None, words: 
     judged = judge_refused_update(entry(status=UPDATING), words, facts, POLICY, NOW)
     assert isinstance(judged, Leave)
     assert judged.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ('Required status check "ci" is expected.', "ci"),
+        ('Required status check "ci" is pending.', "ci"),
+        ('Required status check "ci / build" is in progress.', "ci / build"),
+        (RULESET.format('Required status check "ci" is expected.'), "ci"),
+        ("2 of 3 required status checks are expected.", "2 of 3 required status checks are expected."),
+    ],
+)
+def test_refused_merge_for_a_check_that_github_misses_is_waited_out_and_names_it(words: str, named: str) -> None:
+    """However often it is refused, the check has its whole time, counted from the first refusal; P5 ends it."""
+    limit = POLICY.fallback_check_timeout
+    now, front = NOW, entry(status=READY, refusals=1, status_since=NOW - 9 * limit)
+    for refusals in range(1, 20):
+        judged = judge_refused_merge(replace(front, refusals=refusals), words, seen(pull=pull()), POLICY, now)
+        if isinstance(judged, Leave):
+            break
+        assert isinstance(judged, Save)
+        assert (judged.entry.status, judged.entry.merge_requested_at) == (CHECKING, None)
+        assert judged.entry.recheck_at is not None
+        # As the pass does it: all that is known is green still, and the merge is asked for again.
+        looking = judge_checks(judged.entry, seen(rules=rules()), POLICY, now)
+        assert isinstance(looking, Wait)
+        now = looking.until
+        again = seen(rules=rules("other"), reports=(report("other"),))
+        green = judge_checks(replace(looking.entry, recheck_at=None), again, POLICY, now)
+        assert isinstance(green, Save)
+        assert green.entry.status is READY
+        front = green.entry
+    assert judged == Leave(
+        Reason.CHECKS_TIMED_OUT,
+        detail=f"{named} (limit: 120 minutes, while there is no history to tell how long checks take here)",
+    )
+    assert now == NOW + limit
+    assert refusals < 9
