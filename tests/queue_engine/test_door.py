@@ -114,6 +114,7 @@ def test_door_refuses_a_head_pushed_after_the_label() -> None:
     [
         ({"native_queue": True}, Refuse(Reason.NATIVE_QUEUE_REQUIRED)),
         ({"locked": True}, Refuse(Reason.BRANCH_LOCKED)),
+        ({"push_restricted": True}, Refuse(Reason.PUSH_RESTRICTED)),
         ({"methods": frozenset()}, Refuse(Reason.METHOD_NOT_ALLOWED)),
         # What a change has to be like is for the checks, for people, and for GitHub at the merge.
         ({"signatures": True, "conversations": True, "deployments": ("staging",), "linear_history": True}, Admit()),
