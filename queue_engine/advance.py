@@ -200,7 +200,7 @@ class _Pass:
         """The base itself does not pass: the queue knows, and lets only what mends it through."""
         now = self._engine.clock.now()
         async with self._engine.change() as change:
-            red = RedBase(check.name, tip, now, 0, now + self._policy.ask_again.maximum)
+            red = RedBase(check.name, tip, now, 0, now + self._policy.ask_again.maximum, check.app_id)
             await change.tx.red_bases.note(self._queue.id, red)
         return now
 

@@ -85,6 +85,8 @@ class RedBase:
     since: datetime
     looks: int
     look_at: datetime
+    app_id: int | None = None
+    """The App whose report it is; another one's of the same name tells nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ def base_looked_at(
     """
     if tip != red.tip:
         red = replace(red, tip=tip, looks=0)
-    states = {report.state for report in reports if report.name == red.check}
+    states = {report.state for report in reports if (report.name, report.app_id) == (red.check, red.app_id)}
     if states == {CheckState.PASSED} or (not states and red.looks > 0):
         return None
     if not states:

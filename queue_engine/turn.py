@@ -241,7 +241,7 @@ async def _look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
     known: RedBase | None
     try:
         tip = (await github.comparison(queue.repository, queue.base_branch, entries[0].head)).base_tip
-        wanted = frozenset({RequiredCheck(red.check, None)})
+        wanted = frozenset({RequiredCheck(red.check, red.app_id)})
         known = base_looked_at(red, tip, await github.check_reports(queue.repository, tip, wanted), policy, now)
     except RateLimited as limited:
         known = replace(red, look_at=later(limited, now))

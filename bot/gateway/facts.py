@@ -153,11 +153,15 @@ def review(answer: ReviewAnswer) -> Review:
     )
 
 
+_APP_AVATAR = re.compile(r"https?://[^/?#]+(?:/avatars)?/in/(\d+)(?:[?#]|$)")
+"""Where GitHub keeps an App's picture (people's are under `/u/`): in the combined status nothing else tells the App."""
+
+
 def _status_report(status: StatusAnswer) -> CheckReport:
     state = {"success": CheckState.PASSED, "pending": CheckState.PENDING}.get(status.state, CheckState.FAILED)
     return CheckReport(
         name=status.context,
-        app_id=None,
+        app_id=int(app[1]) if (app := _APP_AVATAR.match(status.avatar_url or "")) else None,
         state=state,
         conclusion=status.state,
         url=status.target_url,

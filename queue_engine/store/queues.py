@@ -256,7 +256,7 @@ def _queue(row: Row[Any]) -> Queue:
         )
     red = None
     if row.red_check is not None:
-        red = RedBase(row.red_check, row.red_tip, row.red_since, row.red_looks, row.red_look_at)
+        red = RedBase(row.red_check, row.red_tip, row.red_since, row.red_looks, row.red_look_at, row.red_app)
     return Queue(
         id=row.id,
         repository=repository_of(row),

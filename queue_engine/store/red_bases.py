@@ -59,6 +59,7 @@ class RedBases:
 def _values(red: RedBase | None) -> dict[ColumnElement[Any], Any]:
     return {
         queues.c.red_check: red and red.check,
+        queues.c.red_app: red and red.app_id,
         queues.c.red_tip: red and red.tip,
         queues.c.red_since: red and red.since,
         queues.c.red_looks: red.looks if red else 0,

@@ -45,6 +45,7 @@ queues = Table(
     Column("paused_by", String(255)),
     Column("told", Text),
     Column("red_check", String(255)),
+    Column("red_app", BigInteger),
     Column("red_tip", String(64)),
     Column("red_since", UtcDateTime, info=ahead(Ahead.PAST)),
     Column("red_looks", Integer, nullable=False, server_default=text("0")),

@@ -37,7 +37,7 @@ from tests.queue_engine.examples import (
 )
 from tests.queue_engine.store import examples as stored
 
-RED = RedBase("ci", "tip-1", NOW, 0, NOW + 10 * MINUTE)
+RED = RedBase("ci", "tip-1", NOW, 0, NOW + 10 * MINUTE, 10)
 PAUSE = Pause(Reason.PAUSED_BY_HAND, "the disk", NOW)
 BY_HAND = Pause(Reason.FROZEN, "release", NOW - HOUR, NOW + HOUR, "rhea")
 WINDOW = Policy(freezes=(DatedFreeze(NOW - HOUR, NOW + 2 * HOUR, "the fair"),))
@@ -188,15 +188,28 @@ def test_look_at_the_base_again_does_not_make_another_standstill_of_it() -> None
 
 FAILED, PASSED, RUNNING = (report("ci", state) for state in (CheckState.FAILED, CheckState.PASSED, CheckState.PENDING))
 OTHER = report("lint", CheckState.FAILED)
+NAMESAKE_FAILED = report("ci", CheckState.FAILED, app_id=11)
+NAMESAKE_PASSED = report("ci", app_id=11)
+ANYBODYS = report("ci", CheckState.FAILED, app_id=None)
 
 
 @pytest.mark.parametrize("tip", ["tip-1", "tip-2"])
 @pytest.mark.parametrize(
     ("reports", "red"),
-    [([FAILED], True), ([RUNNING], True), ([PASSED, FAILED], True), ([PASSED], False), ([PASSED, OTHER], False)],
+    [
+        ([FAILED], True),
+        ([RUNNING], True),
+        ([PASSED, FAILED], True),
+        ([PASSED], False),
+        ([PASSED, OTHER], False),
+        ([PASSED, NAMESAKE_FAILED], False),
+        ([PASSED, ANYBODYS], False),
+        ([FAILED, NAMESAKE_PASSED], True),
+    ],
 )
 def test_base_that_was_looked_at_is_red_until_the_check_passes(reports: list[CheckReport], red: bool, tip: str) -> None:
-    """Other checks that fail there have held up nobody; two checks of one name have both to pass."""
+    """Other checks that fail there have held up nobody, nor has another App's of its name; a run and a status of one
+    App and name have both to pass."""
     known = base_looked_at(RED, tip, reports, POLICY, NOW)
     assert (known is not None) == red
     if known is not None:

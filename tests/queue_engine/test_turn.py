@@ -35,7 +35,7 @@ from tests.queue_engine.scene import Scene
 from tests.queue_engine.store.examples import stand
 
 WINDOW = Policy(freezes=(DatedFreeze(NOW - HOUR, NOW + HOUR, "the fair"),))
-RED = RedBase("ci", "base-1", NOW - HOUR, 2, NOW)
+RED = RedBase("ci", "base-1", NOW - HOUR, 2, NOW, 10)
 HOTFIX = {"first": True, "interrupts": True}
 
 

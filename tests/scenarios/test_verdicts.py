@@ -141,6 +141,21 @@ async def test_red_base_blames_nobody_holds_the_queue_and_goes_on_when_the_fix_l
     assert (await world.reasons(first), await world.reasons(second)) == ([], [])
 
 
+async def test_red_base_is_known_by_the_app_whose_check_fails(world: World) -> None:
+    """Another App's check of that name, which fails for ever, keeps nobody from landing on a base that is mended."""
+    with_unit(world, on=("push", "pull_request"))
+    world.repository.add_ci("unit", app="namesake", duration=MINUTE, judge=lambda _: False)
+    pull = await world.behind("add")
+    world.repository.push("main", {"broken": "yes\n"}, "Break the base", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME * 4)
+    assert "does not pass its checks" in world.comment(pull)
+    world.repository.push("main", {"broken": None}, "Mend the base", by="rhea")
+    await world.until(lambda: pull.merged, within=CI_TIME * 4)
+    assert await world.reasons(pull) == []
+
+
 async def test_red_base_that_nobody_mends_holds_nobody_longer_than_its_limit(world: World) -> None:
     """P5: who has waited that long leaves with the check and the next step; a base that moved on is judged anew."""
     with_unit(world, on=("push", "pull_request"))

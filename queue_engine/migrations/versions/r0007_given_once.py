@@ -1,4 +1,4 @@
-"""What waits for a place keeps what it was given, and each comment with commands keeps its answers."""
+"""What waits for a place keeps what it was given, each comment its answers, and a red base the App that told of it."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,6 +14,8 @@ def upgrade() -> None:
     """
     op.add_column("held", sa.Column("vouched", sa.JSON(), nullable=False, server_default=sa.text("'[]'")))
     op.add_column("held", sa.Column("priority", sa.Integer()))
+    # A base that is red already is not known by its App: it is looked at, let go, and found red again if it is.
+    op.add_column("queues", sa.Column("red_app", sa.BigInteger()))
     # SQLite changes no key of a table that stands: there the table is made anew, and its rows are copied.
     with op.batch_alter_table("answers") as answers:
         answers.drop_constraint("pk_answers", type_="primary")

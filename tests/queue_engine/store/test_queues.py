@@ -276,7 +276,7 @@ async def test_claim_due_takes_no_more_of_one_repository_or_installation_than_al
 async def test_red_base_is_looked_at_when_its_tip_reports_and_anew_when_it_moves(t: Transaction) -> None:
     """Reports on other commits, and on other repositories, wake nobody."""
     main, other = await queue(t), await queue(t, "main", OTHER)
-    red = RedBase("ci", "tip-1", NOW, 3, NOW + LEASE)
+    red = RedBase("ci", "tip-1", NOW, 3, NOW + LEASE, 10)
     await t.red_bases.note(main.id, red)
     assert await t.red_bases.tips({REPOSITORY.id, OTHER.id}) == {(REPOSITORY.id, "tip-1")}
     await t.red_bases.reported(OTHER.id, "tip-1", NOW)
@@ -291,7 +291,7 @@ async def test_red_base_is_looked_at_when_its_tip_reports_and_anew_when_it_moves
     await t.red_bases.moved(woken, "tip-2", NOW + SOON)
     moved = await t.queues.get(main.id)
     assert moved is not None
-    assert moved.red == RedBase("ci", "tip-2", NOW, 0, NOW + SOON)
+    assert moved.red == RedBase("ci", "tip-2", NOW, 0, NOW + SOON, 10)
     assert not await t.red_bases.note(main.id, None, seen=red), "it is another by now"
     assert await t.red_bases.tips({REPOSITORY.id}) == {(REPOSITORY.id, "tip-2")}
     assert await t.red_bases.note(main.id, None, seen=moved.red)
