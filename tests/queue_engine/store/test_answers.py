@@ -21,6 +21,8 @@ async def test_answer_is_found_by_its_comment_and_the_newest_is_shown(store: Sto
         await tx.answers.put(REPOSITORY.id, 3, 71, later)
         await tx.answers.put(REPOSITORY.id, 3, 70, _answer("pause", "resume"))
         assert await tx.answers.find(REPOSITORY.id, 3) == later
+        await tx.answers.put(REPOSITORY.id, 3, 69, later.model_copy(update={"at": NOW + 2 * SOON}))
+        assert (await tx.answers.find(REPOSITORY.id, 3) or later).at == NOW + 2 * SOON, "an older comment, revived"
         assert await tx.answers.find(REPOSITORY.id, 3, comment_id=70) == _answer("pause", "resume")
         assert await tx.answers.find(REPOSITORY.id, 3, comment_id=72) is None
         assert await tx.answers.find(REPOSITORY.id, 4) is None
