@@ -2,11 +2,18 @@
 
 import gc
 import os
+import shutil
 from collections.abc import Generator
 
 import pytest
 from aiohttp import web_app
 from hypothesis import HealthCheck, settings
+
+MEMORY = "/dev/shm"
+"""Where Linux keeps files in memory. The worlds' git writes ten thousand small ones, and SQLite waits for its disk."""
+
+if os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free > 2**31:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 # No test fails because the machine is busy. And whether a change may land must not depend on chance; at everybody's
 # desk Hypothesis looks for new examples each time.
