@@ -115,9 +115,9 @@ async def test_github_down_for_hours_is_explained_when_it_is_back(world: World) 
     await has_landed_once(world, pull)
 
 
-async def test_ten_pull_requests_at_once_stay_within_every_limit(world: World) -> None:
-    """P7: ten labels in one moment, ten landings, and not one request that GitHub had to refuse."""
-    pulls = [world.open(f"add-{number}") for number in range(10)]
+async def test_pull_requests_labelled_at_once_stay_within_every_limit(world: World) -> None:
+    """P7: five labels in one moment, five landings, and not one request that GitHub had to refuse."""
+    pulls = [world.open(f"add-{number}") for number in range(5)]
     await world.pass_time(CI_TIME * 2)
     for pull in pulls:
         pull.label(LABEL, by="mona")

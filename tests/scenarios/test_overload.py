@@ -32,7 +32,7 @@ async def test_queue_in_trouble_waits_in_the_series_whatever_hints_come_and_whoe
     await world.until(lambda: fault.hits == 1)
     while fault.hits < len(SERIES):
         await hint(world)
-        await world.pass_time(timedelta(seconds=9))
+        await world.pass_time(timedelta(seconds=29))
         if fault.hits == 6:
             await world.kill()
             await world.restart()

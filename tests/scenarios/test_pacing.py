@@ -9,11 +9,11 @@ from bot.gateway import pacing
 from bot.gateway.pacing import Rates
 from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
-SCALE = 10
+SCALE = 20
 """GitHub's documented limits, divided by this, with so many fewer pull requests: else an hour takes a minute."""
 
 RATES = Rates(content_per_minute=80 // SCALE, content_per_hour=500 // SCALE, points_per_minute=900 // SCALE)
-REPOSITORIES, PULLS = 3, 7
+REPOSITORIES, PULLS = 3, 4
 HOUR = timedelta(hours=1)
 CONTENT = (
     "POST /repos/{owner}/{repo}/issues/{number}/comments",

@@ -65,6 +65,16 @@ async def test_entry_that_has_waited_longer_than_the_head_start_is_not_overtaken
     assert [e.number for e in await world.entries()] == [front.number, plain.number, urgent.number]
 
 
+async def overtaken(world: World, status: str) -> tuple[Any, Any]:
+    """A pull request that is in front with this status, and the hotfix that is queued then."""
+    front, hotfix = await opened(world, "front", "hotfix")
+    front.label(LABEL, by="mona")
+    await world.until_status(front, status)
+    hotfix.label("hotfix", by="mona")
+    hotfix.label(LABEL, by="mona")
+    return front, hotfix
+
+
 async def test_hotfix_takes_the_turn_and_the_interrupted_one_lands_after_it(world: World) -> None:
     """It waits for nobody's checks. Whom it interrupts keeps its place and its consent, and loses nothing but time."""
     await configure(world, RULES)
@@ -92,11 +102,7 @@ async def test_hotfix_takes_the_turn_and_the_interrupted_one_lands_after_it(worl
 async def test_hotfix_that_comes_while_the_front_is_updated_waits_until_its_head_is_bound(world: World) -> None:
     """What GitHub was asked for would else be a head that nobody has consented to (P4)."""
     await configure(world, RULES)
-    front, hotfix = await opened(world, "front", "hotfix")
-    front.label(LABEL, by="mona")
-    await world.until_status(front, "updating")
-    hotfix.label("hotfix", by="mona")
-    hotfix.label(LABEL, by="mona")
+    front, hotfix = await overtaken(world, "updating")
     await world.until(lambda: front.merged)
     assert world.landed() == [hotfix.number, front.number]
     assert await world.reasons(front) == []
@@ -105,11 +111,7 @@ async def test_hotfix_that_comes_while_the_front_is_updated_waits_until_its_head
 async def test_push_to_an_interrupted_pull_request_withdraws_its_consent(world: World) -> None:
     """P4: back in line it is bound to its updated head, and to no other."""
     await configure(world, RULES)
-    front, hotfix = await opened(world, "front", "hotfix")
-    front.label(LABEL, by="mona")
-    await world.until_status(front, "checking")
-    hotfix.label("hotfix", by="mona")
-    hotfix.label(LABEL, by="mona")
+    front, hotfix = await overtaken(world, "checking")
     await world.until_status(hotfix, "checking")
     front.push({"front.py": "changed\n"}, by="mona")
     await world.until(lambda: hotfix.merged)

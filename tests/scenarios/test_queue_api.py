@@ -123,20 +123,20 @@ async def test_label_taken_off_after_queueing_by_the_api_ends_consent(world: Wor
 
 
 async def test_full_queue_refuses_the_api_and_holds_nothing(tmp_path: Path, session: aiohttp.ClientSession) -> None:
-    """25 calls on a queue of 20: five are told to come back, and join in order when they do."""
-    async with a_world(tmp_path) as world:
+    """Eight calls on a queue of five: three are told to come back, and join in order when they do."""
+    async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "5"}) as world:
         mona = await caller(world, session)
-        pulls = [world.open(f"add-{number}") for number in range(25)]
+        pulls = [world.open(f"add-{number}") for number in range(8)]
         await world.settle()
         answers = [await mona.queue(pull, key=f"key-{pull.number}") for pull in pulls]
-        assert [answer.status for answer in answers] == [202] * 20 + [429] * 5
+        assert [answer.status for answer in answers] == [202] * 5 + [429] * 3
         assert answers[-1].body == {"error": "queue full"}
         assert answers[-1].headers["Retry-After"] == "30"
-        assert [entry.number for entry in await world.entries()] == [pull.number for pull in pulls[:20]]
+        assert [entry.number for entry in await world.entries()] == [pull.number for pull in pulls[:5]]
         assert await held(world) == []
-        assert [pull.number for pull in pulls if LABEL in pull.labels] == [pull.number for pull in pulls[:20]]
-        assert 'imq_queue_full_total{process="run",where="api"} 5.0' in await world.bot.board.page()
-        waiting = pulls[20:]
+        assert [pull.number for pull in pulls if LABEL in pull.labels] == [pull.number for pull in pulls[:5]]
+        assert 'imq_queue_full_total{process="run",where="api"} 3.0' in await world.bot.board.page()
+        waiting = pulls[5:]
         while waiting:
             await world.pass_time(timedelta(seconds=30))
             if (await mona.queue(waiting[0], key=f"key-{waiting[0].number}")).status == 202:

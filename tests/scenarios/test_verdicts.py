@@ -40,10 +40,6 @@ async def events(world: World, pull: Any, word: str) -> list[dict[str, Any]]:
     return [dict(event.data or {}) for event in told if event.event == word]
 
 
-async def has_merged(world: World, pull: Any) -> None:
-    await world.until(lambda: pull.merged)
-
-
 async def test_flaky_check_is_run_again_once_and_its_pull_request_lands_in_its_place(world: World) -> None:
     """Nobody is blamed for a flake: one rerun on the same commit, and those behind stay behind."""
     unit = with_unit(world)
@@ -215,10 +211,7 @@ async def test_rerun_whose_answer_is_lost_is_not_doubled(world: World) -> None:
 async def test_checks_get_the_time_that_they_took_before(world: World) -> None:
     """The limit is the usual time with a margin: eight landings of three minutes make ten minutes, and it is said."""
     unit = with_unit(world)
-    for n in range(8):
-        pull = await world.behind(f"add-{n}")
-        pull.label(LABEL, by="mona")
-        await has_merged(world, pull)
+    await world.land_behind_each_other(8)
     hanging = await world.behind("hanging")
     unit.finishes = False
     hanging.label(LABEL, by="mona")

@@ -178,6 +178,18 @@ class World:
         await self.settle()
         return pull
 
+    async def land_behind_each_other(self, count: int) -> list[Any]:
+        """Land so many pull requests, each after its checks ran once on top of the one before."""
+        pulls = [self.open(f"history-{number}") for number in range(count)]
+        await self.pass_time(CI_TIME * 2)
+        self.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+        for pull in pulls:
+            pull.label(LABEL, by="mona")
+            await self.settle()
+        await self.until(lambda: all(pull.merged for pull in pulls))
+        await self.settle()
+        return pulls
+
     def landed(self, branch: str = "main") -> list[int]:
         """Numbers of the pull requests that were landed on a branch by merge commits, oldest first."""
         titles = [commit.title for commit in reversed(self.repository.log(branch))]
