@@ -167,7 +167,7 @@ class Policies:
             if (text := await ask()) is None:
                 return None
             # In a thread: a hostile file may take half a second, in which all others go on.
-            config = await asyncio.to_thread(read, text)
+            config = await asyncio.to_thread(read, text, self._defaults)
         except Invalid as error:
             return self._broken(file, (f" {error.message.removeprefix(FILE).strip()}",))
         except ConfigError as error:

@@ -5,7 +5,7 @@ import binascii
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 
 from bot.private_key import read_key
 from queue_engine.core.database import database_url
+from queue_engine.policy import Policy
 
 _EPHEMERAL_PLATFORMS = AliasChoices("DYNO", "K_SERVICE", "VCAP_APPLICATION", "RENDER")
 """Set by Heroku, Cloud Run, Cloud Foundry and Render, whose disks are lost at every restart."""
@@ -49,12 +50,30 @@ def _lower(value: Any) -> Any:
 Seconds = Annotated[timedelta, BeforeValidator(_seconds), Field(gt=timedelta(0))]
 
 
-class Settings(BaseSettings):
-    """The settings of the operator's contract. Construct with `load_settings`. Secrets never show in `repr`."""
+class Choices(BaseSettings):
+    """What the operator chose for every queue. Construct with `load_choices`."""
 
     model_config = SettingsConfigDict(
         case_sensitive=True, extra="ignore", frozen=True, validate_default=True, hide_input_in_errors=True
     )
+
+    check_timeout: Seconds = Field(timedelta(seconds=7200), validation_alias="IMQ_CHECK_TIMEOUT_SECONDS")
+    """How long required checks may take."""
+    max_queue_depth: int = Field(20, validation_alias="IMQ_MAX_QUEUE_DEPTH", ge=0)
+    """Entries per queue; 0 means no limit."""
+    trigger_label: str = Field("merge-queue", validation_alias="IMQ_TRIGGER_LABEL", max_length=50)
+
+    def policy(self) -> Policy:
+        """The engine's policy where no repository says otherwise."""
+        return Policy(
+            trigger_labels=(self.trigger_label,),
+            max_depth=self.max_queue_depth,
+            fallback_check_timeout=self.check_timeout,
+        )
+
+
+class Settings(Choices):
+    """The settings of the operator's contract. Construct with `load_settings`. Secrets never show in `repr`."""
 
     github_app_id: str = Field(validation_alias="IMQ_GITHUB_APP_ID")
     github_private_key: SecretStr = Field(validation_alias="IMQ_GITHUB_PRIVATE_KEY")
@@ -72,13 +91,8 @@ class Settings(BaseSettings):
     """Of the processor loop."""
     sweep: Seconds = Field(timedelta(seconds=600), validation_alias="IMQ_SWEEP_SECONDS")
     """Between two reconciliation sweeps."""
-    check_timeout: Seconds = Field(timedelta(seconds=7200), validation_alias="IMQ_CHECK_TIMEOUT_SECONDS")
-    """How long required checks may take."""
     lease: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_LEASE_SECONDS")
     """How long a process that died can keep work from the others."""
-    max_queue_depth: int = Field(20, validation_alias="IMQ_MAX_QUEUE_DEPTH", ge=0)
-    """Entries per queue; 0 means no limit."""
-    trigger_label: str = Field("merge-queue", validation_alias="IMQ_TRIGGER_LABEL", max_length=50)
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         "info", validation_alias="IMQ_LOG_LEVEL"
     )
@@ -180,10 +194,22 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 
     Raises SettingsProblem, which names every problem at once.
     """
-    source = EnvSettingsSource(Settings, case_sensitive=True)
+    return _load(Settings, environ)
+
+
+def load_choices(environ: Mapping[str, str]) -> Choices:
+    """The operator's choices alone, for who needs no GitHub; as `load_settings`."""
+    return _load(Choices, environ)
+
+
+_S = TypeVar("_S", bound=Choices)
+
+
+def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:
+    source = EnvSettingsSource(kind, case_sensitive=True)
     source.env_vars = {name: value for name, value in environ.items() if value.strip()}
     try:
-        return Settings(_build_sources=((source,), {}))
+        return kind(_build_sources=((source,), {}))
     except ValidationError as error:
         found = [(str(problem["loc"][0]), problem["type"], problem["msg"]) for problem in error.errors()]
     raise SettingsProblem(tuple(_problem(*each) for each in found))

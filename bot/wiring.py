@@ -35,7 +35,6 @@ from queue_engine.errors import passes
 from queue_engine.inbox import Inbox
 from queue_engine.journal import Happening
 from queue_engine.migrations import HEAD, current, migrate
-from queue_engine.policy import Policy
 from queue_engine.processor import Processor
 from queue_engine.store import Due, Store
 from queue_engine.sweep import Sweeper
@@ -158,7 +157,7 @@ class Bot:
         )
 
     def _engine(self, owner: str) -> Engine:
-        store, policy = Store(self.database, meter=self.metrics), policy_of(self.settings)
+        store, policy = Store(self.database, meter=self.metrics), self.settings.policy()
         policies = Policies(self.gateway, store, policy, self.clock, forget_rules=self.gateway.forget_rules)
         progress = Fanout((Logged(), BusProgress(self.bus), CheckRunProgress(store, policy, self.clock)))
         return Engine(
@@ -230,11 +229,3 @@ class Bot:
             )
         )
 
-
-def policy_of(settings: Settings) -> Policy:
-    """The engine's policy as the operator set it."""
-    return Policy(
-        trigger_labels=(settings.trigger_label,),
-        max_depth=settings.max_queue_depth,
-        fallback_check_timeout=settings.check_timeout,
-    )

@@ -7,9 +7,9 @@ from typing import Any
 
 import aiohttp
 
+from bot.commands.present import present
 from bot.gateway.gateway import Gateway
 from bot.settings import Settings
-from bot.wiring import policy_of
 from notifications import texts
 from queue_engine.admission import read_demands
 from queue_engine.checks import judge, required_checks
@@ -51,6 +51,8 @@ class Foresight:
     waits_for: tuple[str, ...]
     """What would still have to happen before it lands, in words."""
     lands_as: str
+    present: tuple[str, ...] = ()
+    """How it and its queue stand at present, or why that is not known."""
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -70,13 +72,15 @@ class Foresight:
             lines.append(f"Reason: {self.reason}")
         if self.outcome == "queued":
             lines += ["", "Before it lands:", *(f"- {each}" for each in self.waits_for), "", self.lands_as]
+        if self.present:
+            lines += ["", "At present:", *(f"- {each}" for each in self.present)]
         return "\n".join("".join(char if char.isprintable() else " " for char in line) for line in lines)
 
 
 async def foresee(
     settings: Settings, config: Config, repository: str, number: int, *, by: str | None = None
 ) -> Foresight:
-    """Ask GitHub, as the App of these settings. Raises NotForeseen when it does not tell."""
+    """Ask GitHub, as the App of these settings, and IMQ's database. Raises NotForeseen when GitHub does not tell."""
     clock = SystemClock()
     async with aiohttp.ClientSession() as session:
         gateway = Gateway(
@@ -88,11 +92,13 @@ async def foresee(
         )
         try:
             found = await _repository(gateway, repository)
-            return await foreseen(gateway, clock, config, policy_of(settings), found, number, by=by)
+            sight = await foreseen(gateway, clock, config, settings.policy(), found, number, by=by)
         except NotFound:
             raise NotForeseen(f"{repository} has no pull request {number}, as far as the App can see.") from None
         except GitHubError as error:
             raise NotForeseen(f"GitHub did not tell: {error.message}") from None
+    policy = policy_for(config, settings.policy(), sight.base_branch)
+    return replace(sight, present=await present(settings, found.id, number, sight.base_branch, policy, clock.now()))
 
 
 async def _repository(github: GitHub, name: str) -> Repository:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import click
 
 from bot.logs import configure
-from bot.settings import Settings, SettingsProblem, load_settings
+from bot.settings import Choices, Settings, SettingsProblem, load_choices, load_settings
 from queue_engine.core.database import Database
 from queue_engine.core.outage import fault_of
 from queue_engine.store import Store
@@ -28,6 +28,15 @@ def settings() -> Settings:
         sys.exit(2)
     configure(found.log_level, found.log_format)
     return found
+
+
+def choices() -> Choices:
+    """What the operator chose for every queue; exits as `settings` does, but asks for nothing that GitHub needs."""
+    try:
+        return load_choices(os.environ)
+    except SettingsProblem as problem:
+        click.echo(str(problem), err=True)
+        sys.exit(2)
 
 
 def on_store(work: Callable[[Store], Awaitable[T]]) -> T:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from ruamel.yaml import YAML
 
-from bot.commands.surroundings import settings
+from bot.commands.surroundings import choices, settings
 from queue_engine.config.effective import as_keys, levels
 from queue_engine.config.model import Config
 from queue_engine.config.problems import ConfigError
@@ -29,20 +29,21 @@ _PULL = re.compile(r"(?P<repository>[^/#\s]+/[^/#\s]+)#(?P<number>[1-9]\d{0,9})"
 def validate(file: Path, against: str | None, by: str | None, as_json: bool) -> None:
     """Check a repository's configuration, `.github/imq.yml`, and show what it means.
 
-    It ends with 1 if something is wrong with the file. Nothing is written anywhere; only --against needs the settings
-    and asks GitHub.
+    What the file leaves open is as the operator's settings have it, if they are set here. It ends with 1 if something
+    is wrong with the file. Nothing is written anywhere; only --against needs all settings, asks GitHub, and looks into
+    IMQ's database, if it is within reach.
     """
     pull = _PULL.fullmatch(against) if against is not None else None
     if against is not None and pull is None:
         raise click.BadParameter("write it like acme/rocket#12", param_hint="--against")
-    content = file.read_bytes()
+    content, defaults = file.read_bytes(), choices().policy()
     try:
-        config = read(decoded(content))
+        config = read(decoded(content), defaults)
     except ConfigError as error:
         click.echo(_problems_as_json(error) if as_json else _problems(file, content, error))
         raise SystemExit(1) from None
     if pull is None:
-        click.echo(_json(_meaning(config)) if as_json else _shown(file, config))
+        click.echo(_json(_meaning(config, defaults)) if as_json else _shown(file, config, defaults))
         return
     found = settings()
     # Imported when needed: without --against the command answers at once.
@@ -72,15 +73,15 @@ def _problems_as_json(error: ConfigError) -> str:
     return _json({"valid": False, "problems": found})
 
 
-def _meaning(config: Config) -> dict[str, Any]:
-    found = levels(config, Policy())
+def _meaning(config: Config, defaults: Policy) -> dict[str, Any]:
+    found = levels(config, defaults)
     rules = [{"match": list(patterns), **as_keys(policy)} for patterns, policy in found[1:]]
     return {"valid": True, "rules": as_keys(found[0][1]), "branches": rules}
 
 
-def _shown(file: Path, config: Config) -> str:
+def _shown(file: Path, config: Config, defaults: Policy) -> str:
     """The configuration as it takes effect, in its own words; of each rule only what it changes."""
-    (_, common), *rules = levels(config, Policy())
+    (_, common), *rules = levels(config, defaults)
     above = as_keys(common)
     parts = [f"{file} is valid.", f"{'All other base branches' if rules else 'All base branches'}:", _yaml(above)]
     for patterns, policy in rules:

@@ -93,6 +93,8 @@ def window(start: str, end: str, days: list[str] | None, zone: str, why: str) ->
     first, last = _moment(start), _moment(end)
     if (first[0] is None) != (last[0] is None):
         raise ValueError("must have a day of the week in both of `from` and `to`, or in none")
+    if first == last and days is None:
+        raise ValueError("begins and ends at the same time of the week, so that it never ends")
     if first[0] is None or last[0] is None:
         on = frozenset(map(weekday, days)) if days is not None else frozenset(range(7))
         return WeeklyFreeze(on, first[1], _between(first[1], last[1], timedelta(days=1)), place, why)

@@ -1,6 +1,6 @@
 """A configuration read from its text, or everything that is wrong with it, each with its line."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from queue_engine.config.document import Document, Place, parse
 from queue_engine.config.model import Config, Rules
 from queue_engine.config.problems import ConfigError, Problem, nearest, quoted
+from queue_engine.policy import Policy
 
 _SENTENCES: Mapping[str, str] = {
     "bool_type": "must be true or false, not {input}",
@@ -39,8 +40,11 @@ def decoded(content: bytes) -> str:
         raise ConfigError([Problem(line, "", "The file is not UTF-8: save it with that encoding.")]) from None
 
 
-def read(text: str) -> Config:
-    """The configuration. A file with nothing in it sets nothing. Raises ConfigError with every problem."""
+def read(text: str, defaults: Policy | None = None) -> Config:
+    """The configuration. A file with nothing in it sets nothing. Raises ConfigError with every problem.
+
+    `defaults` is what holds where the file says nothing: the operator's; without it IMQ's own.
+    """
     document = parse(text)
     if document.value is not None and not isinstance(document.value, dict):
         raise ConfigError([Problem(1, "", "The file must be keys with values, such as `depth: 20`.")])
@@ -50,7 +54,7 @@ def read(text: str) -> Config:
     except ValidationError as error:
         problems += (_problem(document, each) for each in error.errors(include_url=False))
         raise ConfigError(problems) from None
-    if problems := [*problems, *_contradictions(config, document)]:
+    if problems := [*problems, *_contradictions(config, document, defaults or Policy())]:
         raise ConfigError(problems)
     return config
 
@@ -123,8 +127,38 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models(inner)
 
 
-def _contradictions(config: Config, document: Document) -> Iterator[Problem]:
+def _contradictions(config: Config, document: Document, defaults: Policy) -> Iterator[Problem]:
     """What is wrong only when taken together."""
+    yield from _shadowed(config, document)
+    levels: list[tuple[Place, Rules]] = [((), config)]
+    levels += [(("branches", index), rules) for index, rules in enumerate(config.branches or ())]
+    for at, rules in levels:
+        yield from _twins(rules, at, document)
+        triggers = rules.trigger_labels or config.trigger_labels or defaults.trigger_labels
+        blocking = (rules.blocking and rules.blocking.labels) or (config.blocking and config.blocking.labels) or ()
+        if both := {each.casefold() for each in triggers} & {each.casefold() for each in blocking}:
+            place = (*at, "blocking" if rules.blocking else "trigger_labels")
+            sentence = f"has {quoted(min(both))} both as a label that queues and as one that blocks"
+            yield Problem(document.line(place), _shown(document, place), sentence)
+
+
+def _twins(rules: Rules, at: Place, document: Document) -> Iterator[Problem]:
+    """Labels that GitHub does not tell apart, with a meaning each: one would win in silence."""
+    mappings: tuple[tuple[Place, Iterable[str]], ...] = (
+        (("merge", "method_labels"), (rules.merge and rules.merge.method_labels) or ()),
+        (("priority", "labels"), (rules.priority and rules.priority.labels) or ()),
+    )
+    for place, labels in mappings:
+        seen: dict[str, str] = {}
+        for label in labels:
+            if (twin := seen.setdefault(label.casefold(), label)) != label:
+                where = (*at, *place, label)
+                sentence = f"is the same label as {quoted(twin)}: GitHub does not tell them apart"
+                yield Problem(document.line(where), _shown(document, where), sentence)
+
+
+def _shadowed(config: Config, document: Document) -> Iterator[Problem]:
+    """Patterns of branches for which an earlier rule holds."""
     seen: dict[str, int] = {}
     for index, rule in enumerate(config.branches or ()):
         for pattern in rule.match:
@@ -134,15 +168,6 @@ def _contradictions(config: Config, document: Document) -> Iterator[Problem]:
                 sentence = f"never holds for {quoted(pattern)}: the rule on line {earlier} matches first"
                 yield Problem(document.line(place), _shown(document, place), sentence)
             seen.setdefault(pattern, index)
-    levels: list[tuple[Place, Rules]] = [((), config)]
-    levels += [(("branches", index), rules) for index, rules in enumerate(config.branches or ())]
-    for at, rules in levels:
-        triggers = rules.trigger_labels or config.trigger_labels or ()
-        blocking = (rules.blocking and rules.blocking.labels) or (config.blocking and config.blocking.labels) or ()
-        if both := {each.casefold() for each in triggers} & {each.casefold() for each in blocking}:
-            place = (*at, "blocking" if rules.blocking else "trigger_labels")
-            sentence = f"has {quoted(min(both))} both as a label that queues and as one that blocks"
-            yield Problem(document.line(place), _shown(document, place), sentence)
 
 
 def _shown(document: Document, place: Place) -> str:

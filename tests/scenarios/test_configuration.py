@@ -252,6 +252,33 @@ async def test_validate_against_a_pull_request_names_the_reason(
     assert found["sentence"].startswith("It would not be queued. ")
 
 
+async def test_validate_against_a_pull_request_tells_how_it_stands_at_present(world: World, tmp_path: Path) -> None:
+    """What the database knows is said, too, or that it was not asked: nobody takes a paused queue for a free one."""
+    pull = await green(world, "to-be-asked-about")
+
+    async def present() -> list[str]:
+        target = f"acme/widgets#{pull.number}"
+        result = await validate(world, tmp_path, "depth: 1", "--against", target, "--by", "mona", "--json")
+        told: list[str] = json.loads(result.stdout[result.stdout.index("{\n") :])["present"]
+        return told
+
+    assert await present() == ["Nothing was queued for main before."]
+    pull.comment("/pause The demo", by="rhea")
+    await world.settle()
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    stands, still, depth = await present()
+    assert (stands, depth) == (
+        "It stands in the queue for main, position 1, pending.",
+        "1 stands in the queue for main.",
+    )
+    assert still.startswith("The queue stands still. ")
+    assert still.endswith("(The demo)")
+    world.environment["DATABASE_URL"] = "sqlite:///elsewhere.db"
+    (unseen,) = await present()
+    assert "there is no database elsewhere.db here" in unseen
+
+
 @pytest.mark.parametrize(
     ("target", "words"),
     [("acme/nothing#1", "The App is not installed on acme/nothing."), ("acme/widgets#999", "has no pull request 999")],

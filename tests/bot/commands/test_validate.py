@@ -90,6 +90,20 @@ def test_validate_meaning_as_json_is_complete_for_each_rule(validate: Validate) 
     assert found == {"valid": True, "rules": default, "branches": [{"match": ["main"], **default, "depth": 3}]}
 
 
+def test_validate_shows_the_operators_choices_where_the_file_is_silent(
+    validate: Validate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes effect is what holds here, and a label means what it means here; GitHub's settings are not needed."""
+    monkeypatch.setenv("IMQ_TRIGGER_LABEL", "ship")
+    monkeypatch.setenv("IMQ_MAX_QUEUE_DEPTH", "3")
+    shown = validate("blocking: {labels: merge-queue}").stdout
+    assert "  trigger_labels:\n  - ship\n" in shown
+    assert "  depth: 3\n" in shown
+    assert "both as a label that queues" in validate("blocking: {labels: ship}").stdout
+    monkeypatch.setenv("IMQ_MAX_QUEUE_DEPTH", "many")
+    assert validate("").exit_code == 2
+
+
 @pytest.mark.parametrize(
     "wrong", ["acme/rocket", "acme#3", "acme/rocket#0", "acme/rocket#x", "https://x/acme/rocket#3"]
 )

@@ -77,8 +77,8 @@ def test_frozen_until_windows_that_touch_are_one() -> None:
 
 def test_frozen_until_windows_without_end_are_followed_for_a_week() -> None:
     """A freeze that never ends gives an answer all the same, and costs little."""
-    always = window("00:00", "00:00", None, "UTC", "")
-    assert until([always], "2026-05-06T12:00Z") == "2026-05-15T00:00"
+    days, nights = window("06:00", "18:00", None, "UTC", ""), window("18:00", "06:00", None, "UTC", "")
+    assert until([days, nights], "2026-05-06T12:00Z") == "2026-05-14T18:00"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +166,8 @@ def test_frozen_until_agrees_with_watching_a_clock(change: str, weekly: list[Wee
     [
         ("16:00", "mon 08:00", None, "UTC", "a day of the week in both"),
         ("fri 16:00", "mon 08:00", ["fri"], "UTC", "has days twice"),
+        ("fri 16:00", "Fri 16:00", None, "UTC", "so that it never ends"),
+        ("16:00", "16:00", None, "UTC", "so that it never ends"),
         ("2026-12-24", "2026-12-26", ["fri"], "UTC", "has days and dates"),
         ("2026-12-24", "2026-12-23", None, "UTC", "ends before it begins"),
         ("2026-02-30", "2026-03-01", None, "UTC", "no such day: 2026-02-30"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from queue_engine.config.model import Config
 from queue_engine.config.problems import ConfigError, Problem
 from queue_engine.config.reading import _SENTENCES, decoded, read
+from queue_engine.policy import Policy
 
 
 def problems(text: str) -> list[str]:
@@ -127,11 +129,31 @@ def test_read_mistake_has_its_own_sentence(text: str, expected: str) -> None:
             "blocking: {labels: hold}\nbranches:\n  - match: main\n    trigger_labels: hold\n",
             ['line 4: branches[0].trigger_labels has "hold" both as a label that queues and as one that blocks'],
         ),
+        (
+            "blocking: {labels: Merge-Queue}\n",
+            ['line 1: blocking has "merge-queue" both as a label that queues and as one that blocks'],
+        ),
+        (
+            "merge:\n  method_labels:\n    Squash: squash\n    squash: rebase\n",
+            ['line 4: merge.method_labels.squash is the same label as "Squash": GitHub does not tell them apart'],
+        ),
+        (
+            "branches:\n  - match: main\n    priority: {labels: {Hot: 1,\n      hot: 2}}\n",
+            ['line 4: branches[0].priority.labels.hot is the same label as "Hot": GitHub does not tell them apart'],
+        ),
     ],
 )
 def test_read_contradictions_are_told(text: str, expected: list[str]) -> None:
     """What could never take effect, or would shut everybody out, is a mistake although each part is well written."""
     assert problems(text) == expected
+
+
+def test_read_goes_by_the_operators_label_where_the_file_names_none() -> None:
+    """Whoever renamed the trigger label may give the old name another meaning."""
+    text, elsewhere = "blocking: {labels: merge-queue}", Policy(trigger_labels=("ship",))
+    assert read(text, elsewhere) == read(text, replace(elsewhere, trigger_labels=("land",)))
+    with pytest.raises(ConfigError, match="both as a label"):
+        read("blocking: {labels: ship}", elsewhere)
 
 
 def test_read_branch_may_block_what_queues_elsewhere() -> None:
