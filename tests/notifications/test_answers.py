@@ -71,7 +71,7 @@ def test_answer_of_another_version_of_imq_says_at_least_who_asked() -> None:
 
 
 @given(code=st.sampled_from(sorted(REPLIES)), by=NASTY, command=NASTY, foreign=NASTY)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_answer_hostile_words_change_nothing_but_code_spans(
     code: ReplyCode, by: str, command: str, foreign: str
 ) -> None:

@@ -46,7 +46,7 @@ LOGIN = r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?"
     url=NASTY,
     sha=NASTY,
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_comment_hostile_text_changes_nothing_but_code_spans(
     kind: NoticeKind,
     reason: Reason | None,

@@ -100,7 +100,7 @@ def test_own_words_cannot_swallow_or_call(text: str) -> None:
 
 
 @given(template=st.sampled_from(TEMPLATES), base=NASTY, label=NASTY)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_own_words_foreign_names_in_them_mean_nothing_anywhere(template: str, base: str, label: str) -> None:
     """Whatever stands around a placeholder: no mention, no HTML, no address that was not there, no other structure."""
 
@@ -116,7 +116,7 @@ def test_own_words_foreign_names_in_them_mean_nothing_anywhere(template: str, ba
 
 
 @given(template=NASTY)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_own_words_of_any_text_leave_the_rest_as_it_is(template: str) -> None:
     """No text of a configuration changes what IMQ says after it."""
     found = whole(worded(f"x{template}"))

@@ -106,7 +106,7 @@ def test_story_tells_flaky_checks_and_the_time_in_ci_of_this_stay_only() -> None
 
 
 @given(word=st.sampled_from(sorted(STORY)), base=NASTY, foreign=NASTY, data=st.none() | st.just({"checks": ["x"]}))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_story_hostile_facts_change_nothing_but_code_spans(
     word: str, base: str, foreign: str, data: dict[str, list[str]] | None
 ) -> None:

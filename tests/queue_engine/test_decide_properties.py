@@ -159,7 +159,7 @@ def test_merge_is_decided_when_everything_is_fit() -> None:
     assert isinstance(decide(FIT, ALL_SEEN, POLICY, NOW), Merge)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(situations)
 def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry, Seen]) -> None:
     """P1 and P4 of every merge: read in this pass, consented to, proved, and compared with the base in this pass."""
@@ -189,7 +189,7 @@ def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry
     assert facts.merge_denied is None or facts.merge_refused is None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(situations)
 def test_every_decision_keeps_to_the_table_of_transitions_and_to_the_future(situation: tuple[Entry, Seen]) -> None:
     """No forbidden status, no wait that is over already, and nothing changed that is not an entry's to change."""
@@ -217,7 +217,7 @@ def test_every_decision_keeps_to_the_table_of_transitions_and_to_the_future(situ
         assert all(run_key(check) in action.entry.rerun_checks for check in action.checks)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(entries, sights)
 def test_head_is_bound_only_as_own_update_or_to_be_proved(at: Entry, facts: Seen) -> None:
     """P4: another head than the stored one is proved by its parents, or marked unproved with what will prove it."""
@@ -238,7 +238,7 @@ def test_head_is_bound_only_as_own_update_or_to_be_proved(at: Entry, facts: Seen
 ENDS = (Wait, Leave, Merge, Update, Confirm, Rerun, BaseIsRed)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     entries,
     pulls,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from sqlalchemy import delete, select
@@ -16,10 +16,16 @@ from queue_engine.core.idempotency import KEPT, KeyLost, Keys, Mismatch, New, Re
 
 T = TypeVar("T")
 LEASE = timedelta(minutes=1)
-SCOPES, NAMES, ENDPOINTS = st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from("mn")
+SCOPES, NAMES, ENDPOINTS = st.sampled_from("ab"), st.sampled_from("xy"), st.sampled_from("mn")
 STEPS = st.sampled_from([timedelta(seconds=1), LEASE / 2, LEASE, KEPT / 2, KEPT])
 SETTINGS = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=40,
+    stateful_step_count=30,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    # A sequence that fails is told as it was found: to shorten it on a database takes minutes.
+    phases=[Phase.generate],
 )
 
 
@@ -156,5 +162,7 @@ def test_keys_under_any_sequence_of_operations_are_as_noted_by_hand(database_url
             def __init__(self) -> None:
                 super().__init__(runner, database)
 
-        run_state_machine_as_test(Machine, settings=SETTINGS)
+        # What the rules are is found on one database; that the other keeps them takes fewer sequences.
+        enough = SETTINGS if database.dialect == "sqlite" else settings(SETTINGS, max_examples=10)
+        run_state_machine_as_test(Machine, settings=enough)
         runner.run(database.close())

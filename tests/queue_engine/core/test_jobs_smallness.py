@@ -15,7 +15,7 @@ from queue_engine.core.jobs import Jobs
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=30)
 ROUND = 400
-ROUNDS = 50
+ROUNDS = 15
 
 
 async def go_round(database: Database, number: int) -> None:
@@ -58,7 +58,7 @@ async def plan(connection: AsyncConnection, statement: Select[tuple[object, ...]
     return [row.detail for row in rows]
 
 
-async def test_jobs_leave_nothing_behind_after_twenty_thousand(sqlite_database: Database) -> None:
+async def test_jobs_leave_nothing_behind_after_six_thousand(sqlite_database: Database) -> None:
     """No soft delete: the file stays as large as the most that it ever held at once, and is as empty as at first."""
     async with sqlite_database.reading() as connection:
         _, at_first = await pages(connection)

@@ -11,7 +11,7 @@ from tests.queue_engine.core.test_slots import BACKGROUND, NOW, SECOND, Clock, U
 
 TOTAL, DEPTH, TURN, LONGEST = 4, 4, 4, 6
 SETTINGS = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=25, stateful_step_count=40, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
 
 
