@@ -55,6 +55,8 @@ class Save:
     """Store the entry in this state, then decide again."""
 
     entry: Entry
+    ended: datetime | None = None
+    """When the last of its checks ended, as GitHub tells it, if this is the verdict that they have passed."""
 
 
 @dataclass(frozen=True, slots=True)

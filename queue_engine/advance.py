@@ -119,8 +119,8 @@ class _Pass:
         match action:
             case Look(fact):
                 return await self._look(entry, fact)
-            case Save(changed):
-                await self._save(entry, changed)
+            case Save(changed, ended):
+                await self._save(entry, changed, ended=ended)
                 return None
             case Wait(changed, until, pending):
                 settled = replace(changed, trouble=0, trouble_since=None)
@@ -141,8 +141,10 @@ class _Pass:
             case BaseIsRed(changed, check, tip):
                 return await self._wait_for_base(await self._save(entry, changed), check, tip)
 
-    async def _save(self, entry: Entry, changed: Entry, *, tell: bool = False, checks: Checks = ()) -> Entry:
-        saved = await self._keeper.save(entry, changed, depth=self._depth, tell=tell, checks=checks)
+    async def _save(
+        self, entry: Entry, changed: Entry, *, tell: bool = False, checks: Checks = (), ended: datetime | None = None
+    ) -> Entry:
+        saved = await self._keeper.save(entry, changed, depth=self._depth, tell=tell, checks=checks, ended=ended)
         self._seen_for = (saved.id, saved.version)
         return saved
 

@@ -27,21 +27,29 @@ def check_limit_by(durations: Sequence[timedelta]) -> timedelta | None:
 def figures_of(entry: Entry, events: Iterable[TimelineEvent], now: datetime) -> dict[str, float]:
     """What an entry that lands now leaves to history, in seconds: time in the queue, at its front, in its checks.
 
-    `events` are those of its pull request, oldest first.
+    `events` are those of its pull request, oldest first. Its checks are a part of its time at the front, whatever
+    they did while the queue stood still.
     """
-    figures = {"queue": now - entry.enqueued_at, "checks": time_in_checks(events, entry.id)}
-    if entry.started_at is not None:
-        figures["front"] = now - entry.started_at
+    front = now - (entry.started_at or now)
+    figures = {
+        "queue": now - entry.enqueued_at,
+        "front": front,
+        "checks": min(time_in_checks(events, entry.id), front),
+    }
     return {name: figure.total_seconds() for name, figure in figures.items()}
 
 
 def time_in_checks(events: Iterable[TimelineEvent], entry_id: str) -> timedelta:
-    """How long an entry was being checked, by the events of its pull request, oldest first; all its tries together."""
+    """How long an entry was being checked, by the events of its pull request, oldest first; all its tries together.
+
+    Where checks passed it is known when they ended, which may have been long before anybody looked.
+    """
     total, since = timedelta(0), None
     for event in events:
         if event.entry_id != entry_id or event.event not in set(EntryStatus):
             continue
         if since is not None:
-            total += event.at - since
+            ended = (event.data or {}).get("ended")
+            total += max(event.at if ended is None else datetime.fromisoformat(ended), since) - since
         since = event.at if event.event == EntryStatus.CHECKING else None
     return total

@@ -33,8 +33,19 @@ class Keeper:
     engine: Engine
     policy: Policy
 
-    async def save(self, entry: Entry, changed: Entry, *, depth: int, tell: bool = False, checks: Checks = ()) -> Entry:
+    async def save(
+        self,
+        entry: Entry,
+        changed: Entry,
+        *,
+        depth: int,
+        tell: bool = False,
+        checks: Checks = (),
+        ended: datetime | None = None,
+    ) -> Entry:
         """Store a changed entry, `checks` being the reports under way; returns it as stored.
+
+        `ended` is when the last of its checks ended, if they have passed.
 
         Raises StaleVersion if it changed since it was read, InvariantBroken for a status that cannot follow.
         """
@@ -59,7 +70,7 @@ class Keeper:
                 )
             if (event := progress(entry, saved)) is not None:
                 change.progress.append(event)
-            story = _story(entry, saved, change.now)
+            story = _story(entry, saved, change.now, ended)
             for word, data in story.items():
                 change.happenings.append(
                     await journal.note(
@@ -103,7 +114,7 @@ class Keeper:
         _log.info("left", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
 
 
-def _story(before: Entry, after: Entry, now: datetime) -> dict[str, dict[str, Any]]:
+def _story(before: Entry, after: Entry, now: datetime, ended: datetime | None) -> dict[str, dict[str, Any]]:
     """What this change of an entry adds to its timeline: events and their data."""
     story: dict[str, dict[str, Any]] = {}
     if before.rerun_at is not None and after.rerun_at is None and before.rerun_checks == after.rerun_checks:
@@ -112,12 +123,16 @@ def _story(before: Entry, after: Entry, now: datetime) -> dict[str, dict[str, An
         return story
     data: dict[str, Any] = {"head": after.head, "base_tip": after.base_tip}
     story[after.status.value] = data
+    if after.status is EntryStatus.READY and ended is not None:
+        # When it is found out, after a pause say, is another matter than when they ended.
+        ended = min(max(ended, before.status_since), now)
+        data["ended"] = ended.isoformat()
     if after.status is EntryStatus.READY and before.refusals == 0:
         if after.rerun_checks:
             story["flaky"] = {"head": after.head, "checks": list(rerun_names(after))}
-        elif after.head != after.queued_head:
+        elif after.head != after.queued_head and ended is not None:
             # A head that is IMQ's own was new when its checks began: only that tells how long they take.
-            data["checks"] = (now - before.status_since).total_seconds()
+            data["checks"] = (ended - before.status_since).total_seconds()
     return story
 
 

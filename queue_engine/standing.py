@@ -72,13 +72,15 @@ class Told:
     until: str | None
     noted: bool
     last: int
+    since: str | None = None
+    """When the queue began to stand still, for this reason or for one before."""
 
     @classmethod
-    def of(cls, stands: Standstill, entries: Sequence[Entry]) -> Self:
+    def of(cls, stands: Standstill, entries: Sequence[Entry], since: str | None = None) -> Self:
         """Everybody here has been told of this."""
         until = None if stands.until is None else stands.until.isoformat()
         last = max((entry.seq for entry in entries), default=0)
-        return cls(stands.reason.value, stands.detail, until, stands.noted, last)
+        return cls(stands.reason.value, stands.detail, until, stands.noted, last, since)
 
     @classmethod
     def read(cls, stored: str | None) -> "Told | None":
@@ -91,7 +93,19 @@ class Told:
 
     def same(self, other: "Told | None") -> bool:
         """Whether this is the same standstill, whoever was told of it."""
-        return other is not None and replace(self, last=0) == replace(other, last=0)
+        return other is not None and replace(self, last=0, since=None) == replace(other, last=0, since=None)
+
+    def gone_on(self, entry: Entry, now: datetime) -> Entry:
+        """The front when the queue goes on now: what it had no time for is not held against it.
+
+        Who was let through had its time.
+        """
+        if Standstill(Reason(self.reason), self.detail).lets(entry):
+            return entry
+        if (started := entry.started_at) is not None:
+            stood = started if self.since is None else datetime.fromisoformat(self.since)
+            started += now - max(stood, started)
+        return replace(entry, started_at=started, trouble=0, trouble_since=None)
 
 
 def to_tell(before: Told | None, stands: Standstill, entries: Sequence[Entry]) -> tuple[Entry, ...]:

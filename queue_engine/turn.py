@@ -154,7 +154,8 @@ async def _tell(
     before = Told.read(queue.told)
     if halts:
         stands = halts[0]
-        told = Told.of(stands, entries)
+        since = engine.clock.now().isoformat() if before is None else before.since
+        told = Told.of(stands, entries, since)
         people = to_tell(before, stands, entries)
         if told.same(before) and not people:
             return False
@@ -173,17 +174,11 @@ async def _tell(
         await change.tx.queues.note_told(queue.id, None)
         await telling.tell_resumed(change.tx, entries, policy, change.now)
         for entry in entries[:1]:
-            if (going_on := _going_on(entry, change.now)) != entry:
+            if (going_on := before.gone_on(entry, change.now)) != entry:
                 await change.tx.entries.save(going_on)
         if not before.noted:
             await _note(change, queue, "resumed", Reason(before.reason), before.detail, None)
     return True
-
-
-def _going_on(entry: Entry, now: datetime) -> Entry:
-    """The front after a standstill: what it had no time for is not held against it."""
-    started = entry.started_at and now
-    return replace(entry, started_at=started, trouble=0, trouble_since=None)
 
 
 async def _note(change: Change, queue: Queue, event: str, reason: Reason, detail: str, until: datetime | None) -> None:

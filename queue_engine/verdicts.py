@@ -99,7 +99,7 @@ def _passed(entry: Entry, verdict: Verdict, policy: Policy, now: datetime, *, se
             return Wait(replace(entry, recheck_at=due), due)
     ready = replace(enter(entry, EntryStatus.READY, now), awaited_checks=(), reported_checks=())
     # GitHub refused to merge this very head for a check that it misses: the time of that goes on.
-    return Save(replace(ready, status_since=entry.status_since) if entry.refusals else ready)
+    return Save(replace(ready, status_since=entry.status_since) if entry.refusals else ready, verdict.last_completed)
 
 
 def _judge_failure(entry: Entry, verdict: Verdict, seen: Seen, policy: Policy, now: datetime) -> Action:

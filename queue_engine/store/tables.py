@@ -131,7 +131,8 @@ timeline = Table(
     Index(None, "repository_id", "base_branch", "event", "id"),
     sqlite_autoincrement=True,
 )
-"""Events with durations carry them in `data`, in seconds: `ready` `checks`; `landed` `queue`, `front` and `checks`."""
+"""Events with durations carry them in `data`, in seconds: `ready` `checks`; `landed` `queue`, `front` and `checks`.
+`ready` also tells when the last check ended, as `ended`."""
 
 answers = Table(
     "answers",

@@ -43,8 +43,9 @@ def test_limit_leaves_time_to_all_but_the_slowest_twentieth(durations: list[time
     assert sum(duration > limit for duration in durations) * 20 <= len(durations)
 
 
-def event(word: str, at: datetime, *, of: str | None = "entry-1") -> TimelineEvent:
-    return TimelineEvent(1, at, word, 1, "main", 1, of, None, None, None)
+def event(word: str, at: datetime, *, of: str | None = "entry-1", ended: datetime | None = None) -> TimelineEvent:
+    data = None if ended is None else {"ended": ended.isoformat()}
+    return TimelineEvent(1, at, word, 1, "main", 1, of, None, None, data)
 
 
 def test_time_in_checks_adds_up_all_tries_of_this_stay() -> None:
@@ -61,6 +62,23 @@ def test_time_in_checks_adds_up_all_tries_of_this_stay() -> None:
         event("flaky", NOW + 16 * MINUTE),
     ]
     assert time_in_checks(events, "entry-1") == 13 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("ended", "took"),
+    [(NOW + 12 * MINUTE, 12 * MINUTE), (NOW - HOUR, timedelta(0)), (None, 72 * HOUR)],
+)
+def test_time_in_checks_ends_with_them_however_late_somebody_looks(ended: datetime | None, took: timedelta) -> None:
+    """A pause of three days over checks of twelve minutes is no time in CI; a head that was green already had none."""
+    events = [event("checking", NOW), event("ready", NOW + 72 * HOUR, ended=ended)]
+    assert time_in_checks(events, "entry-1") == took
+
+
+def test_figures_of_a_landing_hold_no_more_checks_than_time_at_the_front() -> None:
+    """What checks did while the queue stood still is not its turn."""
+    stay = entry(id="entry-1", enqueued_at=NOW - 72 * HOUR, started_at=NOW - 5 * MINUTE)
+    events = [event("checking", NOW - 71 * HOUR), event("updating", NOW - MINUTE), event("checking", NOW)]
+    assert figures_of(stay, events, NOW) == {"queue": 72 * 3600, "front": 300, "checks": 300}
 
 
 def test_figures_of_a_landing_tell_queue_front_and_checks_in_seconds() -> None:

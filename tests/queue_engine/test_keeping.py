@@ -54,12 +54,15 @@ async def test_binding_gives_the_checks_a_limit_by_history(scene: Scene, stays: 
     assert (entry.status, entry.check_seconds) == (CHECKING, seconds)
 
 
-async def test_ready_tells_how_long_the_checks_of_a_new_head_took(scene: Scene) -> None:
-    """That is what the limits of those to come are made from."""
-    await scene.advance(await scene.front(**BOUND, status_since=NOW - 7 * MINUTE))
+@pytest.mark.parametrize("late", [0 * MINUTE, MINUTE, 71 * HOUR, 73 * HOUR])
+async def test_ready_tells_how_long_the_checks_of_a_new_head_took(scene: Scene, late: timedelta) -> None:
+    """That is what the limits of those to come are made from: they end when GitHub says, not when somebody looks."""
+    scene.github.reports = (report("ci", PASSED, completed_at=NOW - late),)
+    await scene.advance(await scene.front(**BOUND, status_since=NOW - 72 * HOUR))
     ready = (await story(scene))["ready"]
     assert ready.data is not None
-    assert ready.data["checks"] == 420
+    assert ready.data["checks"] == max((72 * HOUR - late).total_seconds(), 0)
+    assert ready.data["ended"] == (NOW - min(late, 72 * HOUR)).isoformat()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -184,6 +184,29 @@ def test_look_at_the_base_again_does_not_make_another_standstill_of_it() -> None
     later = standstill(queue(red=base_unseen(RED, POLICY, NOW)), POLICY, NOW)
     assert later is not None
     assert Told.of(later, ()).same(Told.of(BASE_RED, ()))
+
+
+@pytest.mark.parametrize(
+    ("reason", "since", "front", "started"),
+    [
+        (FREEZE, NOW, {"started_at": NOW - HOUR}, NOW - HOUR + 2 * HOUR),
+        (FREEZE, NOW, {"started_at": NOW + HOUR}, NOW + 2 * HOUR),
+        (FREEZE, NOW, {"started_at": None}, None),
+        (FREEZE, None, {"started_at": NOW - HOUR}, NOW + 2 * HOUR),
+        (FREEZE, NOW, {"started_at": NOW - HOUR, "freeze_exempt": True}, NOW - HOUR),
+        (BASE_RED, NOW, {"started_at": NOW - HOUR, "fixes_base": True}, NOW - HOUR),
+        (BASE_RED, NOW, {"started_at": NOW - HOUR, "freeze_exempt": True}, NOW + HOUR),
+    ],
+)
+def test_front_that_goes_on_had_its_time_but_for_the_standstill(
+    reason: Standstill, since: datetime | None, front: dict[str, Any], started: datetime | None
+) -> None:
+    """Two hours of standstill are not held against it; what it had before is, and who was let through had them, too."""
+    told = Told.of(reason, (), None if since is None else since.isoformat())
+    [entry] = line(front | {"trouble": 2})
+    on = told.gone_on(entry, NOW + 2 * HOUR)
+    assert on.started_at == started
+    assert on.trouble == (2 if reason.lets(entry) else 0)
 
 
 FAILED, PASSED, RUNNING = (report("ci", state) for state in (CheckState.FAILED, CheckState.PASSED, CheckState.PENDING))

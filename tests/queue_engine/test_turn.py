@@ -15,6 +15,7 @@ from queue_engine.notice import NoticeKind
 from queue_engine.policies import Fixed
 from queue_engine.policy import DatedFreeze, Policy
 from queue_engine.reasons import Reason
+from queue_engine.standing import Told
 from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
 from queue_engine.turn import Rest, Turn, turn
@@ -123,9 +124,15 @@ async def test_turn_after_a_standstill_is_told_to_everybody_and_holds_nothing_ag
     queue = await scene.front(status=CHECKING, started_at=NOW - 9 * HOUR, trouble=2, trouble_since=NOW - 9 * HOUR)
     await second(scene, queue)
     await take(scene, queue, WINDOW)
+    told = Told.read((await stored(scene, queue)).told)
+    assert told is not None
+    assert told.since == NOW.isoformat()
+    async with scene.store.transaction() as tx:
+        await tx.queues.note_told(queue.id, replace(told, since=(NOW - 5 * HOUR).isoformat()).written())
     assert await take(scene, queue) == 1
     front = (await entries(scene, queue))[0]
-    assert (front.status, front.started_at, front.trouble, front.trouble_since) == (CHECKING, NOW, 0, None)
+    assert (front.status, front.trouble, front.trouble_since) == (CHECKING, 0, None)
+    assert front.started_at == NOW - 4 * HOUR, "five of its nine hours were no time that it had"
     assert [await shown(scene, n) for n in (1, 2)] == [NoticeKind.CHECKING, NoticeKind.QUEUED]
     assert [event for _, event, _ in await events(scene)] == ["paused", "resumed"]
     assert (await stored(scene, queue)).told is None

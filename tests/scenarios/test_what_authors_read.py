@@ -66,6 +66,24 @@ async def test_author_reads_the_whole_way_in_one_comment_of_four_edits(world: Wo
     assert 2 < said(world) <= 2 * 4
 
 
+async def test_author_reads_no_time_in_ci_that_was_a_pause(world: World) -> None:
+    """Three days of pause over checks of minutes are neither time at the front nor in CI, nor a measure for others."""
+    (pull,) = await behind(world, "paused")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await world.pass_time(MINUTE)
+    pull.comment("/pause weekend", by="rhea")
+    await world.pass_time(timedelta(days=3))
+    pull.comment("/resume", by="rhea")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    assert "Time in the queue: 3 d, of which 1 min at the front and 1 min in CI." in world.comment(pull)
+    async with world.bot.engine.store.reading() as tx:
+        told = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
+    (took,) = [event.data["checks"] for event in told if event.event == "ready" and event.data]
+    assert CI_TIME - timedelta(seconds=1) < timedelta(seconds=took) <= CI_TIME
+
+
 async def test_author_of_those_behind_is_not_told_of_every_landing(world: World) -> None:
     """They land one after another; what the last one reads is edited no more often than what the first one reads."""
     pulls = await ready(world, *(f"p{number}" for number in range(5)))
