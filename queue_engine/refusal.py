@@ -153,5 +153,5 @@ def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) ->
 
 
 def forbids_merge_commits(words: str | None) -> bool:
-    """Classic protection shows linear history to administrators only; others learn it from the refusal's words."""
+    """Classic protection shows linear history only to who may read settings; others learn it from the refusal."""
     return words is not None and "merge commits" in words.lower()

@@ -179,7 +179,7 @@ async def test_missing_permission_to_merge_is_named(world: World) -> None:
     """The operator reads which permission the App lacks."""
     pull = world.open("add")
     await world.pass_time(CI_TIME * 2)
-    await take_permission(world, "contents", "read")
+    world.grant("contents", "read")
     pull.label(LABEL, by="mona")
     assert "contents=write" in await leaves(world, pull, "permission_missing", within=timedelta(minutes=1))
 
@@ -190,11 +190,3 @@ async def test_missing_permission_for_workflows_is_named(world: World) -> None:
     await world.pass_time(CI_TIME * 2)
     pull.label(LABEL, by="mona")
     assert "workflows" in await leaves(world, pull, "workflows_permission", within=timedelta(minutes=1))
-
-
-async def take_permission(world: World, name: str, level: str) -> None:
-    """The owner grants the App less than it asks for; tokens issued before are gone."""
-    for installation in world.github.state.installations_of(world.repository.record):
-        if installation.app is world.app:
-            installation.permissions[name] = level
-    world.server.tokens.revoke_all()

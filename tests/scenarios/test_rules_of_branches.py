@@ -25,14 +25,6 @@ def rule(world: World, **rules: Any) -> None:
     world.repository.add_ruleset("rules", by="rhea", **rules)
 
 
-def take_settings(world: World) -> None:
-    """The App may not read the repository's settings."""
-    for installation in world.github.state.installations_of(world.repository.record):
-        if installation.app is world.app:
-            del installation.permissions["administration"]
-    world.server.tokens.revoke_all()
-
-
 async def green(world: World, name: str = "add", **more: Any) -> Any:
     pull = world.open(name, **more)
     await world.pass_time(CI_TIME * 2)
@@ -248,7 +240,7 @@ async def test_protection_that_the_app_may_not_read_is_told_by_the_merge_and_cur
     world: World, name: str
 ) -> None:
     """An installation may not have granted `administration: read` yet: GitHub enforces its rules all the same."""
-    take_settings(world)
+    world.grant("administration", None)
     case = CASES[name]
     case.rules(world, None)
     pull = await green(world)
@@ -341,7 +333,7 @@ async def test_reviews_cost_no_request_where_nobody_demands_them(world: World) -
 async def test_approval_dismissed_while_queued_is_told_at_once_or_by_the_merge(world: World, read: bool) -> None:
     """What the door saw may change; GitHub has the last word, and people read it."""
     if not read:
-        take_settings(world)
+        world.grant("administration", None)
     guard(world, reviews=ReviewRule(1))
     pull = world.open("add")
     review = pull.review("APPROVED", by="hubot")

@@ -247,6 +247,14 @@ class World:
         self.bot, self.runner = await start_bot(self.environment, self.clock)
         self._point_webhooks()
 
+    def grant(self, permission: str, level: str | None) -> None:
+        """The owner grants the App this much of a permission, or none of it; tokens issued before are gone."""
+        for installation in self.github.state.installations_of(self.repository.record):
+            if installation.app is self.app:
+                installation.permissions.pop(permission, None)
+                installation.permissions |= {} if level is None else {permission: level}
+        self.server.tokens.revoke_all()
+
     def _point_webhooks(self) -> None:
         self.app.webhook_url = f"http://127.0.0.1:{self.runner.addresses[0][1]}/webhook"
 
