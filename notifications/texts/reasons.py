@@ -20,7 +20,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "To queue it again, set the label {label}.",
     ),
     Reason.UNQUEUED: ReasonText(
-        "It was taken out of the queue by a command.",
+        "It was called off by hand.",
         "To queue it again, set the label {label}.",
     ),
     Reason.CLOSED: ReasonText(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from notifications.comment import render_comment
+from queue_engine.commands.codes import ReplyCode
 from queue_engine.notice import NoticeKind
 from queue_engine.reasons import Reason
 from tests.notifications.notices import (
@@ -29,6 +30,12 @@ CASES: Mapping[str, str] = (
     {f"kind_{kind}": render_comment(of_kind(kind)) for kind in NoticeKind}
     | {f"reason_{reason}": render_comment(of_reason(reason)) for reason in Reason}
     | {f"answer_{code}": render_comment(of_kind(NoticeKind.ANSWERED), answer=answer(code)) for code in REPLIES}
+    | {
+        "answer_held_priority": render_comment(
+            of_kind(NoticeKind.HELD),
+            answer=answer(ReplyCode.HELD, by="carol", command="queue priority=high", priority=10),
+        )
+    }
     | {f"why_{name}": render_comment(of_kind(NoticeKind.ANSWERED), answer=why(name)) for name in WHY}
     | {
         "story_landed": render_comment(of_kind(NoticeKind.LANDED), events=LANDED_STORY),
