@@ -7,7 +7,7 @@ hand out one mutable cached object to everybody.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -33,12 +33,14 @@ _MOST_REDIRECTS = 3
 class Call:
     """A request to be made: a method, a URL template as GitHub's documentation spells it, and what fills it.
 
-    `link` is a whole URL from GitHub that replaces the template, as paging does. `limit` bounds the whole exchange.
+    What fills it is escaped, so that a slash, `#` or `%` in a name stays one of that name; a sequence fills `{/name*}`,
+    part by part. `link` is a whole URL from GitHub that replaces the template, as paging does. `limit` bounds the whole
+    exchange.
     """
 
     method: str
     template: str
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     body: Any = None
     limit: timedelta = timedelta(seconds=20)
     link: str | None = None

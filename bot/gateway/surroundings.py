@@ -118,8 +118,9 @@ class Surroundings(LetterBox):
 
     async def delete_branch(self, repository: Repository, branch: str) -> None:
         """`DELETE /repos/{owner}/{repo}/git/refs/heads/{branch}`; GitHub answers 422 for one that is gone."""
-        template = "/repos/{owner}/{repo}/git/refs/heads/{+ref}"
-        call = Call("DELETE", template, {**place(repository), "ref": branch})
+        # Part by part: GitHub wants the slashes of a name as they are, and `fix#12` sent as it is would delete `fix`.
+        template = "/repos/{owner}/{repo}/git/refs/heads{/ref*}"
+        call = Call("DELETE", template, {**place(repository), "ref": branch.split("/")})
         try:
             await self._connection.call(repository.installation_id, call)
         except NotFound:

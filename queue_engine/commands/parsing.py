@@ -7,6 +7,7 @@ intricate, the line does not count: a command that was not taken can be typed ag
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from queue_engine.commands.catalogue import MOST_COMMANDS
@@ -17,7 +18,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _QUOTE = re.compile(r"\s*(?:(?:[-+*]|\d{1,9}[.)])\s+)*>")
 _BLOCK_START = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])(?:\s|$)")
 _BLOCK_ALONE = re.compile(r" {0,3}(?:#{1,6}(?:\s|$)|(?:[-_*=]\s*)+$)")
-_TICKS = re.compile(r"\\*`+")
+_TICKS = re.compile(r"(?<!\\)\\*`+")
 _HTML = re.compile(
     r"(?P<open><!--|<\?|<!\[CDATA\[|<![a-z])|(?P<shut>-->|\?>|\]\]>|>)"
     r"|<(?P<end>/?)(?P<tag>pre|code|samp|kbd|tt|blockquote|q|script|style|textarea|template|title|svg|del|s|strike)\b",
@@ -101,13 +102,13 @@ class _Html:
 
     def __init__(self) -> None:
         self._shut = ""
-        self._open: list[str] = []
+        self._open: Counter[str] = Counter()
 
     def plain(self, text: str) -> list[str]:
         """The lines of a block, with those hidden at whose beginning something is open."""
         shown, at = [], 0
         for line in text.split("\n"):
-            shown.append(_HIDDEN if self._shut or self._open else line)
+            shown.append(_HIDDEN if self._shut or self._open.total() else line)
             for found in _HTML.finditer(text, at, at + len(line)):
                 self._meet(found)
             at += len(line) + 1
@@ -120,9 +121,9 @@ class _Html:
         elif found["open"]:
             self._shut = _SHUT.get(found["open"].lower(), ">")
         elif found["tag"] and not found["end"]:
-            self._open.append(found["tag"].lower())
-        elif found["tag"] and found["tag"].lower() in self._open:
-            self._open.remove(found["tag"].lower())
+            self._open[found["tag"].lower()] += 1
+        elif found["tag"] and self._open[found["tag"].lower()]:
+            self._open[found["tag"].lower()] -= 1
 
 
 class _Inline:

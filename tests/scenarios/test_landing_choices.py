@@ -97,6 +97,21 @@ async def test_branch_of_what_landed_is_deleted_where_that_is_wanted(world: Worl
     assert "topic/one" not in branches(world)
 
 
+@pytest.mark.parametrize(
+    ("name", "neighbour"), [("fix#12", "fix"), ("fix%2F1", "fix/1"), ("a/fix#x", "a/fix"), ("fíx&co", "f")]
+)
+async def test_branch_whose_name_an_address_would_read_otherwise_is_the_one_deleted(
+    world: World, name: str, neighbour: str
+) -> None:
+    """Whatever is in a branch's name, no other branch pays for it."""
+    await configure(world, "merge: {delete_branch: true}\n")
+    world.repository.create_branch(neighbour, by="rhea")
+    pull = await green(world, name, files={"its.py": "its\n"})
+    before = set(branches(world))
+    await lands(world, pull)
+    assert before - set(branches(world)) == {name}
+
+
 async def test_branch_that_others_are_based_on_is_kept_and_nothing_is_closed(world: World) -> None:
     """Deleting it would close the pull requests stacked on it."""
     await configure(world, "merge: {delete_branch: true}\n")
