@@ -10,7 +10,7 @@ from queue_engine import journal, telling
 from queue_engine.approvals import reviews_of
 from queue_engine.core import trace
 from queue_engine.core.backoff import OVERLOAD
-from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock, ruled_out
+from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock, unmet
 from queue_engine.engine import Change, Engine
 from queue_engine.errors import StaleVersion
 from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest
@@ -154,11 +154,13 @@ async def let_in(
 async def demands_on(engine: Engine, repository: Repository, pull: PullRequest, policy: Policy) -> Demands:
     """What its base branch demands of a pull request, and how that is met. Raises GitHubError."""
     rules = await engine.github.branch_rules(repository, pull.base_branch)
-    if ruled_out(pull, repository, rules, policy) is not None:
-        # Somebody may have mended them since they were read: nobody is turned away by what is only remembered.
-        engine.github.forget_rules(repository.id)
-        rules = await engine.github.branch_rules(repository, pull.base_branch)
-    return await read_demands(engine.github, repository, pull, rules, policy)
+    demands = await read_demands(engine.github, repository, pull, rules, policy)
+    if unmet(pull, repository, demands, policy) is None:
+        return demands
+    # Somebody may have changed them since they were read: nobody is turned away by what is only remembered.
+    engine.github.forget_rules(repository.id)
+    fresh = await engine.github.branch_rules(repository, pull.base_branch)
+    return demands if fresh == rules else await read_demands(engine.github, repository, pull, fresh, policy)
 
 
 async def read_demands(

@@ -76,9 +76,7 @@ def knock(
     refusal = (
         _of_the_person(policy, by, permission)
         or _of_the_change(pull, labelled_head, policy)
-        or ruled_out(pull, repository, demands.rules, policy)
-        or _of_the_signatures(pull, demands, policy)
-        or (None if demands.reviews is None else _of_the_reviews(demands.reviews, demands.rules))
+        or unmet(pull, repository, demands, policy)
     )
     if refusal is not None:
         return refusal
@@ -124,8 +122,16 @@ def _of_the_change(pull: PullRequest, labelled_head: str, policy: Policy) -> Ref
     return Refuse(Reason.CONFLICT) if pull.mergeable is False else None
 
 
-def ruled_out(pull: PullRequest, repository: Repository, rules: BranchRules, policy: Policy) -> Refuse | None:
-    """What the rules of its base branch say against it, whatever people and checks say."""
+def unmet(pull: PullRequest, repository: Repository, demands: Demands, policy: Policy) -> Refuse | None:
+    """What the rules of its base branch say against it, as far as that can be known before the merge."""
+    return (
+        _ruled_out(pull, repository, demands.rules, policy)
+        or _of_the_signatures(pull, demands, policy)
+        or (None if demands.reviews is None else _of_the_reviews(demands.reviews, demands.rules))
+    )
+
+
+def _ruled_out(pull: PullRequest, repository: Repository, rules: BranchRules, policy: Policy) -> Refuse | None:
     if rules.native_queue:
         return Refuse(Reason.NATIVE_QUEUE_REQUIRED)
     if rules.locked:

@@ -254,6 +254,16 @@ async def test_protection_that_the_app_may_not_read_is_told_by_the_merge_and_cur
     await lands(world, pull)
 
 
+@pytest.mark.parametrize("changed", [{"reviews": ReviewRule(1)}, {"lock": True}, {"signatures": True}])
+async def test_nobody_is_turned_away_by_rules_that_are_only_remembered(world: World, changed: dict[str, Any]) -> None:
+    """The webhook that tells of a milder rule may be lost: before it refuses, the door reads the rules again."""
+    guard(world, **changed)
+    pull = await green(world)
+    await turned_away(world, pull)
+    guard(world, webhook=False)
+    await lands(world, pull)
+
+
 async def test_app_that_protection_spares_reviews_lands_without_them(world: World) -> None:
     """ "Allow specified actors to bypass required pull requests": the door asks for no more than GitHub does."""
     guard(world, reviews=ReviewRule(1, code_owners=True, spared=["imq"]))
