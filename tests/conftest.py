@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Generator
 
 import pytest
+import structlog
 from aiohttp import web_app
 from hypothesis import HealthCheck, settings
 
@@ -20,6 +21,14 @@ if os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free > 2**31:
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("desk"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+# The traceback that structlog draws where `rich` is there shows every local variable, and takes up to a second each.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 pytest_plugins = ["tests.databases", "tests.private_postgres"]
 
