@@ -2,39 +2,20 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from queue_engine.store.answers import Answers
-from tests.scenarios.world import CI_TIME, LABEL, World, a_world
-
-MINUTE = timedelta(minutes=1)
-
-
-async def _ready(world: World, name: str = "add", *, by: str | None = "mona", **more: Any) -> Any:
-    pull = world.open(name, by=by, **more)
-    await world.pass_time(CI_TIME * 2)
-    return pull
-
-
-async def _say(world: World, pull: Any, text: str, *, by: str) -> Any:
-    comment = pull.comment(text, by=by)
-    await world.pass_time(MINUTE)
-    return comment
-
-
-def _reacted(comment: Any) -> set[str]:
-    return {word for word, who in comment.reactions.items() if "imq[bot]" in who}
+from tests.scenarios.commenting import MINUTE, answered, reacted, ready, say
+from tests.scenarios.world import LABEL, World, a_world
 
 
 async def test_queue_by_who_may_is_acknowledged_labelled_and_lands(world: World) -> None:
     """The label stays the visible truth, whatever was typed."""
-    pull = await _ready(world)
+    pull = await ready(world)
     world.open("ahead").label(LABEL, by="mona")
     await world.settle()
-    comment = await _say(world, pull, "Looks good!\n\n/queue", by="hubot")
-    assert _reacted(comment) == {"eyes", "+1"}
+    comment = await say(world, pull, "Looks good!\n\n/queue", by="hubot")
+    assert reacted(comment) == {"eyes", "+1"}
     assert LABEL in pull.labels
     entry = await world.entry(pull)
     assert entry is not None
@@ -48,9 +29,9 @@ async def test_queue_by_who_may_is_acknowledged_labelled_and_lands(world: World)
 )
 async def test_command_by_somebody_without_the_right_is_refused_with_the_reason(world: World, text: str) -> None:
     """Triagers may label, but neither merge nor steer; nothing has happened afterwards."""
-    pull = await _ready(world)
-    comment = await _say(world, pull, text, by="tria")
-    assert _reacted(comment) == {"eyes", "confused"}
+    pull = await ready(world)
+    comment = await say(world, pull, text, by="tria")
+    assert reacted(comment) == {"eyes", "confused"}
     assert await world.status(pull) is None
     assert LABEL not in pull.labels
     assert await world.paused() is None
@@ -60,9 +41,9 @@ async def test_command_by_somebody_without_the_right_is_refused_with_the_reason(
 @pytest.mark.parametrize("text", ["/pause", "/freeze until 2h", "/queue priority=low"])
 async def test_steering_takes_more_than_the_right_to_queue(world: World, text: str) -> None:
     """Who may write may queue; stopping others takes maintain."""
-    pull = await _ready(world)
-    comment = await _say(world, pull, text, by="hubot")
-    assert "confused" in _reacted(comment)
+    pull = await ready(world)
+    comment = await say(world, pull, text, by="hubot")
+    assert "confused" in reacted(comment)
     assert await world.paused() is None
     assert await world.status(pull) is None
 
@@ -70,16 +51,16 @@ async def test_steering_takes_more_than_the_right_to_queue(world: World, text: s
 async def test_author_of_a_fork_may_take_out_but_not_queue(tmp_path: Path) -> None:
     """Leaving is one's own; landing takes the repository's right."""
     async with a_world(tmp_path, repository={"private": False}) as world:
-        pull = await _ready(world, "fix", by=None, fork_of="fern")
-        comment = await _say(world, pull, "/queue", by="fern")
-        assert "confused" in _reacted(comment)
+        pull = await ready(world, "fix", by=None, fork_of="fern")
+        comment = await say(world, pull, "/queue", by="fern")
+        assert "confused" in reacted(comment)
         assert await world.status(pull) is None
         world.open("ahead").label(LABEL, by="mona")
         pull.label(LABEL, by="mona")
         await world.settle()
         assert await world.status(pull) == "pending"
-        comment = await _say(world, pull, "/unqueue", by="fern")
-        assert "+1" in _reacted(comment)
+        comment = await say(world, pull, "/unqueue", by="fern")
+        assert "+1" in reacted(comment)
         assert await world.status(pull) is None
         assert LABEL not in pull.labels
         assert await world.reasons(pull) == ["unqueued"]
@@ -91,10 +72,10 @@ async def test_author_of_a_fork_may_take_out_but_not_queue(tmp_path: Path) -> No
 )
 async def test_text_that_is_no_command_is_not_stored_and_not_answered(world: World, text: str) -> None:
     """Quoted, fenced and hidden text, and other bots' commands, cost nothing."""
-    pull = await _ready(world)
+    pull = await ready(world)
     before = world.requests()
-    comment = await _say(world, pull, text, by="mona")
-    assert _reacted(comment) == set()
+    comment = await say(world, pull, text, by="mona")
+    assert reacted(comment) == set()
     assert await world.status(pull) is None
     assert world.spoken(pull) == 0
     assert world.requests() == before
@@ -102,31 +83,31 @@ async def test_text_that_is_no_command_is_not_stored_and_not_answered(world: Wor
 
 async def test_edited_comment_is_no_command(world: World) -> None:
     """Whoever may edit other people's comments could speak in their name."""
-    pull = await _ready(world)
-    comment = await _say(world, pull, "Nice.", by="mona")
+    pull = await ready(world)
+    comment = await say(world, pull, "Nice.", by="mona")
     pull.edit_comment(comment, "/queue", by="mona")
     await world.pass_time(MINUTE)
     assert await world.status(pull) is None
-    assert _reacted(comment) == set()
+    assert reacted(comment) == set()
 
 
 async def test_bots_command_nothing(world: World) -> None:
     """Neither automation nor IMQ's own words start anything."""
-    pull = await _ready(world)
-    comment = await _say(world, pull, "/queue", by="robot[bot]")
-    assert _reacted(comment) == set()
+    pull = await ready(world)
+    comment = await say(world, pull, "/queue", by="robot[bot]")
+    assert reacted(comment) == set()
     assert await world.status(pull) is None
 
 
 async def test_two_commands_at_once_are_done_once_each_in_their_order(world: World) -> None:
     """Two people in the same moment: the second finds it queued."""
     world.open("ahead").label(LABEL, by="mona")
-    pull = await _ready(world)
+    pull = await ready(world)
     world.open("behind").label(LABEL, by="mona")
     first, second = pull.comment("/queue", by="mona"), pull.comment("/queue", by="hubot")
     await world.pass_time(timedelta(seconds=30))
-    assert _reacted(first) >= {"eyes", "+1"}
-    assert _reacted(second) >= {"eyes", "+1"}
+    assert reacted(first) >= {"eyes", "+1"}
+    assert reacted(second) >= {"eyes", "+1"}
     assert sum(entry.number == pull.number for entry in await world.entries()) <= 1
     await world.until(lambda: pull.merged)
     assert world.spoken(pull) == 1
@@ -139,11 +120,11 @@ async def test_unqueue_and_requeue_give_the_place_up(world: World) -> None:
         each.label(LABEL, by="mona")
         await world.settle()
     assert [entry.number for entry in await world.entries()] == [front.number, pull.number, last.number]
-    comment = await _say(world, pull, "/requeue", by="mona")
-    assert "+1" in _reacted(comment)
+    comment = await say(world, pull, "/requeue", by="mona")
+    assert "+1" in reacted(comment)
     assert [entry.number for entry in await world.entries()] == [front.number, last.number, pull.number]
     assert LABEL in pull.labels
-    await _say(world, pull, "/unqueue", by="mona")
+    await say(world, pull, "/unqueue", by="mona")
     assert await world.status(pull) is None
     await world.until(lambda: front.merged and last.merged)
     assert not pull.merged
@@ -152,7 +133,7 @@ async def test_unqueue_and_requeue_give_the_place_up(world: World) -> None:
 
 async def test_push_after_the_command_was_typed_is_not_what_was_consented_to(world: World) -> None:
     """P4: while nobody listens somebody pushes; the command that is heard late queues nothing."""
-    pull = await _ready(world)
+    pull = await ready(world)
     address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
     comment = pull.comment("/queue", by="hubot")
     await world.github.schedule.run_due()
@@ -161,32 +142,32 @@ async def test_push_after_the_command_was_typed_is_not_what_was_consented_to(wor
     await world.github.schedule.run_due()
     world.app.webhook_url = address
     await world.pass_time(timedelta(minutes=30))
-    assert "confused" in _reacted(comment)
+    assert "confused" in reacted(comment)
     assert await world.status(pull) is None
     assert not pull.merged
 
 
 async def test_command_given_while_the_bot_is_down_is_heard_by_redelivery(world: World) -> None:
     """No sweep reads comments: what failed to be delivered is sent again."""
-    pull = await _ready(world)
+    pull = await ready(world)
     address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
     comment = pull.comment("/queue", by="hubot")
     await world.github.schedule.run_due()
     world.app.webhook_url = address
     await world.until(lambda: pull.merged)
-    assert "+1" in _reacted(comment)
+    assert "+1" in reacted(comment)
 
 
 async def test_pause_resume_and_freeze_hold_the_queue_of_the_base_branch(world: World) -> None:
     """Maintainers steer from any pull request; those who wait are told, and go on afterwards."""
-    pull = await _ready(world)
-    comment = await _say(world, pull, "/pause The release is being cut", by="rhea")
-    assert "+1" in _reacted(comment)
+    pull = await ready(world)
+    comment = await say(world, pull, "/pause The release is being cut", by="rhea")
+    assert "+1" in reacted(comment)
     assert await world.paused() == "paused_by_hand"
     pull.label(LABEL, by="mona")
     await world.pass_time(timedelta(hours=1))
     assert not pull.merged
-    await _say(world, pull, "/resume\n/freeze until 2h", by="rhea")
+    await say(world, pull, "/resume\n/freeze until 2h", by="rhea")
     assert await world.paused() == "frozen"
     frozen_at = world.clock.now()
     await world.until(lambda: pull.merged)
@@ -200,7 +181,7 @@ async def test_priority_by_command_overtakes_and_says_whom(world: World) -> None
     for each in (front, waiting, pull):
         each.label(LABEL, by="mona")
         await world.settle()
-    await _say(world, pull, "/queue priority=high", by="rhea")
+    await say(world, pull, "/queue priority=high", by="rhea")
     assert [entry.number for entry in await world.entries()] == [front.number, pull.number, waiting.number]
     async with world.bot.engine.store.reading() as tx:
         answer = await tx.answers.find(pull.record.repository.id, pull.number)
@@ -214,7 +195,7 @@ async def test_priority_of_a_hotfix_by_command_says_whose_turn_it_takes(world: W
     """Who asks for it reads whom it interrupts, and what of that turn is lost."""
     rules = "priority: {labels: {hotfix: {first: true, interrupts: true}}}\n"
     world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
-    front, hotfix = await _ready(world, "front"), await _ready(world, "hotfix")
+    front, hotfix = await ready(world, "front"), await ready(world, "hotfix")
     world.repository.push("main", {"moved.py": "moved\n"}, "Move the base", by="rhea")
     await world.settle()
     front.label(LABEL, by="mona")
@@ -236,11 +217,11 @@ async def test_priority_of_a_hotfix_by_command_says_whose_turn_it_takes(world: W
 @pytest.mark.parametrize("text", ["/queue", "/requeue"])
 async def test_queueing_that_the_door_refuses_says_what_it_is_about(world: World, text: str) -> None:
     """Whoever reads the answer need not search for the label that keeps it out."""
-    pull = await _ready(world)
+    pull = await ready(world)
     world.repository.push("main", {".github/imq.yml": "blocking: {labels: [needs design]}\n"}, "Rules", by="rhea")
     pull.label("needs design", by="mona")
     await world.settle()
-    await _say(world, pull, text, by="mona")
+    await say(world, pull, text, by="mona")
     assert "Details: `needs design`. Take that label off" in world.comment(pull)
 
 
@@ -255,8 +236,8 @@ async def test_requeueing_that_the_door_refuses_says_what_it_is_about(world: Wor
     world.repository.record.allow_rebase_merge = False
     pull.label("keep commits", by="mona")
     await world.settle()
-    await _say(world, pull, "/requeue", by="mona")
-    assert await _answered(world, pull) == ["refused"]
+    await say(world, pull, "/requeue", by="mona")
+    assert await answered(world, pull) == ["refused"]
     async with world.bot.engine.store.reading() as tx:
         answer = await tx.answers.find(pull.record.repository.id, pull.number)
     assert answer is not None
@@ -265,20 +246,20 @@ async def test_requeueing_that_the_door_refuses_says_what_it_is_about(world: Wor
 
 async def test_questions_are_answered_in_the_one_comment(world: World) -> None:
     """Why, status and help are everybody's; a misspelt argument is told how it is written."""
-    pull = await _ready(world)
+    pull = await ready(world)
     for text in ("/why", "/queue status", "/queue help", "/imq"):
-        comment = await _say(world, pull, text, by="tria")
-        assert _reacted(comment) == {"eyes", "+1"}, text
-    comment = await _say(world, pull, "/queue pretty please", by="tria")
-    assert _reacted(comment) == {"eyes", "confused"}
+        comment = await say(world, pull, text, by="tria")
+        assert reacted(comment) == {"eyes", "+1"}, text
+    comment = await say(world, pull, "/queue pretty please", by="tria")
+    assert reacted(comment) == {"eyes", "confused"}
     assert "/queue" in world.comment(pull)
     assert await world.status(pull) is None
 
 
 async def test_comment_with_too_many_commands_is_carried_out_as_far_as_the_limit(world: World) -> None:
     """A few are done; the answer says that the rest was left."""
-    pull = await _ready(world)
-    await _say(world, pull, "/why\n" * 8, by="mona")
+    pull = await ready(world)
+    await say(world, pull, "/why\n" * 8, by="mona")
     async with world.bot.engine.store.reading() as tx:
         answer = await tx.answers.find(pull.record.repository.id, pull.number)
     assert answer is not None
@@ -287,17 +268,17 @@ async def test_comment_with_too_many_commands_is_carried_out_as_far_as_the_limit
 
 async def test_command_on_a_closed_pull_request_is_only_shown_not_to_be_taken(world: World) -> None:
     """Nothing is written there any more."""
-    pull = await _ready(world)
+    pull = await ready(world)
     pull.close(by="mona")
     await world.settle()
-    comment = await _say(world, pull, "/queue", by="mona")
-    assert "confused" in _reacted(comment)
+    comment = await say(world, pull, "/queue", by="mona")
+    assert "confused" in reacted(comment)
     assert world.spoken(pull) == 0
 
 
 async def test_command_whose_comment_was_deleted_is_not_carried_out(world: World) -> None:
     """Who takes the words back before they were heard has not said them."""
-    pull = await _ready(world)
+    pull = await ready(world)
     comment = pull.comment("/queue", by="mona")
     pull.delete_comment(comment, by="mona")
     await world.pass_time(MINUTE)
@@ -311,75 +292,8 @@ async def test_queue_by_command_waits_for_a_place_in_a_full_queue(tmp_path: Path
         first, pull = world.open("first"), world.open("second")
         first.label(LABEL, by="mona")
         await world.settle()
-        comment = await _say(world, pull, "/queue", by="hubot")
-        assert "+1" in _reacted(comment)
+        comment = await say(world, pull, "/queue", by="hubot")
+        assert "+1" in reacted(comment)
         assert await world.status(pull) is None
         assert LABEL in pull.labels
         await world.until(lambda: first.merged and pull.merged)
-
-
-async def test_command_is_answered_although_github_fails_in_between(world: World) -> None:
-    """Done again as a job until it is done, and done once."""
-    pull = await _ready(world)
-    labels = "/repos/{owner}/{repo}/issues/{number}/labels"
-    world.server.faults.add(kind="fail", method="POST", route=labels, status=502, times=2)
-    comment = await _say(world, pull, "/queue", by="hubot")
-    await world.until(lambda: pull.merged)
-    assert _reacted(comment) == {"eyes", "+1"}
-    assert world.spoken(pull) == 1
-
-
-async def _answered(world: World, pull: Any) -> list[str]:
-    async with world.bot.engine.store.reading() as tx:
-        answer = await tx.answers.find(pull.record.repository.id, pull.number)
-    assert answer is not None
-    return [reply.code.value for reply in answer.replies]
-
-
-async def _pauses(world: World, pull: Any) -> int:
-    async with world.bot.engine.store.reading() as tx:
-        events = await tx.timeline.of_pull_request(pull.record.repository.id, 0)
-    return [event.event for event in events].count("paused")
-
-
-@pytest.mark.parametrize("skip", [1, 0])
-async def test_command_whose_reaction_fails_is_done_once(world: World, skip: int) -> None:
-    """Reactions are repeated, what was done is not."""
-    pull = await _ready(world)
-    reactions = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
-    world.server.faults.add(kind="fail", method="POST", route=reactions, status=502, times=2, skip=skip)
-    comment = await _say(world, pull, "/pause for a moment", by="rhea")
-    assert _reacted(comment) == {"eyes", "+1"}
-    assert await _answered(world, pull) == ["paused"]
-    assert await _pauses(world, pull) == 1
-
-
-async def test_comment_that_is_followed_again_goes_on_behind_the_last_answer(world: World) -> None:
-    """P2: the first command was done and answered when the second one failed."""
-    pull = await _ready(world)
-    labels = "/repos/{owner}/{repo}/issues/{number}/labels"
-    world.server.faults.add(kind="fail", method="POST", route=labels, status=502, times=1)
-    await _say(world, pull, "/pause for a moment\n/resume\n/queue", by="rhea")
-    assert await _answered(world, pull) == ["paused", "resumed", "queued"]
-    assert await _pauses(world, pull) == 1
-
-
-async def test_requeue_that_died_before_its_answer_was_stored_gives_the_place_up_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """P2: whoever takes over sees that it stands there by this very comment."""
-    front, pull = world.open("front"), world.open("add")
-    for each in (front, pull):
-        each.label(LABEL, by="mona")
-        await world.settle()
-    put, failures = Answers.put, iter([OSError("killed")])
-
-    async def fails_once(self: Answers, *given: Any) -> None:
-        for failure in failures:
-            raise failure
-        await put(self, *given)
-
-    monkeypatch.setattr(Answers, "put", fails_once)
-    await _say(world, pull, "/requeue", by="hubot")
-    assert await _answered(world, pull) == ["requeued"]
-    assert await world.reasons(pull) == ["unqueued"]

@@ -10,12 +10,10 @@ import pytest
 from queue_engine.core.idempotency import Keys
 from queue_engine.store.answers import KEPT
 from sandbox.rest.record import Exchange
+from tests.scenarios.callers import Caller, caller, path_of
 from tests.scenarios.test_given_while_held import answered, say
 from tests.scenarios.test_held import held
-from tests.scenarios.test_queue_api import Caller, caller, mona, path_of, session
 from tests.scenarios.world import CI_TIME, LABEL, World, a_world
-
-__all__ = ["mona", "session"]
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
 REACTIONS = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"

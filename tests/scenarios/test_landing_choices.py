@@ -1,4 +1,4 @@
-"""How a repository wants its pull requests to land: method and words, the branch afterwards, who may, and pushes."""
+"""How a repository wants its pull requests to land: method and words, the branch afterwards, and who may."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,37 +6,8 @@ from typing import Any
 import pytest
 
 from queue_engine.cleanup import BRANCH_JOB
+from tests.scenarios.choosing import AT_ONCE, configure, green, lands, leaves
 from tests.scenarios.world import CI_TIME, LABEL, World
-
-AT_ONCE = timedelta(seconds=30)
-
-
-async def configure(world: World, text: str) -> None:
-    """Push a configuration to `main`."""
-    world.repository.push("main", {".github/imq.yml": text}, "Configure the queue", by="rhea")
-    await world.settle()
-
-
-async def green(world: World, name: str, **more: Any) -> Any:
-    pull = world.open(name, **more)
-    await world.pass_time(CI_TIME * 2)
-    return pull
-
-
-async def lands(world: World, pull: Any, *, by: str = "mona", within: timedelta = AT_ONCE) -> Any:
-    """Label it, and see it land; the commit that landed it."""
-    pull.label(LABEL, by=by)
-    await world.until(lambda: pull.merged, within=within)
-    await world.settle()
-    return world.repository.log("main")[0]
-
-
-async def leaves(world: World, pull: Any) -> str:
-    """It leaves, or is refused, without landing; why, the last time."""
-    await world.until(lambda: LABEL not in pull.labels, within=timedelta(minutes=2))
-    await world.settle()
-    assert not pull.merged
-    return (await world.reasons(pull))[-1]
 
 
 def branches(world: World) -> Any:
@@ -283,95 +254,3 @@ async def test_label_that_automation_sets_again_and_again_starts_nothing(
     await world.pass_time(timedelta(hours=1))
     pull.label("land", by="mona")
     await world.until(lambda: pull.merged, within=AT_ONCE)
-
-
-# Pushes
-
-
-async def test_push_by_somebody_who_may_queue_costs_the_place_and_no_more(world: World) -> None:
-    """It joins again at the end, under the name of whoever pushed, with the head that was pushed (P4)."""
-    await configure(world, "on_push: requeue\n")
-    first, second = world.open("first"), world.open("second")
-    for pull in (first, second):
-        pull.label(LABEL, by="mona")
-        await world.settle()
-    pushed = first.push({"first.py": "better\n"}, by="hubot")
-    await world.settle()
-    entries = await world.entries()
-    assert [(entry.number, entry.queued_by, entry.head) for entry in entries][1] == (first.number, "hubot", pushed)
-    assert LABEL in first.labels
-    await world.until(lambda: first.merged, within=CI_TIME * 4)
-    assert world.landed() == [second.number, first.number]
-    assert (world.spoken(first), world.repository.files("main")["first.py"]) == (1, "better\n")
-
-
-async def test_push_while_waiting_behind_others_joins_again_at_the_end(world: World) -> None:
-    """The same wherever it waits."""
-    await configure(world, "on_push: requeue\n")
-    pulls = [world.open(name) for name in ("a", "b", "c")]
-    for pull in pulls:
-        pull.label(LABEL, by="mona")
-        await world.settle()
-    pulls[1].push({"b.py": "better\n"}, by="mona")
-    await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 6)
-    assert world.landed() == [pulls[0].number, pulls[2].number, pulls[1].number]
-
-
-async def test_push_while_held_lets_the_new_head_wait(world: World) -> None:
-    """Whoever pushed is asked for anew; what joins when a place frees is what was pushed."""
-    await configure(world, "on_push: requeue\ndepth: 1\n")
-    front, held = world.open("front"), world.open("held")
-    for pull in (front, held):
-        pull.label(LABEL, by="mona")
-        await world.settle()
-    held.push({"held.py": "better\n"}, by="hubot")
-    await world.until(lambda: held.merged, within=CI_TIME * 4)
-    assert world.landed() == [front.number, held.number]
-    assert world.repository.files("main")["held.py"] == "better\n"
-    assert await world.reasons(held) == ["queue_full", "queue_full"]
-
-
-async def test_push_by_somebody_without_the_right_takes_it_out(world: World) -> None:
-    """P4: who may not queue renews no consent, not even that of its own author."""
-    await configure(world, "on_push: requeue\ndepth: 1\nwho_may_queue: {permission: maintain}\n")
-    pull = world.open("add")
-    pull.label(LABEL, by="rhea")
-    await world.settle()
-    held = world.open("held")
-    held.label(LABEL, by="rhea")
-    await world.settle()
-    for one in (held, pull):
-        one.push({"add.py": "evil\n"}, by="mona")
-        assert await leaves(world, one) == "head_changed"
-    assert await world.entries() == ()
-
-
-async def test_push_by_a_stranger_to_his_fork_takes_it_out(world: World) -> None:
-    """P4: a fork's owner needs no right on the repository to push to the fork."""
-    await configure(world, "on_push: requeue\n")
-    pull = world.open("idea", by=None, fork_of="fan")
-    pull.label(LABEL, by="mona")
-    await world.settle()
-    pull.push({"idea.py": "evil\n"})
-    assert await leaves(world, pull) == "head_changed"
-
-
-async def test_own_update_is_no_push_that_costs_the_place(world: World) -> None:
-    """IMQ's update of a branch is part of landing it."""
-    await configure(world, "on_push: requeue\n")
-    pull = await world.behind("late")
-    pull.label(LABEL, by="mona")
-    await world.until(lambda: pull.merged, within=CI_TIME * 2)
-    assert await world.reasons(pull) == []
-
-
-async def test_push_during_an_update_is_told_from_it_by_its_parents(world: World) -> None:
-    """Work that is pushed while IMQ updates joins at the end; it never lands as the update."""
-    await configure(world, "on_push: requeue\n")
-    pull = await world.behind("late")
-    update = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
-    world.meanwhile(update, lambda: pull.push({"late.py": "later\n"}, by="mona"), phase="after")
-    pull.label(LABEL, by="mona")
-    await world.until(lambda: pull.merged, within=CI_TIME * 4)
-    assert world.repository.files("main")["late.py"] == "later\n"
-    assert set(await world.reasons(pull)) <= {"head_changed"}

@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.scenarios.callers import Answer, Caller, caller, path_of
 from tests.scenarios.test_held import held
 from tests.scenarios.test_priorities import configure, opened
-from tests.scenarios.test_queue_api import Answer, Caller, caller, path_of
 from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
 HOME = "/api/v1/repositories/acme/widgets"

@@ -1,0 +1,66 @@
+"""What `/queue/status` tells, and to whom."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import aiohttp
+
+from queue_engine.model import Pause
+from queue_engine.reasons import Reason
+from tests.scenarios.callers import Caller, caller
+from tests.scenarios.world import LABEL, World, a_world
+
+
+async def test_status_of_the_queues_names_them_only_to_callers(tmp_path: Path, session: aiohttp.ClientSession) -> None:
+    """The fields that a sender needs, for anybody; names of repositories and branches with a token only."""
+    async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "2"}) as world:
+        mona = await caller(world, session)
+        anybody = Caller(world, session, None)
+        empty = (await anybody.ask("GET", "/queue/status")).body
+        assert (empty["rt_queue"], empty["be_queue"], empty["accepting"], empty["queues"]) == (0, 0, True, [])
+        assert empty["max_queue_depth"] == 2
+        assert empty["available_slots"] == empty["total_slots"] > 0
+        for number in range(3):
+            pull = world.open(f"add-{number}")
+            await world.settle()
+            pull.label(LABEL, by="mona")
+            await world.pass_time(timedelta(seconds=1))
+        told = (await anybody.ask("GET", "/queue/status")).body
+        (queue,) = told["queues"]
+        assert (queue["depth"], queue["held"], queue["accepting"], queue["paused"]) == (2, 1, False, None)
+        assert not told["accepting"]
+        assert "acme" not in str(told)
+        assert "main" not in str(told)
+        (named,) = (await mona.ask("GET", "/queue/status")).body["queues"]
+        assert named == {**queue, "repository": "acme/widgets", "branch": "main"}
+        wrong = Caller(world, session, "imq_" + "x" * 43)
+        assert (await wrong.ask("GET", "/queue/status")).status == 401
+
+
+async def test_status_sums_the_slots_of_all_processes(world: World, session: aiohttp.ClientSession) -> None:
+    """A worker has no port: what it told last counts; one that told nothing for minutes does not."""
+    anybody = Caller(world, session, None)
+    own = (await anybody.ask("GET", "/queue/status")).body
+    told = {"rt_queue": 3, "be_queue": 2, "total_slots": 8, "available_slots": 1, "accepting": True}
+    store, now = world.bot.engine.store, world.clock.now()
+    async with store.transaction() as tx:
+        await tx.processes.tell("worker:1", now, told, "")
+        await tx.processes.tell("worker:2", now - timedelta(minutes=3), told, "")
+        await tx.processes.tell(world.bot.engine.owner, now, told, "")
+    world.clock.set(now + timedelta(seconds=1))
+    both = (await anybody.ask("GET", "/queue/status")).body
+    names = ("rt_queue", "be_queue", "total_slots", "available_slots")
+    assert [both[name] - own[name] for name in names] == [3, 2, 8, 1]
+
+
+async def test_status_of_a_paused_queue_says_why(world: World, session: aiohttp.ClientSession) -> None:
+    """A queue that stands still is listed although nothing stands in it; one that is idle is not."""
+    anybody, store, now = Caller(world, session, None), world.bot.engine.store, world.clock.now()
+    async with store.transaction() as tx:
+        repository = await tx.queues.repository("acme", "widgets")
+        assert repository is not None
+        paused = await tx.queues.find_or_create(repository, "main", now)
+        await tx.queues.find_or_create(repository, "next", now)
+        await tx.queues.pause(paused.id, Pause(Reason.TREE_MISMATCH, "looked into", now))
+    (told,) = (await anybody.ask("GET", "/queue/status")).body["queues"]
+    assert (told["paused"], told["depth"], told["accepting"]) == ("tree_mismatch", 0, True)
