@@ -100,6 +100,7 @@ class AuthoredAnswer(BaseModel):
     """The git part of a pull request's commit. Without `verification` GitHub says nothing of its signature."""
 
     author: PersonAnswer | None = None
+    message: str = ""
     verification: VerificationAnswer | None = None
 
 

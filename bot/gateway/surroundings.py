@@ -5,6 +5,7 @@ import binascii
 
 from bot.gateway import facts
 from bot.gateway.answers import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from bot.gateway.authorship import co_authors
 from bot.gateway.client import Call
 from bot.gateway.connection import listed
 from bot.gateway.letters import LetterBox, place
@@ -64,13 +65,7 @@ class Surroundings(LetterBox):
 
     async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
-        commits = await self._commits(repository, number)
-        others = (
-            commit.commit.author
-            for commit in commits
-            if len(commit.parents) < 2 and (commit.author is None or commit.author.login != author)
-        )
-        return tuple(dict.fromkeys(f"{other.name} <{other.email}>" for other in others if other is not None))
+        return co_authors(await self._commits(repository, number), author=author)
 
     async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""

@@ -110,14 +110,26 @@ async def test_co_authors_are_everybody_else_once_and_nobody_for_a_merge(
 ) -> None:
     """The pull request's author is the commit's own; IMQ's updates add nobody's work."""
 
-    def commit(name: str, login: str | None, parents: int = 1) -> dict[str, Any]:
+    def commit(name: str, login: str | None, parents: int = 1, message: str = "") -> dict[str, Any]:
         author = {"name": name, "email": f"{name}@example.org"}
         user = None if login is None else {"login": login}
-        return {"commit": {"author": author}, "author": user, "parents": [{"sha": str(n)} for n in range(parents)]}
+        git = {"author": author, "message": message}
+        return {"commit": git, "author": user, "parents": [{"sha": str(n)} for n in range(parents)]}
 
     commits = [commit("Ada", "ada"), commit("Bob", "bob"), commit("Eve", None), commit("Bob", "bob")]
     github.on("GET", f"{REPO}/pulls/3/commits", Says([*commits, commit("imq", "imq[bot]", parents=2)]))
     assert await gateway.co_authors(repository, 3, author="ada") == ("Bob <Bob@example.org>", "Eve <Eve@example.org>")
+    pair = (
+        "Co-authored-by: no title <x@x>\n\nCo-authored-by: body <x@x>\n\nSigned-off-by: Bob <b@x>\r\n"
+        "co-authored-by:  Pair Partner <Pair@x.org> \nCo-authored-by: Ada <ADA@example.org>\n"
+        "Co-authored-by: bob <bob@EXAMPLE.org>\nCo-authored-by: <> <y@y> <z@z>\n"
+    )
+    told = [commit("Ada", "Ada", message=pair), commit("Bob", "bob", message="Co-authored-by: only a title <x@x>")]
+    github.on("GET", f"{REPO}/pulls/4/commits", Says(told))
+    assert await gateway.co_authors(repository, 4, author="ada") == (
+        "Pair Partner <Pair@x.org>",
+        "bob <bob@EXAMPLE.org>",
+    )
 
 
 async def test_unsigned_commits_are_those_of_which_github_says_so(
