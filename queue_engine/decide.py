@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
+from queue_engine.checks import judge, of_now, required_checks
 from queue_engine.config.templates import needs_co_authors
 from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
-from queue_engine.entering import bound, looked, unseen_head, up_to_date, updating
-from queue_engine.facts import Comparison, MergeMethod
+from queue_engine.entering import bound, enter, looked, unseen_head, up_to_date, updating
+from queue_engine.facts import CheckState, Comparison, MergeMethod
 from queue_engine.merging import commit_words, merge_method, no_method
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
@@ -164,6 +165,11 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         return Look(Fact.RULES)
     if entry.trouble_since is not None and now - entry.trouble_since >= policy.trouble_timeout:
         return Leave(Reason.GITHUB_TROUBLE)
+    if seen.reports is None:
+        # It waited since it was found green: for GitHub, or for a queue that stood still.
+        return Look(Fact.CHECKS)
+    if not _is_green(entry, seen, policy):
+        return Save(replace(enter(entry, EntryStatus.CHECKING, now), merge_requested_at=None, recheck_at=now))
     linear = seen.rules.linear_history or forbids_merge_commits(seen.merge_refused)
     rules = replace(seen.rules, linear_history=linear)
     method = merge_method(seen.pull, rules, policy)
@@ -181,6 +187,15 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         recheck_at=None,
     )
     return Merge(ready, method, *commit_words(seen.pull, method, policy, seen.co_authors or ()))
+
+
+def _is_green(entry: Entry, seen: Seen, policy: Policy) -> bool:
+    """Whether its checks pass, by the reports of this pass; to GitHub not all that count are required ones."""
+    required = required_checks(seen.rules, policy)
+    verdict = judge(required, of_now(entry, seen.reports or ()), policy.ignored_checks)
+    if required or verdict.reported:
+        return verdict.state is CheckState.PASSED
+    return policy.land_without_checks
 
 
 _BY_STATUS = {

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from queue_engine.actions import Confirm, Fact, Leave, Look, Save, Update, Wait
+from queue_engine.actions import Confirm, Fact, Leave, Look, Merge, Save, Update, Wait
 from queue_engine.decide import decide
 from queue_engine.entering import enter
-from queue_engine.facts import CheckState
+from queue_engine.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.model import Entry, EntryStatus
+from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from tests.queue_engine.examples import (
     CHECKING,
@@ -156,6 +157,46 @@ def test_merge_refused_for_a_status_check_has_all_checks_looked_at_again() -> No
     assert decide(final, seen(pull=pull(), merge_refused=failing), POLICY, NOW) == Leave(
         Reason.REFUSED_BY_RULES, detail=failing
     )
+
+
+GREEN, RUNNING, RED = (report("ci", state) for state in (CheckState.PASSED, CheckState.PENDING, CheckState.FAILED))
+LATE = report("late", CheckState.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("required", "reports", "policy", "merges"),
+    [
+        (("ci",), (GREEN,), POLICY, True),
+        (("ci",), (RED,), POLICY, False),
+        (("ci",), (RUNNING,), POLICY, False),
+        (("ci",), (), POLICY, False),
+        (("ci",), (GREEN, LATE), POLICY, True),
+        ((), (GREEN, LATE), POLICY, False),
+        ((), (GREEN, LATE), replace(POLICY, ignored_checks=("late",)), True),
+        (("ci",), (GREEN,), replace(POLICY, required_checks=frozenset({RequiredCheck("late", None)})), False),
+        (("ci",), (GREEN, LATE), replace(POLICY, required_checks=frozenset({RequiredCheck("late", None)})), False),
+        ((), (), POLICY, False),
+        ((), (), replace(POLICY, land_without_checks=True), True),
+        (("ci",), (), replace(POLICY, land_without_checks=True), False),
+        ((), (RUNNING,), replace(POLICY, land_without_checks=True), False),
+    ],
+)
+def test_ready_that_waited_is_merged_only_if_its_checks_pass_still(
+    required: tuple[str, ...], reports: tuple[CheckReport, ...], policy: Policy, merges: bool
+) -> None:
+    """P1: since it was found green a check may have failed or begun again; GitHub knows only what it requires itself.
+
+    Nothing required: every report counts, and where none came it is the configuration that lands it all the same.
+    """
+    facts = seen(pull=pull(), comparison=comparison(), rules=rules(*required))
+    waited = entry(status=READY, status_since=NOW - HOUR)
+    assert decide(waited, facts, policy, NOW) == Look(Fact.CHECKS)
+    action = decide(waited, replace(facts, reports=reports), policy, NOW)
+    if merges:
+        assert isinstance(action, Merge)
+    else:
+        assert isinstance(action, Save)
+        assert (action.entry.status, action.entry.status_since, action.entry.recheck_at) == (CHECKING, NOW, NOW)
 
 
 def test_update_past_its_limit_is_looked_for_before_the_next_slow_look() -> None:

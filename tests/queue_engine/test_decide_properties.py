@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_engine.actions import Action, BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
-from queue_engine.checks import run_key
+from queue_engine.checks import judge, of_now, run_key
 from queue_engine.decide import decide
 from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, MergeMethod, PullRequest, RequiredCheck
 from queue_engine.model import TRANSITIONS, Entry
@@ -130,7 +130,7 @@ sights = st.builds(
 
 
 FIT = entry(status=READY)
-ALL_SEEN = seen(pull=pull(), comparison=comparison(), rules=rules("ci"))
+ALL_SEEN = seen(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(report("ci"),))
 
 
 @st.composite
@@ -143,7 +143,8 @@ def near_merges(draw: st.DrawFn) -> tuple[Entry, Seen]:
     compared = replace(compared, **{name: getattr(wild_comparison, name) for name in draw(some_of(Comparison))})
     if at.status is not READY:
         at = replace(at, merge_requested_at=None)
-    return at, replace(ALL_SEEN, pull=read, comparison=compared)
+    reports = draw(st.one_of(st.just(ALL_SEEN.reports), st.none(), st.lists(checks, max_size=3).map(tuple)))
+    return at, replace(ALL_SEEN, pull=read, comparison=compared, reports=reports)
 
 
 def some_of(kind: type) -> st.SearchStrategy[set[str]]:
@@ -162,7 +163,7 @@ def test_merge_is_decided_when_everything_is_fit() -> None:
 @settings(max_examples=150, deadline=None)
 @given(situations)
 def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry, Seen]) -> None:
-    """P1 and P4 of every merge: read in this pass, consented to, proved, and compared with the base in this pass."""
+    """P1 and P4 of every merge: read, compared with the base and found green in this pass, consented to, proved."""
     at, facts = situation
     action = decide(at, facts, POLICY, NOW)
     if not isinstance(action, Merge):
@@ -186,6 +187,9 @@ def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry
     assert compared.behind == 0
     assert (action.entry.tested_tree, action.entry.base_tip) == (compared.head.tree, compared.base_tip)
     assert action.entry.merge_requested_at == NOW
+    assert facts.rules is not None
+    assert facts.reports is not None
+    assert judge(facts.rules.required_checks, of_now(at, facts.reports)).state is CheckState.PASSED
     assert facts.merge_denied is None or facts.merge_refused is None
 
 

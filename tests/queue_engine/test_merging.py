@@ -8,7 +8,7 @@ from queue_engine.facts import MergeMethod
 from queue_engine.merging import commit_words, merge_method, wanted_method
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
-from tests.queue_engine.examples import NOW, POLICY, READY, comparison, entry, pull, rules, seen
+from tests.queue_engine.examples import NOW, POLICY, READY, comparison, entry, pull, report, rules, seen
 
 MERGE, SQUASH, REBASE = MergeMethod
 
@@ -65,7 +65,7 @@ def test_commit_words_of_a_rebase_are_its_commits_own() -> None:
 
 def ready(policy: Policy, **facts: Any) -> object:
     """The next step of a green front that is up to date."""
-    known = {"pull": pull(), "comparison": comparison(), "rules": rules("ci")}
+    known = {"pull": pull(), "comparison": comparison(), "rules": rules("ci"), "reports": (report("ci"),)}
     front = entry(status=READY, tested_tree="tree-of-head-1")
     return decide(front, seen(**(known | facts)), policy, NOW)
 

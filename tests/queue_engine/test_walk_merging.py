@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from queue_engine.actions import Leave, Wait
+from queue_engine.facts import CheckState
 from queue_engine.reasons import Reason
 from tests.queue_engine.examples import (
+    CHECKING,
     HOUR,
     MINUTE,
     NOW,
@@ -129,7 +131,35 @@ def test_walk_whose_merge_had_no_answer_and_did_not_happen_is_merged_with_fresh_
     assert walk.go() is None
     asked = len(walk.asked)
     assert landed(walk.go_at(NOW + SECOND))
-    assert walk.asked[asked:] == ["pull", "comparison", "merge"]
+    assert walk.asked[asked:] == ["pull", "comparison", "checks", "merge"]
+
+
+def test_walk_that_lands_in_one_pass_has_its_checks_read_once() -> None:
+    """P7: they are read again only after a wait."""
+    walk = ready()
+    assert landed(walk.go())
+    assert walk.asked.count("checks") == 1
+
+
+def test_walk_whose_check_fails_while_its_merge_has_no_answer_is_not_merged() -> None:
+    """P1: GitHub would merge it, where the check is required by configuration only, or by nothing."""
+    walk = ready(Refusal(lost=True))
+    walk.go()
+    walk.github.say(CheckState.FAILED)
+    assert walk.go_at(NOW + SECOND) == Leave(Reason.CHECKS_FAILED, checks=tuple(walk.github.reports[walk.entry.head]))
+    assert walk.ways == ["checking", "ready", "checking"]
+    assert walk.asked.count("merge") == 1
+
+
+def test_walk_whose_check_runs_again_while_its_merge_has_no_answer_waits_for_it() -> None:
+    """P1: what was green is being checked once more; when it is green again it lands."""
+    walk = ready(Refusal(lost=True))
+    walk.go()
+    walk.github.say(CheckState.PENDING)
+    assert isinstance(walk.go_at(NOW + SECOND), Wait)
+    assert (walk.entry.status, walk.entry.awaited_checks) == (CHECKING, ("ci",))
+    walk.reported()
+    assert landed(walk.go())
 
 
 @pytest.mark.parametrize(("changes", "reason"), [*WITHDRAWALS[:1], *WITHDRAWALS[2:]])
