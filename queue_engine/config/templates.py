@@ -26,7 +26,8 @@ PLACEHOLDERS: Mapping[str, str] = {
     "base": "the base branch",
     "head": "the branch it comes from",
     "label": "the label that queues",
-    "co_authors": "a line `Co-authored-by: ...` for everybody else who wrote its commits, or is named so there; last in the body",
+    "co_authors": "a line `Co-authored-by: ...` for everybody else who wrote its commits, or is named so there; last "
+    "in the body",
 }
 """What a template of a commit may hold in braces."""
 
