@@ -26,5 +26,5 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 
 @pytest.fixture
 async def mona(world: World, session: aiohttp.ClientSession) -> Caller:
-    """A caller with mona's token."""
+    """A caller for mona, who may merge, but not steer."""
     return await caller(world, session)

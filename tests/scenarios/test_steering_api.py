@@ -1,6 +1,5 @@
 """Queues looked at and steered by the API: what a command does, for programs, by the rights that GitHub tells now."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,21 +17,9 @@ PAUSE, FREEZE = f"{HOME}/branches/main/pause", f"{HOME}/branches/main/freeze"
 
 
 @pytest.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as opened:
-        yield opened
-
-
-@pytest.fixture
 async def rhea(world: World, session: aiohttp.ClientSession) -> Caller:
     """An admin of the repository."""
     return await caller(world, session, "rhea")
-
-
-@pytest.fixture
-async def mona(world: World, session: aiohttp.ClientSession) -> Caller:
-    """Somebody who may merge, but not steer."""
-    return await caller(world, session)
 
 
 async def move(by: Caller, pull: Any, priority: int | str) -> Answer:
