@@ -18,7 +18,7 @@ from bot.demo.run import run_demo
 async def test_demo_at_high_speed_tells_its_verdict_and_cleans_up(tmp_path: Path) -> None:
     """Everything holds, `--keep-open` says how to act, Ctrl-C ends it with exit code 0 and leaves nothing behind."""
     demo = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "demo", "--speed", "10", "--seed", "3", "--keep-open"),
+        *(sys.executable, "-m", "bot", "demo", "--speed", "20", "--seed", "3", "--keep-open"),
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1", "TERM": "dumb"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
