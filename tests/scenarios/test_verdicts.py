@@ -11,6 +11,7 @@ from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
 RERUN_ROUTE = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
 RERUN, REREQUEST = f"POST {RERUN_ROUTE}", "POST /repos/{owner}/{repo}/check-runs/{check_run_id}/rerequest"
+MERGE_ROUTE = "/repos/{owner}/{repo}/pulls/{number}/merge"
 MINUTE = timedelta(minutes=1)
 
 
@@ -137,6 +138,33 @@ async def test_red_base_blames_nobody_holds_the_queue_and_goes_on_when_the_fix_l
     assert (await world.reasons(first), await world.reasons(second)) == ([], [])
 
 
+@pytest.mark.parametrize("mark", ["merge-queue-fix", "mends it"])
+async def test_red_base_tells_how_to_mend_it_and_is_mended_without_any_configuration(world: World, mark: str) -> None:
+    """The label that its comment names lets the fix through; one that only then is configured need not be set again."""
+    with_unit(world, on=("push", "pull_request"))
+    pull, fix = await world.behind("add"), world.open("fix", files={"broken": None})
+    world.repository.push("main", {"broken": "yes\n"}, "Break the base", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    for each in (pull, fix):
+        each.label(LABEL, by="mona")
+        await world.pass_time(CI_TIME * 2)
+    assert "the label `merge-queue-fix`" in world.comment(pull)
+    fix.label(mark, by="tria")
+    await world.pass_time(5 * MINUTE)
+    assert await world.status(fix) == "pending"
+    fix.unlabel(mark, by="tria")
+    fix.label(mark, by="mona")
+    await world.settle()
+    if mark == "mends it":
+        await world.pass_time(5 * MINUTE)
+        assert await world.status(fix) == "pending"
+        config = f"priority: {{labels: {{{mark}: {{fixes_base: true}}}}}}\n"
+        world.repository.push("main", {".github/imq.yml": config}, "Rules", by="rhea")
+    await world.until(lambda: fix.merged and pull.merged, within=CI_TIME * 8)
+    assert world.landed() == [fix.number, pull.number]
+    assert (await world.reasons(pull), await world.reasons(fix)) == ([], [])
+
+
 async def test_red_base_is_known_by_the_app_whose_check_fails(world: World) -> None:
     """Another App's check of that name, which fails for ever, keeps nobody from landing on a base that is mended."""
     with_unit(world, on=("push", "pull_request"))
@@ -194,6 +222,48 @@ async def test_red_base_that_turns_green_by_itself_runs_the_failed_check_once_mo
     world.repository.rerun(red, by="rhea")
     await world.until(lambda: pull.merged)
     assert await world.reasons(pull) == []
+
+
+def say(world: World, pull: Any, name: str, state: str) -> None:
+    """Somebody sets a status on the present head."""
+    place, actor = world.repository.record, world.github.actor("hubot")
+    world.github.checks.create_status(place, pull.head_sha, actor=actor, state=state, context=name)
+
+
+async def ready_but_unanswered(world: World, times: int) -> Any:
+    """A green pull request whose merge GitHub does not carry out so many times; the configuration demands `lint`."""
+    world.repository.push("main", {".github/imq.yml": "checks: {required: lint}\n"}, "Rules", by="rhea")
+    pull = world.open("add")
+    say(world, pull, "lint", "success")
+    await world.settle()
+    fault = world.server.faults.add(kind="fail", method="PUT", route=MERGE_ROUTE, status=502, times=times)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: fault.hits > 0)
+    assert await world.status(pull) == "ready"
+    return pull
+
+
+async def test_ready_pull_request_whose_check_fails_while_github_is_in_trouble_does_not_land(world: World) -> None:
+    """P1: GitHub would merge it, as it does not know of what the configuration demands; IMQ looks before it asks."""
+    pull = await ready_but_unanswered(world, times=3)
+    say(world, pull, "lint", "failure")
+    await world.until(lambda: LABEL not in pull.labels)
+    assert not pull.merged
+    assert await world.reasons(pull) == ["checks_failed"]
+    assert "lint" in world.comment(pull)
+
+
+@pytest.mark.parametrize(("later", "reasons"), [("failure", ["checks_failed"]), ("success", [])])
+async def test_ready_pull_request_is_judged_anew_after_a_pause(world: World, later: str, reasons: list[str]) -> None:
+    """P1: what happened to its checks while the queue stood still counts when it goes on."""
+    pull = await ready_but_unanswered(world, times=1)
+    pull.comment("/pause", by="rhea")
+    await world.pass_time(timedelta(hours=2))
+    assert await world.status(pull) == "ready"
+    say(world, pull, "lint", later)
+    pull.comment("/resume", by="rhea")
+    await world.until(lambda: LABEL not in pull.labels)
+    assert (await world.reasons(pull), pull.merged) == (reasons, not reasons)
 
 
 async def test_rerun_whose_answer_is_lost_is_not_doubled(world: World) -> None:
