@@ -20,7 +20,7 @@ from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import NoticeKind
 from queue_engine.policy import Policy, carries
 from queue_engine.port import GitHub
-from queue_engine.priority import standing_of
+from queue_engine.priority import Standing, of_these, standing_of
 from queue_engine.reasons import Reason
 from queue_engine.refusing import door_notice, refuse
 from queue_engine.store import DuplicateEntry, Transaction
@@ -39,8 +39,8 @@ class Knock:
 
     `head_sha` is the head that the label was set on; None when only the sweep found the label, which then stands
     for the present head. `labelled_at` is when it was set. `by_machine` tells automation from a person who tries again.
-    Who asks vouches for the labels that are there then. Without `anew` nobody asks: it is the turn of one that waits
-    for a place, which stands by what it was given until then.
+    Who asks vouches for the labels that are there then. Without `anew` nobody does: it is the turn of one that waits
+    for a place, or somebody pushed to it, and it stands by what was vouched for until then.
     """
 
     repository: Repository
@@ -127,9 +127,11 @@ async def let_in(
             change.happenings.append(left)
         depth = await places_taken(change, queue, pull.number)
         waiting = await change.tx.held.find(request.repository.id, pull.number)
-        if waiting is None and not request.anew:
+        before = waiting or leaving
+        if before is None and not request.anew:
             # It was taken out of the line in this moment.
             return Ignore()
+        vouched = pull.labels if request.anew or before is None else of_these(pull.labels, before.vouched)
         answer = knock(
             pull,
             repository=request.repository,
@@ -142,9 +144,12 @@ async def let_in(
         )
         match answer:
             case Admit():
-                standing = await _admit(change, queue, pull, policy, request, waiting)
+                given = standing_of(vouched, policy)
+                if waiting is not None and waiting.priority is not None:
+                    given = replace(given, priority=waiting.priority)
+                standing = await _admit(change, queue, pull, policy, request, vouched, given)
             case Hold() if not answered:
-                await _hold(engine, change, queue, pull, policy, request)
+                await _hold(engine, change, queue, pull, policy, request, vouched)
             case Refuse(reason, detail) if not answered:
                 await refuse(change, queue, pull, reason, policy, by=by, delivery=request.delivery, detail=detail)
     _log.info("knock", repository=request.repository.full_name, number=request.number, answer=type(answer).__name__)
@@ -197,7 +202,9 @@ async def still_waiting(tx: Transaction, repository_id: int, number: int) -> Hel
     return waiting
 
 
-async def keep_waiting(change: Change, queue: Queue, pull: PullRequest, request: Knock) -> bool:
+async def keep_waiting(
+    change: Change, queue: Queue, pull: PullRequest, request: Knock, vouched: frozenset[str]
+) -> bool:
     """Hold a pull request until there is a place for it; whether it did not wait already with this very consent."""
     tx, repository, number = change.tx, queue.repository, pull.number
     before = await tx.held.find(repository.id, number)
@@ -210,7 +217,7 @@ async def keep_waiting(change: Change, queue: Queue, pull: PullRequest, request:
         change.now,
         trace=trace.current(),
         delivery=request.delivery,
-        vouched=_vouched(pull, request, before),
+        vouched=vouched,
     )
     if before is None:
         await tx.jobs.enqueue(
@@ -225,20 +232,16 @@ async def keep_waiting(change: Change, queue: Queue, pull: PullRequest, request:
     return before is None or (before.queue_id, before.head_sha, before.queued_by) != consent
 
 
-def _vouched(pull: PullRequest, request: Knock, waiting: HeldPullRequest | None) -> frozenset[str]:
-    """The labels that somebody who may queue vouches for: others may set labels too, and steer nothing by them."""
-    if request.anew or waiting is None:
-        return pull.labels
-    return frozenset(label for label in pull.labels if carries(waiting.vouched, [label]))
-
-
 async def _admit(
-    change: Change, queue: Queue, pull: PullRequest, policy: Policy, request: Knock, waiting: HeldPullRequest | None
+    change: Change,
+    queue: Queue,
+    pull: PullRequest,
+    policy: Policy,
+    request: Knock,
+    vouched: frozenset[str],
+    given: Standing,
 ) -> Entry:
     tx, now = change.tx, change.now
-    given = standing_of(_vouched(pull, request, waiting), policy)
-    if waiting is not None and waiting.priority is not None:
-        given = replace(given, priority=waiting.priority)
     try:
         entry = await tx.entries.add(
             queue_id=queue.id,
@@ -251,6 +254,7 @@ async def _admit(
             ageing=policy.ageing,
             trace=trace.current(),
             delivery=request.delivery,
+            vouched=sorted(vouched),
             **vars(given),
         )
     except DuplicateEntry:
@@ -281,10 +285,16 @@ async def _admit(
 
 
 async def _hold(
-    engine: Engine, change: Change, queue: Queue, pull: PullRequest, policy: Policy, request: Knock
+    engine: Engine,
+    change: Change,
+    queue: Queue,
+    pull: PullRequest,
+    policy: Policy,
+    request: Knock,
+    vouched: frozenset[str],
 ) -> None:
     tx, now, repository = change.tx, change.now, queue.repository
-    if not await keep_waiting(change, queue, pull, request):
+    if not await keep_waiting(change, queue, pull, request, vouched):
         return
     await tx.outbox.withdraw(LetterKind.LABEL_OFF, repository.id, pull.number)
     engine.meter.count("queue_full", where="label")

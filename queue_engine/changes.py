@@ -4,8 +4,8 @@ They cost requests only where something queued may change. Nothing in a hint cha
 read would not (webhooks are hints, GitHub is the truth).
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import fields, replace
 
 import structlog
 
@@ -19,7 +19,7 @@ from queue_engine.facts import PullRequest
 from queue_engine.hints import Hint, HintKind
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import Policy, carries
-from queue_engine.priority import Standing, standing_of
+from queue_engine.priority import Standing, of_these, standing_of
 from queue_engine.review import Push, judge, review
 from queue_engine.waiting_line import WaitingLine
 
@@ -159,23 +159,28 @@ class PullRequestChanges:
         async with self._engine.change() as change:
             waiting = await still_waiting(change.tx, repository.id, number)
             if waiting is not None:
-                vouched = {each for each in waiting.vouched if not carries([each], [label])}
-                vouched |= {label} if hint.kind is HintKind.LABELED else set()
+                vouched = _vouched(waiting.vouched, hint)
                 # The last word counts, as for those who stand in the queue.
                 priority = None if carries([label], _priorities(policy)) else waiting.priority
                 await change.tx.held.stand_by(repository.id, number, vouched=vouched, priority=priority)
 
     async def _rank(self, repository: Repository, pull: PullRequest, policy: Policy, hint: Hint) -> None:
-        """Give it the place that its labels say, if whoever changed them may queue: others move nobody's turn."""
-        standing = standing_of(pull.labels, policy)
+        """Give it the place that its labels say, if whoever changed one may queue: others move nobody's turn."""
         entry = await self._entry(repository, hint)
-        if entry is None or _has(entry, standing) or not await self._may_rank(repository, policy, hint):
+        if entry is None or _given(entry, pull, policy, hint) == _standing(entry):
+            return
+        if not await self._may_rank(repository, policy, hint):
             return
         async with self._engine.change() as change:
             entry = await change.tx.entries.find(repository.id, pull.number)
-            if entry is None or _has(entry, standing):
+            if entry is None:
                 return
-            placed = await change.tx.entries.reprioritise(entry, standing, policy.ageing)
+            vouched, standing = given = _given(entry, pull, policy, hint)
+            if given == _standing(entry):
+                return
+            placed = await change.tx.entries.reprioritise(replace(entry, vouched=vouched), standing, policy.ageing)
+            if standing == _standing(entry)[1]:
+                return
             await change.tx.queues.wake(entry.queue_id, change.now)
             change.happenings.append(
                 await journal.note(
@@ -232,9 +237,25 @@ class PullRequestChanges:
         return True
 
 
-def _has(entry: Entry, standing: Standing) -> bool:
-    """Whether an entry stands by these very rights already."""
-    return all(getattr(entry, name) == value for name, value in vars(standing).items())
+def _vouched(before: Iterable[str], hint: Hint) -> tuple[str, ...]:
+    """The labels vouched for, when somebody who may queue has set one, or taken it off."""
+    label = hint.label or ""
+    others = {each for each in before if not carries([each], [label])}
+    return tuple(sorted(others | {label} if hint.kind is HintKind.LABELED else others))
+
+
+def _given(entry: Entry, pull: PullRequest, policy: Policy, hint: Hint) -> tuple[tuple[str, ...], Standing]:
+    """The labels vouched for after this change of one, and what those of them that are there give."""
+    vouched = _vouched(entry.vouched, hint)
+    standing = standing_of(of_these(pull.labels, vouched), policy)
+    ranked = carries([hint.label or ""], _priorities(policy))
+    # What was given by command lasts until a label says otherwise.
+    return vouched, standing if ranked else replace(standing, priority=entry.priority)
+
+
+def _standing(entry: Entry) -> tuple[tuple[str, ...], Standing]:
+    """The labels vouched for, and what an entry stands by."""
+    return entry.vouched, Standing(**{each.name: getattr(entry, each.name) for each in fields(Standing)})
 
 
 def _priorities(policy: Policy) -> list[str]:

@@ -275,7 +275,7 @@ async def _take_place(
         if isinstance(answer, Hold | Refuse):
             raise _refusal(engine, answer, policy)
         waited = await tx.held.find(request.repository.id, number) is not None
-        await keep_waiting(change, queue, pull, request)
+        await keep_waiting(change, queue, pull, request, pull.labels)
         return waited
 
 

@@ -173,6 +173,9 @@ class Entry:
     """Is let through while the base is red."""
     freeze_exempt: bool = False
     """Is let through in a freeze."""
+    vouched: tuple[str, ...] = ()
+    """The labels that may steer it: those that were there when it was queued, and those that somebody who may queue
+    has set since."""
     reruns: int = 0
     """How often the failed checks of this head were run again."""
     rerun_checks: tuple[str, ...] = ()

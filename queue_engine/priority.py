@@ -23,6 +23,12 @@ class Standing:
     freeze_exempt: bool = False
 
 
+def of_these(labels: Iterable[str], vouched: Iterable[str]) -> frozenset[str]:
+    """The labels that somebody who may queue vouches for: others may set labels too, and steer nothing by them."""
+    vouched = tuple(vouched)
+    return frozenset(label for label in labels if carries([label], vouched))
+
+
 def standing_of(labels: Iterable[str], policy: Policy) -> Standing:
     """The highest priority among these labels, and every permission that one of them gives."""
     labels = tuple(labels)

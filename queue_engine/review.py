@@ -96,7 +96,7 @@ async def _join_again(
     permission = await engine.github.permission(repository, push.by)
     if may_queue(policy, push.by, permission) is not None:
         return False
-    request = Knock(repository, pull.number, push.by, pull.head_sha, delivery=delivery)
+    request = Knock(repository, pull.number, push.by, pull.head_sha, delivery=delivery, anew=False)
     await let_in(engine, request, pull, by=push.by, permission=permission, leaving=entry)
     return True
 

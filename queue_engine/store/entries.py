@@ -10,7 +10,20 @@ from datetime import datetime, timedelta
 from typing import Any, Required, TypedDict, Unpack
 from uuid import uuid4
 
-from sqlalchemy import BindParameter, ColumnElement, Row, Select, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Integer,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Upsert
@@ -39,6 +52,7 @@ _AT_FIRST: Mapping[str, Any] = {
     "recheck": 0,
     "reruns": 0,
     "rerun_checks": [],
+    "vouched": [],
     "version": 1,
     **vars(Standing()),
 }
@@ -61,6 +75,7 @@ class Arrival(TypedDict, total=False):
     interrupts: bool
     fixes_base: bool
     freeze_exempt: bool
+    vouched: list[str]
     known_behind: bool
     base_tip: str | None
     trace: str | None
@@ -98,7 +113,7 @@ _IN_REPOSITORY = _placed(entries.c.repository_id == _REPOSITORY)
 _GET = _in_order(_IN_ITS_QUEUE, _IN_ITS_QUEUE.c.id == _ID)
 _FIND = _in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.number == _NUMBER)
 _OF_QUEUE = _in_order(_IN_QUEUE)
-_FIRST_OF_QUEUE = _in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most"))
+_FIRST_OF_QUEUE = _in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most", type_=Integer))
 _OF_REPOSITORY = _in_order(_IN_REPOSITORY)
 _BY_HEAD = _in_order(
     _IN_REPOSITORY,
@@ -254,4 +269,5 @@ def _entry(row: Row[Any]) -> Entry:
     values["awaited_checks"] = tuple(row.awaited_checks)
     values["reported_checks"] = tuple(row.reported_checks)
     values["rerun_checks"] = tuple(row.rerun_checks)
+    values["vouched"] = tuple(row.vouched)
     return Entry(**values, repository=repository_of(row), base_branch=row.base_branch, position=row.position)

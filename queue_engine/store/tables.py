@@ -107,6 +107,7 @@ entries = Table(
     Column("rerun_checks", JSON, nullable=False, server_default=text("'[]'")),
     Column("rerun_at", UtcDateTime, info=ahead(Ahead.PAST)),
     Column("check_seconds", Integer),
+    Column("vouched", JSON, nullable=False, server_default=text("'[]'")),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "first", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),

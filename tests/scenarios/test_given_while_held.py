@@ -83,6 +83,45 @@ async def answered(world: World, pull: Any) -> list[str]:
     return [reply.code.value for reply in answer.replies]
 
 
+async def test_label_of_a_triager_gives_nothing_by_what_others_do_to_the_entry(full: World) -> None:
+    """Another label by who may queue, or a push, speaks of itself and not of what a triager set before."""
+    front = (await full.entries())[0].number
+    pull = full.repository.pull(front)
+    pull.label("hotfix", by="tria")
+    pull.label("urgent", by="hubot")
+    await full.settle()
+    entry = await full.entry(pull)
+    assert entry is not None
+    assert standing(entry) == GIVEN["urgent"]
+    pull.push({"more.py": "more\n"}, by="mona")
+    await full.settle()
+    entry = await full.entry(pull)
+    assert entry is not None
+    assert (entry.queued_head, standing(entry)) == (pull.head_sha, GIVEN["urgent"])
+    pull.unlabel("urgent", by="hubot")
+    await full.settle()
+    entry = await full.entry(pull)
+    assert entry is not None
+    assert standing(entry) == PLAIN
+
+
+async def test_priority_by_command_lasts_until_a_priority_is_given_by_label(full: World) -> None:
+    """A permission beside it takes nothing away."""
+    front = (await full.entries())[0].number
+    pull = full.repository.pull(front)
+    await say(full, pull, "/queue priority=high", by="rhea")
+    pull.label("allowed", by="hubot")
+    await full.settle()
+    entry = await full.entry(pull)
+    assert entry is not None
+    assert standing(entry) == (10, False, False, False, True)
+    pull.label("urgent", by="hubot")
+    await full.settle()
+    entry = await full.entry(pull)
+    assert entry is not None
+    assert standing(entry) == (3, False, False, False, True)
+
+
 @pytest.mark.parametrize("label", ["urgent", "hotfix", "mends", "allowed"])
 async def test_steering_label_counts_after_the_wait_if_whoever_set_it_may_queue(full: World, label: str) -> None:
     """Triagers may label, and steer nothing by it, wherever a pull request waits; it costs one question."""

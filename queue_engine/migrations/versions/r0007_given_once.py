@@ -1,4 +1,4 @@
-"""What waits for a place keeps what it was given, each comment its answers, and a red base the App that told of it."""
+"""What waits keeps what it was given, and by whom, each comment its answers, and a red base the App that told of it."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,11 +8,12 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    """Give who is held its vouched labels and its priority, and answers their comment as a part of their key.
+    """Give who waits its vouched labels, who is held its priority, and answers their comment as a part of their key.
 
-    Who waits already has no label that anybody is known to have vouched for.
+    Who waits already has no label that anybody is known to have vouched for; what it stands by in its queue it keeps.
     """
-    op.add_column("held", sa.Column("vouched", sa.JSON(), nullable=False, server_default=sa.text("'[]'")))
+    for table in ("entries", "held"):
+        op.add_column(table, sa.Column("vouched", sa.JSON(), nullable=False, server_default=sa.text("'[]'")))
     op.add_column("held", sa.Column("priority", sa.Integer()))
     # A base that is red already is not known by its App: it is looked at, let go, and found red again if it is.
     op.add_column("queues", sa.Column("red_app", sa.BigInteger()))

@@ -111,7 +111,7 @@ async def test_migrations_keep_who_stands_in_a_queue_in_order_and_before_who_com
         moved = await tx.entries.get("e3")
         assert moved is not None
         placed = await tx.entries.reprioritise(moved, Standing(priority=10), timedelta(hours=1))
-        assert (placed.position, placed.rerun_checks) == (1, ())
+        assert (placed.position, placed.rerun_checks, placed.vouched) == (1, (), ())
 
 
 async def test_migrations_keep_who_waits_for_a_place_and_what_was_answered(empty_database: Database) -> None:
