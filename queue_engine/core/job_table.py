@@ -159,6 +159,7 @@ def _next_due() -> Select[Any]:
 
 
 # Built once: building them takes SQLAlchemy many times as long as running them, and a burst of jobs runs them often.
+ENQUEUE = jobs.insert()
 FIRST_DUE = first_due()
 CLAIMED = and_(
     jobs.c.seq == bindparam("its_seq"),
@@ -179,3 +180,8 @@ RENEW = update(jobs).where(CLAIMED)
 SETTLE = RENEW.values(owner=None, leased_until=None)
 HOLD_FAST = select(jobs.c.seq).where(CLAIMED).with_for_update()
 NEXT_DUE = _next_due()
+RELEASE_ALL = (
+    update(jobs)
+    .where(jobs.c.status == JobStatus.IN_PROGRESS)
+    .values(status=JobStatus.PENDING, owner=None, leased_until=None, attempt=jobs.c.attempt + 1)
+)

@@ -11,16 +11,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, delete, func, select, update
+from sqlalchemy import Row, Select, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.job import FIELDS, Job, LeaseLost, claimed, job_of, lost, new_job
 from queue_engine.core.job_table import (
+    ENQUEUE,
     FINISH,
     FIRST_DUE,
     HOLD_FAST,
     LOCK_CONTESTED,
     NEXT_DUE,
+    RELEASE_ALL,
     RENEW,
     SETTLE,
     TAKE,
@@ -55,12 +57,11 @@ class Jobs:
         priority: int = 0,
     ) -> str:
         """Store a job, due at `not_before` or now; higher `priority` goes first. Returns its id."""
-        # Values beside the statement, not in it: a burst of deliveries comes through here, and this compiles once.
         values = new_job(kind, process_id, request, now, current()) | {
             "not_before": not_before or now,
             "priority": priority,
         }
-        await self._connection.execute(jobs.insert(), values)
+        await self._connection.execute(ENQUEUE, values)
         self._due()
         return str(values["id"])
 
@@ -83,7 +84,7 @@ class Jobs:
             new_job(kind, process, request, now, trace)
             for (process, request), trace in zip(requests, belonging, strict=True)
         ]
-        await self._connection.execute(jobs.insert(), values)
+        await self._connection.execute(ENQUEUE, values)
         self._due()
 
     async def claim(
@@ -193,12 +194,7 @@ class Jobs:
 
         With several processes leases do this; called then, it would have jobs done twice. Returns how many.
         """
-        released = await self._connection.execute(
-            update(jobs)
-            .where(jobs.c.status == JobStatus.IN_PROGRESS)
-            .values(status=JobStatus.PENDING, owner=None, leased_until=None, attempt=jobs.c.attempt + 1, updated_at=now)
-        )
-        return released.rowcount
+        return (await self._connection.execute(RELEASE_ALL, {"updated_at": now})).rowcount
 
     async def next_due(self) -> datetime | None:
         """When the next job can be claimed: an instant that may be past; None if nothing waits."""

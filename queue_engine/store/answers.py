@@ -2,15 +2,31 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, delete, select
+from sqlalchemy import bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import insert_into
+from queue_engine.core.database import Upsert
 from queue_engine.notice import CommandAnswer
 from queue_engine.store.tables import answers
 
 KEPT = timedelta(days=30)
 """How long an answer is remembered: what was typed longer ago is not carried out any more."""
+
+_NEWEST = (
+    select(answers)
+    .where(answers.c.repository_id == bindparam("its_repository"), answers.c.number == bindparam("its_number"))
+    .order_by(answers.c.at.desc(), answers.c.comment_id.desc())
+    .limit(1)
+)
+_OF_COMMENT = _NEWEST.where(answers.c.comment_id == bindparam("its_comment"))
+_PURGE = delete(answers).where(answers.c.at < bindparam("before"))
+_PUT = Upsert(
+    answers,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["repository_id", "number", "comment_id"],
+        set_={name: insert.excluded[name] for name in ("by", "replies", "at")},
+    ),
+)
 
 
 class Answers:
@@ -24,21 +40,18 @@ class Answers:
         values = answer.model_dump(exclude={"replies"})
         values["replies"] = [reply.model_dump(mode="json") for reply in answer.replies]
         key = {"repository_id": repository_id, "number": number, "comment_id": comment_id}
-        await self._connection.execute(
-            insert_into(self._connection, answers)
-            .values(**key, **values)
-            .on_conflict_do_update(index_elements=list(key), set_=values)
-        )
+        await self._connection.execute(_PUT.on(self._connection), {**key, **values})
 
     async def find(self, repository_id: int, number: int, *, comment_id: int | None = None) -> CommandAnswer | None:
         """The newest answer on this pull request; with `comment_id` the one to that comment."""
-        its_own = and_(answers.c.repository_id == repository_id, answers.c.number == number)
-        if comment_id is not None:
-            its_own &= answers.c.comment_id == comment_id
-        newest = select(answers).where(its_own).order_by(answers.c.at.desc(), answers.c.comment_id.desc()).limit(1)
-        row = (await self._connection.execute(newest)).one_or_none()
+        its_own = {"its_repository": repository_id, "its_number": number}
+        if comment_id is None:
+            found = await self._connection.execute(_NEWEST, its_own)
+        else:
+            found = await self._connection.execute(_OF_COMMENT, {**its_own, "its_comment": comment_id})
+        row = found.one_or_none()
         return None if row is None else CommandAnswer.model_validate(dict(row._mapping))
 
     async def purge(self, before: datetime) -> int:
         """Forget what was answered before then. Returns how many answers."""
-        return (await self._connection.execute(delete(answers).where(answers.c.at < before))).rowcount
+        return (await self._connection.execute(_PURGE, {"before": before})).rowcount

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Row, bindparam, func, select, update
+from sqlalchemy import BindParameter, ColumnElement, Row, String, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Upsert
@@ -29,8 +29,8 @@ _REFRESH = Upsert(
 _NAMED = (
     select(*REPOSITORY_FIELDS)
     .where(
-        func.lower(repositories.c.owner) == bindparam("its_owner"),
-        func.lower(repositories.c.name) == bindparam("its_name"),
+        func.lower(repositories.c.owner) == bindparam("its_owner", type_=String),
+        func.lower(repositories.c.name) == bindparam("its_name", type_=String),
     )
     .order_by(repositories.c.id.desc())
     .limit(1)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import insert_into
+from queue_engine.core.database import Upsert
 from queue_engine.store.tables import api_tokens
 
 PREFIX = "imq_"
@@ -37,7 +37,17 @@ class Token:
         return self.last_used_at is not None and now - _NOTED < self.last_used_at <= now
 
 
-_FIELDS = tuple(api_tokens.c[name] for name in Token.__dataclass_fields__)
+_ALL = select(*(api_tokens.c[name] for name in Token.__dataclass_fields__)).order_by(api_tokens.c.name)
+_FIND = _ALL.where(api_tokens.c.token_hash == bindparam("its_hash"))
+_REVOKE = delete(api_tokens).where(api_tokens.c.name == bindparam("its_name"))
+_CREATE = Upsert(
+    api_tokens, lambda insert: insert.on_conflict_do_nothing(index_elements=["name"]).returning(api_tokens.c.id)
+)
+_used = api_tokens.c.last_used_at
+_NOTE_USE = update(api_tokens).where(
+    api_tokens.c.id == bindparam("its_id"),
+    or_(_used.is_(None), _used <= bindparam("long_ago"), _used > bindparam("now")),
+)
 
 
 class Tokens:
@@ -49,45 +59,37 @@ class Tokens:
     async def create(self, name: str, *, login: str | None, operator: bool, now: datetime) -> str | None:
         """Make a token and return it: this is the only time that it is known. None if the name is taken."""
         secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
-        created = await self._connection.execute(
-            insert_into(self._connection, api_tokens)
-            .values(
-                id=uuid4().hex,
-                name=name,
-                token_hash=_hash(secret),
-                login=login,
-                operator=operator,
-                created_at=now,
-            )
-            .on_conflict_do_nothing(index_elements=["name"])
-            .returning(api_tokens.c.id)
-        )
+        token = {
+            "id": uuid4().hex,
+            "name": name,
+            "token_hash": _hash(secret),
+            "login": login,
+            "operator": operator,
+            "created_at": now,
+        }
+        created = await self._connection.execute(_CREATE.on(self._connection), token)
         return None if created.scalar_one_or_none() is None else secret
 
     async def all(self) -> tuple[Token, ...]:
         """Every token, by name."""
-        rows = await self._connection.execute(select(*_FIELDS).order_by(api_tokens.c.name))
-        return tuple(Token(**row._mapping) for row in rows)
+        return tuple(Token(**row._mapping) for row in await self._connection.execute(_ALL))
 
     async def revoke(self, name: str) -> bool:
         """Delete a token for good: the next call with it is refused. False if there is none of this name."""
-        return (await self._connection.execute(delete(api_tokens).where(api_tokens.c.name == name))).rowcount == 1
+        return (await self._connection.execute(_REVOKE, {"its_name": name})).rowcount == 1
 
     async def find(self, secret: str) -> Token | None:
         """The token that this secret is; None if it is none, or none any more.
 
         It is looked up by its hash, so the time that this takes tells nothing of the secrets that there are.
         """
-        found = await self._connection.execute(select(*_FIELDS).where(api_tokens.c.token_hash == _hash(secret)))
-        row = found.one_or_none()
+        row = (await self._connection.execute(_FIND, {"its_hash": _hash(secret)})).one_or_none()
         return None if row is None else Token(**row._mapping)
 
     async def note_use(self, token: Token, now: datetime) -> None:
         """Remember that the token was used now."""
-        used = api_tokens.c.last_used_at
-        stale = or_(used.is_(None), used <= now - _NOTED, used > now)
-        statement = update(api_tokens).where(api_tokens.c.id == token.id, stale).values(last_used_at=now)
-        await self._connection.execute(statement)
+        noted = {"its_id": token.id, "last_used_at": now, "now": now, "long_ago": now - _NOTED}
+        await self._connection.execute(_NOTE_USE, noted)
 
 
 def _hash(secret: str) -> str:

@@ -38,13 +38,13 @@ def _in_turn() -> Select[int]:
     of_installation = row.over(partition_by=one.installation_id, order_by=(one.waits, one.turn, one.due_at, one.id))
     each = (
         select(one.id, one.due_at, one.waits, one.turn, of_installation.label("round"))
-        .where(or_(one.waits == 0, one.turn <= bindparam("of_repository")))
+        .where(or_(one.waits == 0, one.turn <= bindparam("of_repository", type_=Integer)))
         .subquery()
         .c
     )
     return (
         select(each.id)
-        .where(each.waits == 1, each.round <= bindparam("of_installation"))
+        .where(each.waits == 1, each.round <= bindparam("of_installation", type_=Integer))
         .order_by(each.round, each.turn, each.due_at, each.id)
         .limit(bindparam("at_most", type_=Integer))
     )
