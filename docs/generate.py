@@ -62,7 +62,7 @@ def _reasons() -> str:
 
 
 def _filled(template: str) -> str:
-    return template.format(base="`main`", label="`merge-queue`")
+    return template.format(base="`main`", label="`merge-queue`", fix="`merge-queue-fix`")
 
 
 def _transitions() -> str:

@@ -69,7 +69,8 @@ def paragraphs(notice: Notice, *, mentions: bool, events: story.Events = ()) -> 
 
 
 def _filled(template: str, notice: Notice) -> str:
-    return template.format(base=code(notice.base_branch), label=code(notice.trigger_label))
+    fix = " or ".join(code(label) for label in notice.fix_labels) or texts.NO_FIX_LABEL
+    return template.format(base=code(notice.base_branch), label=code(notice.trigger_label), fix=fix)
 
 
 def place(notice: Notice) -> str:

@@ -81,6 +81,8 @@ class Notice(BaseModel):
     started_at: datetime | None = None
     queued_by: str | None = None
     trigger_label: str = "merge-queue"
+    fix_labels: tuple[str, ...] = ("merge-queue-fix",)
+    """The labels that mark what mends a red base."""
     ahead: tuple[int, ...] = ()
     """Numbers of the first pull requests before it, the front first, as of `at`."""
     eta: tuple[datetime, datetime] | None = None

@@ -48,6 +48,10 @@ class PriorityLabel:
     fixes_base: bool = False
 
 
+FIX = PriorityLabel("merge-queue-fix", 0, fixes_base=True)
+"""The label of a fix where the configuration names none: a red base can be mended through its queue anywhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class WeeklyFreeze:
     """A freeze that comes again every week: from `start` on these days (Monday 0) for as long as `lasts`."""
@@ -89,7 +93,7 @@ class Policy:
     """Casefolded. A pull request that carries one of these is refused, and leaves."""
     blocking_titles: tuple[str, ...] = ()
     """Regular expressions of RE2, which match in linear time: titles in which one is found are refused."""
-    priorities: tuple[PriorityLabel, ...] = ()
+    priorities: tuple[PriorityLabel, ...] = (FIX,)
     ageing: timedelta = timedelta(hours=1)
     """The head start of one point of priority: who waits longer than that is not overtaken by it any more."""
     method: MergeMethod | None = None
@@ -152,6 +156,11 @@ class Policy:
     def trigger_label(self) -> str:
         """The label that IMQ names and sets."""
         return self.trigger_labels[0]
+
+    @property
+    def fix_labels(self) -> tuple[str, ...]:
+        """The labels that mark what mends a red base."""
+        return tuple(each.label for each in self.priorities if each.fixes_base)
 
     def triggered(self, labels: Iterable[str]) -> bool:
         """Whether a trigger label is among these."""

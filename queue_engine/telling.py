@@ -100,6 +100,7 @@ async def tell_end(
         started_at=entry.started_at,
         queued_by=entry.queued_by,
         trigger_label=policy.trigger_label,
+        fix_labels=policy.fix_labels,
     )
     await tell(tx, entry.repository, notice, policy, due=now)
     if await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number):
@@ -142,6 +143,7 @@ async def tell_standstill(
             started_at=entry.started_at,
             queued_by=entry.queued_by,
             trigger_label=policy.trigger_label,
+            fix_labels=policy.fix_labels,
         )
         await tell(tx, entry.repository, notice, policy, due=now)
         stands = await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number)
@@ -191,6 +193,7 @@ async def tell_answer(
             head_sha=head,
             at=now,
             trigger_label=policy.trigger_label,
+            fix_labels=policy.fix_labels,
         )
     else:
         # It waits where only outcomes are told: who asks is told of the rest.
@@ -229,6 +232,7 @@ async def _progress(
         started_at=entry.started_at,
         queued_by=entry.queued_by,
         trigger_label=policy.trigger_label,
+        fix_labels=policy.fix_labels,
         ahead=tuple(other.number for other in named),
         eta=None if expected is None else (now + expected[0], now + expected[1]),
     )

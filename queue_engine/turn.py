@@ -9,7 +9,7 @@ from datetime import datetime
 
 import structlog
 
-from queue_engine import journal, telling
+from queue_engine import fixes, journal, telling
 from queue_engine.engine import Change, Engine
 from queue_engine.entering import set_back
 from queue_engine.errors import GitHubError, InvariantBroken, RateLimited, StaleVersion
@@ -234,20 +234,25 @@ async def _look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
     """See whether the base passes by now, or has moved on."""
     github, now, tip = engine.github, engine.clock.now(), red.tip
     known: RedBase | None
+    marked: dict[str, str] = {}
     try:
         tip = (await github.comparison(queue.repository, queue.base_branch, entries[0].head)).base_tip
         wanted = frozenset({RequiredCheck(red.check, red.app_id)})
         known = base_looked_at(red, tip, await github.check_reports(queue.repository, tip, wanted), policy, now)
+        if known is not None:
+            marked = await fixes.marked(engine, queue, entries, policy)
     except RateLimited as limited:
         known = replace(red, look_at=later(limited, now))
     except GitHubError as error:
         _log.warning("base_unseen", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
         known = base_unseen(red, policy, now)
     async with engine.change() as change:
+        for entry_id, by in marked.items():
+            await fixes.let_through(change, entry_id, by)
         if not await change.tx.red_bases.note(queue.id, known, seen=red) or tip == red.tip:
             # A report, a push or a person came meanwhile, of which this look may have seen nothing: look again.
             return
-        for entry in entries:
+        for entry in await change.tx.entries.of_queue(queue.id):
             if entry.base_tip != tip and not settles(entry):
                 its_tip = entry.base_tip if entry.status in PROCESSING else tip
                 await change.tx.entries.save(replace(entry, known_behind=True, base_tip=its_tip))

@@ -1,13 +1,23 @@
 """Every sentence that people read, in one place; tests hold them complete for all that the engine can say.
 
 The voice: short, plain, kind. It tells what happened, never who is to blame, and ends in one next step. What stands in
-braces is escaped before it is filled in; `{base}` is the base branch, `{label}` the trigger label.
+braces is escaped before it is filled in; `{base}` is the base branch, `{label}` the trigger label, `{fix}`
+the label that marks what mends a red base.
 
 Lives here: words, by what they are for. May not live here: what chooses among them or fills them in.
 """
 
 from notifications.texts.kinds import KINDS, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE
-from notifications.texts.reasons import MOVES, REASONS, YOUR_MOVE
+from notifications.texts.reasons import MOVES, NO_FIX_LABEL, REASONS, YOUR_MOVE
 from notifications.texts.story import STORY
 
-__all__ = ["KINDS", "MOVES", "REASONS", "STORY", "SUPERSEDED_SUMMARY", "SUPERSEDED_TITLE", "YOUR_MOVE"]
+__all__ = [
+    "KINDS",
+    "MOVES",
+    "NO_FIX_LABEL",
+    "REASONS",
+    "STORY",
+    "SUPERSEDED_SUMMARY",
+    "SUPERSEDED_TITLE",
+    "YOUR_MOVE",
+]

@@ -203,7 +203,8 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.BASE_RED: ReasonText(
         "{base} itself does not pass its checks, so nothing can be found out about changes to it.",
-        "Queue what mends {base}, marked as its fix. The queue goes on by itself when {base} is green.",
+        "Give what mends {base} the label {fix}, and queue it: it is let through. The queue goes on by itself when "
+        "{base} is green.",
     ),
     Reason.MISCONFIGURED: ReasonText(
         "IMQ cannot use this repository's configuration, so its queues wait.",
@@ -217,4 +218,6 @@ MOVES: Mapping[Move, str] = {
     Move.OPERATOR: "The move of whoever runs IMQ:",
     Move.NOBODY: "Nobody has to act.",
 }
+NO_FIX_LABEL = "that has `fixes_base` in `.github/imq.yml`"
+"""In the place of a label's name, where the configuration has taken the usual one away."""
 YOUR_MOVE = "Your move, {people}:"

@@ -9,7 +9,7 @@ from queue_engine.config import durations, freezes
 from queue_engine.config.model import BranchRules, Config, Rules, Section
 from queue_engine.config.patterns import branch_matches
 from queue_engine.facts import MergeMethod, Permission, RequiredCheck
-from queue_engine.policy import CommentLevel, OnPush, Policy, PriorityLabel
+from queue_engine.policy import FIX, CommentLevel, OnPush, Policy, PriorityLabel, carries
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,13 @@ def _check(check: RequiredCheck) -> object:
     return check.name if check.app_id is None else {"name": check.name, "app": check.app_id}
 
 
+def _priorities(rules: Mapping[str, Iterable[tuple[str, Any]]]) -> tuple[PriorityLabel, ...]:
+    """What the labels give; with the label for fixes, unless another one is for them or it is given something else."""
+    given = tuple(PriorityLabel(label, **dict(rule)) for label, rule in rules.items())
+    named = any(each.fixes_base for each in given) or carries(rules, [FIX.label])
+    return given if named else (*given, FIX)
+
+
 def _label_priority(given: PriorityLabel) -> object:
     marks = {name: True for name in ("first", "interrupts", "fixes_base") if getattr(given, name)}
     return {"priority": given.priority, **marks} if marks else given.priority
@@ -60,7 +67,7 @@ KEYS = (
     Key(
         "priority.labels",
         "priorities",
-        lambda rules: tuple(PriorityLabel(label, **dict(rule)) for label, rule in rules.items()),
+        _priorities,
         lambda given: {each.label: _label_priority(each) for each in given},
     ),
     Key("priority.ageing", "ageing", _same, durations.shown),

@@ -19,11 +19,11 @@ def test_texts_every_kind_reason_and_move_has_its_words() -> None:
 
 @pytest.mark.parametrize("reason", Reason)
 def test_texts_reason_is_whole_sentences_with_known_placeholders(reason: Reason) -> None:
-    """A sentence and a next step end as sentences do, and only the base branch and the label are filled in."""
+    """A sentence and a next step end as sentences do; branch and label are filled in, and the next step's fix label."""
     text = texts.REASONS[reason]
-    for sentence in (text.sentence, text.next_step):
+    for sentence, known in ((text.sentence, {"base", "label"}), (text.next_step, {"base", "label", "fix"})):
         assert sentence.endswith((".", ".)"))
-        assert {name for _, name, _, _ in string.Formatter().parse(sentence) if name} <= {"base", "label"}
+        assert {name for _, name, _, _ in string.Formatter().parse(sentence) if name} <= known
 
 
 @pytest.mark.parametrize("reason", [r for r in Reason if REASONS[r].label_off and REASONS[r].move is not Move.NOBODY])

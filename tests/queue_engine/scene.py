@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from queue_engine.advance import advance
 from queue_engine.engine import Engine
-from queue_engine.facts import BranchRules, CheckReport, Comparison, PullRequest
+from queue_engine.facts import BranchRules, CheckReport, Comparison, Labelling, Permission, PullRequest
 from queue_engine.model import Entry, Queue
 from queue_engine.policies import Fixed
 from queue_engine.port import GitHub as Port
@@ -42,9 +42,12 @@ class GitHub:
         self.compared = comparison()
         self.reports: tuple[CheckReport, ...] = (report("ci"),)
         self.base_reports: tuple[CheckReport, ...] = ()
+        self.labelled: dict[str, tuple[int, ...]] = {}
+        """The open pull requests by label, and who set it on each last."""
+        self.labellings: dict[int, Labelling] = {}
         self.meanwhile: dict[str, Meanwhile] = {}
         self.asked: list[str] = []
-        self.reruns: list[int | None] = []
+        self.reruns: list[int] = []
         """The workflow runs that were asked to run again."""
 
     async def pull_request(self, *_: object) -> PullRequest:
@@ -59,14 +62,23 @@ class GitHub:
             return await self._answer("base_reports", self.base_reports)
         return await self._answer("checks", self.reports)
 
+    async def labelled_pull_requests(self, _repository: object, label: str) -> tuple[int, ...]:
+        return await self._answer("labelled", self.labelled.get(label, ()))
+
+    async def last_labelling(self, _repository: object, number: int, _label: str) -> Labelling | None:
+        return await self._answer("labelling", self.labellings.get(number))
+
+    async def permission(self, _repository: object, login: str) -> Permission:
+        return await self._answer("permission", Permission.TRIAGE if login == "tria" else Permission.WRITE)
+
     async def branch_rules(self, *_: object) -> BranchRules:
         return await self._answer("rules", rules("ci"))
 
     async def update_branch(self, *_: object) -> None:
         await self._answer("update", None)
 
-    async def rerun(self, _repository: object, check: CheckReport) -> None:
-        self.reruns.append(check.actions_run)
+    async def rerun(self, _repository: object, actions_run: int) -> None:
+        self.reruns.append(actions_run)
         await self._answer("rerun", None)
 
     async def merge(self, *_: object, **__: object) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from queue_engine.core.database import Database
 from queue_engine.errors import GitHubError, RateLimited, Unavailable
-from queue_engine.facts import CheckState, Commit
+from queue_engine.facts import CheckState, Commit, Labelling
 from queue_engine.landing import land
 from queue_engine.model import Entry, EntryStatus, Pause, Queue, RedBase
 from queue_engine.notice import NoticeKind
@@ -212,12 +212,40 @@ async def test_turn_with_a_red_base_looks_at_it_when_it_is_time(
     scene.github.base_reports = (report("ci", state),)
     found = await take(scene, queue)
     known = (await stored(scene, queue)).red
-    assert scene.github.asked == ["comparison", "base_reports"]
+    assert scene.github.asked == ["comparison", "base_reports", *(["labelled"] if red else [])]
     assert (known is not None) == red
     assert found == (1 if known is None else Rest(known.look_at))
     assert known is None or (known.tip, known.look_at > NOW) == (tip, True)
     behind = [(entry.known_behind, entry.base_tip) for entry in await entries(scene, queue)]
     assert behind == ([(True, "base-1"), (True, "base-2")] if tip == "base-2" else [(False, "base-1"), (False, None)])
+
+
+@pytest.mark.parametrize(
+    ("label", "by", "at", "is_fix"),
+    [
+        ("merge-queue-fix", "mona", NOW + MINUTE, True),
+        ("merge-queue-fix", "tria", NOW + MINUTE, False),
+        ("merge-queue-fix", "tria", NOW - MINUTE, True),
+        ("merge-queue-fix", None, NOW + MINUTE, False),
+        ("another", "mona", NOW + MINUTE, False),
+    ],
+)
+async def test_turn_finds_the_fix_of_a_red_base_whose_label_meant_nothing_when_it_was_set(
+    scene: Scene, label: str, by: str | None, at: datetime, is_fix: bool
+) -> None:
+    """Its webhook passed unheeded; whoever queued it saw an older label, a later one counts if its setter may queue."""
+    queue = await scene.front(status=CHECKING, base_tip="base-1")
+    await second(scene, queue)
+    async with scene.store.transaction() as tx:
+        await tx.red_bases.note(queue.id, RED)
+    scene.github.compared = comparison(base_tip="base-2")
+    scene.github.base_reports = (report("ci", CheckState.FAILED),)
+    scene.github.labelled = {label: (7, 2)}
+    scene.github.labellings = {2: Labelling(by, at)}
+    found = await take(scene, queue)
+    assert (found == 2) == is_fix
+    assert {e.number: e.fixes_base for e in await entries(scene, queue)} == {1: False, 2: is_fix}
+    assert ((2, "priority", None) in await events(scene)) == is_fix
 
 
 async def test_turn_lets_those_go_who_waited_for_a_red_base_as_long_as_anybody_does(scene: Scene) -> None:
@@ -293,7 +321,7 @@ async def test_report_that_comes_while_a_red_base_is_looked_at_is_not_lost(scene
 
     scene.github.meanwhile["base_reports"] = passes
     assert await take(scene, queue) == 1
-    assert scene.github.asked == ["comparison", "base_reports"] * 2
+    assert scene.github.asked == ["comparison", "base_reports", "labelled", "comparison", "base_reports"]
 
 
 async def test_resuming_while_a_red_base_is_looked_at_is_not_undone(scene: Scene) -> None:

@@ -142,9 +142,10 @@ async def test_red_base_blames_nobody_holds_the_queue_and_goes_on_when_the_fix_l
 async def test_red_base_tells_how_to_mend_it_and_is_mended_without_any_configuration(world: World, mark: str) -> None:
     """The label that its comment names lets the fix through; one that only then is configured need not be set again."""
     with_unit(world, on=("push", "pull_request"))
-    pull, fix = await world.behind("add"), world.open("fix", files={"broken": None})
+    pull = await world.behind("add")
     world.repository.push("main", {"broken": "yes\n"}, "Break the base", by="rhea")
     await world.pass_time(CI_TIME * 2)
+    fix = world.open("fix", files={"broken": None})
     for each in (pull, fix):
         each.label(LABEL, by="mona")
         await world.pass_time(CI_TIME * 2)

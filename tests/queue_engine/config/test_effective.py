@@ -217,3 +217,22 @@ def test_as_keys_shows_what_was_written() -> None:
         "body": None,
         "delete_branch": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("labels", "fixes"),
+    [
+        (None, ("merge-queue-fix",)),
+        ("{}", ("merge-queue-fix",)),
+        ("{hotfix: {first: true}}", ("merge-queue-fix",)),
+        ("{mends: {fixes_base: true}}", ("mends",)),
+        ("{mends: {fixes_base: true}, Mends too: {fixes_base: true}}", ("mends", "Mends too")),
+        ("{Merge-Queue-Fix: 7}", ()),
+    ],
+)
+def test_red_base_can_be_mended_whatever_labels_are_configured(labels: str | None, fixes: tuple[str, ...]) -> None:
+    """Where no label marks a fix the usual one does, unless it was given something else."""
+    text = "" if labels is None else f"priority: {{labels: {labels}}}\n"
+    policy = policy_for(read(text), Policy(), "main")
+    assert policy.fix_labels == fixes
+    assert policy_for(read(text), policy, "main") == policy
