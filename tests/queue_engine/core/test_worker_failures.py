@@ -1,0 +1,217 @@
+"""The worker and jobs that fail, are held, or kill whoever does them: bounds, graves, and no harm to others."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from structlog.testing import capture_logs
+
+from queue_engine.core.database import Database
+from queue_engine.core.jobs import Job
+from queue_engine.core.outcomes import Dead, Hold, Outcome, Retry
+from tests.queue_engine.core.desk import (
+    HOUR,
+    LEASE,
+    MINUTE,
+    SECOND,
+    START,
+    Clock,
+    Counted,
+    Desk,
+    dead,
+    depth,
+    put,
+    results,
+    worker_of,
+)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def test_worker_held_job_comes_again_and_counts_no_attempt(database: Database, clock: Clock) -> None:
+    """GitHub's limits are nobody's fault: held as often as they ask, a job is never given up."""
+    attempts: list[int] = []
+
+    async def hold(job: Job) -> Outcome | None:
+        attempts.append(job.attempt)
+        return Hold(HOUR) if len(attempts) <= 20 else None
+
+    worker = worker_of(database, clock, {"k": hold})
+    await put(database, "a")
+    for _ in range(20):
+        assert await worker.run_due()
+        assert await worker.next_due() == clock.time + HOUR
+        assert not await worker.run_due()
+        clock.time += HOUR
+    assert await worker.run_due()
+    assert attempts == [0] * 21
+    assert await depth(database) == 0
+
+
+async def test_worker_retries_a_failure_with_growing_waits_and_buries_it_at_last(
+    database: Database, clock: Clock
+) -> None:
+    """A bound for every retry (P5); what failed for good stays to be seen, with its error."""
+
+    async def fail(job: Job) -> None:
+        raise RuntimeError("no luck")
+
+    meter = Counted()
+    worker = worker_of(database, clock, {"k": fail}, meter=meter)
+    await put(database, "a")
+    waits: list[timedelta] = []
+    with capture_logs() as logs:
+        while (due := await worker.next_due()) is not None:
+            waits.append(due - clock.time)
+            clock.time = due
+            await worker.run_due()
+    seconds = [timedelta(seconds=n) for n in (0, 1, 2, 4)]
+    assert waits == [*seconds, *(n * MINUTE for n in (2, 4, 8, 16, 32))]
+    (letter,) = await dead(database)
+    assert (letter.job_type, letter.process_id, letter.payload) == ("k", "a", {"name": "a"})
+    assert (letter.attempts, letter.error_message, letter.retryable) == (9, "RuntimeError: no luck", True)
+    assert (letter.created_at, letter.failed_at) == (START, clock.time)
+    assert await depth(database) == 0
+    assert await results(database, "a") == ()
+    assert [log["event"] for log in logs if log["log_level"] == "error"] == ["job_dead"]
+    assert meter.counts == {("jobs_retried", "k"): 8, ("jobs_dead", "k"): 1}
+
+
+async def test_worker_buries_at_once_what_cannot_pass(database: Database, clock: Clock) -> None:
+    """A refusal is not asked for again, and is not among those that are worth doing again as they are."""
+
+    async def refuse(job: Job) -> None:
+        raise PermissionError("no")
+
+    worker = worker_of(database, clock, {"k": refuse}, passing=lambda error: not isinstance(error, PermissionError))
+    await put(database, "a")
+    with capture_logs():
+        await worker.run_due()
+    (letter,) = await dead(database)
+    assert (letter.attempts, letter.error_message, letter.retryable) == (1, "PermissionError: no", False)
+    assert await depth(database) == 0
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+async def test_worker_buries_what_its_handler_calls_dead(database: Database, clock: Clock, retryable: bool) -> None:
+    """A handler that knows better than an error can tell says so itself."""
+
+    async def give_up(job: Job) -> Dead:
+        return Dead("nobody knows it", retryable=retryable)
+
+    await put(database, "a")
+    with capture_logs():
+        await worker_of(database, clock, {"k": give_up}).run_due()
+    (letter,) = await dead(database)
+    assert (letter.error_message, letter.retryable) == ("nobody knows it", retryable)
+
+
+async def test_worker_retries_after_the_wait_that_its_handler_names(database: Database, clock: Clock) -> None:
+    """Whoever was asked to wait knows better than the series how long; it is an attempt all the same."""
+    attempts: list[int] = []
+
+    async def handle(job: Job) -> Retry | None:
+        attempts.append(job.attempt)
+        return Retry("busy", delay=HOUR) if len(attempts) == 1 else None
+
+    meter = Counted()
+    worker = worker_of(database, clock, {"k": handle}, meter=meter)
+    await put(database, "a")
+    with capture_logs():
+        await worker.run_due()
+        assert await worker.next_due() == START + HOUR
+        clock.time += HOUR + 2 * SECOND
+        await worker.run_due()
+    assert attempts == [0, 1]
+    assert meter.counts == {("jobs_retried", "k"): 1, ("jobs_done", "k"): 1, ("jobs_recovered", "k"): 1}
+    assert meter.times["job_delay", "k"] == [2.0], "from the instant that it was due"
+
+
+async def live_and_let_poison_kill(database: Database, clock: Clock, life: int) -> Desk:
+    """A worker's life: it takes what is due and ends its jobs, unless one of them ends it."""
+    desk = Desk()
+    worker = worker_of(database, clock, {"k": desk}, owner=f"w{life}")
+    with capture_logs():
+        await worker.start_due()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        if "poison" in desk.begun:
+            await worker.cancel()
+        else:
+            desk.end(*desk.begun)
+            await worker.drain()
+    clock.time += LEASE
+    return desk
+
+
+async def test_worker_gives_a_job_up_that_ends_its_worker_again_and_again(database: Database, clock: Clock) -> None:
+    """A poisoned job has a bound as well: after nine dead workers it is kept for a person, and not begun again."""
+    await put(database, "poison")
+    lives = [await live_and_let_poison_kill(database, clock, life) for life in range(12)]
+    assert [desk.begun for desk in lives] == [["poison"]] * 9 + [[]] * 3
+    (letter,) = await dead(database)
+    assert (letter.attempts, letter.retryable) == (9, False)
+    assert letter.error_message == "Given up after 9 tries: its worker ended while it was done."
+    assert await depth(database) == 0
+
+
+async def test_worker_poisoned_job_takes_no_other_along(database: Database, clock: Clock) -> None:
+    """What was under way beside it each time is told apart from it, and done."""
+    await put(database, "a", "b", "poison", "c", "d")
+    lives = [await live_and_let_poison_kill(database, clock, life) for life in range(20)]
+    assert sorted(name for desk in lives for name in desk.ended) == ["a", "b", "c", "d"]
+    assert [letter.payload["name"] for letter in await dead(database)] == ["poison"]
+
+
+async def test_worker_starts_no_second_suspect_beside_the_first(database: Database, clock: Clock) -> None:
+    """Not even later, while the first still runs."""
+    await put(database, "a", "b")
+    for life in range(3):
+        died = worker_of(database, clock, {"k": Desk()}, owner=f"w{life}")
+        await died.start_due()
+        await died.cancel()
+        clock.time += LEASE
+    desk = Desk()
+    worker = worker_of(database, clock, {"k": desk}, owner="lives")
+    await worker.start_due()
+    await desk.until_begun("a")
+    clock.time += LEASE / 2
+    assert await worker.start_due()
+    desk.end("a", "b")
+    await worker.drain()
+    assert desk.ended == ["a"]
+    clock.time += LEASE / 2
+    await worker.run_due()
+    assert desk.ended == ["a", "b"]
+
+
+async def test_worker_failing_job_harms_no_other(database: Database, clock: Clock) -> None:
+    """One poisoned delivery stops neither its worker nor the deliveries beside and behind it."""
+    done: list[str] = []
+
+    async def handle(job: Job) -> None:
+        if job.request["name"] == "bad":
+            raise ValueError("bad")
+        done.append(job.request["name"])
+
+    await put(database, "bad", "behind", process_id="one")
+    await put(database, "beside")
+    with capture_logs():
+        await worker_of(database, clock, {"k": handle}).run_due()
+    assert sorted(done) == ["behind", "beside"]
+    assert await depth(database) == 1
+
+
+async def test_worker_job_of_an_unknown_kind_fails_like_any_other(database: Database, clock: Clock) -> None:
+    """After a downgrade: kept and retried, for the version that knows it; the others go on."""
+    desk = Desk()
+    desk.end("known")
+    await put(database, "unknown", kind="of the future")
+    await put(database, "known")
+    with capture_logs():
+        await worker_of(database, clock, {"k": desk}).run_due()
+    assert desk.ended == ["known"]
+    assert await depth(database) == 1
