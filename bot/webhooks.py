@@ -170,8 +170,12 @@ def _tells_all(push: PushEvent) -> bool:
 
 
 def _touches(push: PushEvent, path: str) -> bool:
-    """Whether a commit that a push lists adds, changes or removes this file."""
-    return any(path in files for each in push.commits for files in (each.added, each.removed, each.modified))
+    """Whether a commit that a push lists adds, changes or removes this file, or anything beneath it.
+
+    Where a file is expected may stand a directory, which git tells by the files in it.
+    """
+    named = (name for each in push.commits for files in (each.added, each.removed, each.modified) for name in files)
+    return any(name == path or name.startswith(f"{path}/") for name in named)
 
 
 def _rules(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:

@@ -67,10 +67,10 @@ async def merge(github: GitHub, entry: Entry, how: Merge) -> str | Seen:
 
 
 async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport]) -> str | None:
-    """Have these checks run again, each workflow run once; GitHub's words if it refuses one."""
-    for check in {check.actions_run: check for check in failed}.values():
+    """Have these jobs of GitHub Actions run again, each workflow run once; GitHub's words if it refuses one."""
+    for run in dict.fromkeys(check.actions_run for check in failed if check.actions_run is not None):
         try:
-            await github.rerun(entry.repository, check)
+            await github.rerun(entry.repository, run)
         except (Forbidden, NotFound, Invalid) as refusal:
             return refusal.message
     return None

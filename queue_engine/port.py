@@ -90,7 +90,7 @@ class GitHub(Protocol):
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """The text of `.github/imq.yml` at the tip of this branch, or of the repository's default branch.
 
-        None if there is none. Raises Invalid when it is no text.
+        None if there is none. Raises Invalid when it is no file, or no text.
         """
         ...
 
@@ -116,9 +116,11 @@ class GitHub(Protocol):
         """
         ...
 
-    async def rerun(self, repository: Repository, check: CheckReport) -> None:
-        """Have a failed check run again: `POST .../actions/runs/{id}/rerun-failed-jobs`, or its App is asked to
-        (`POST .../check-runs/{id}/rerequest`). Raises Invalid for a status, which nobody can run again."""
+    async def rerun(self, repository: Repository, actions_run: int) -> None:
+        """`POST .../actions/runs/{id}/rerun-failed-jobs`: have the failed jobs of a run of GitHub Actions run again.
+
+        IMQ can run nothing else again: GitHub lets no App request another one's check run anew.
+        """
         ...
 
     async def is_in_use(self, repository: Repository, branch: str) -> bool:
@@ -158,6 +160,10 @@ class GitHub(Protocol):
 
     async def last_labelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
         """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if GitHub does not tell."""
+        ...
+
+    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
+        """Who took this label off last, by the same events; None if GitHub does not tell."""
         ...
 
     async def repositories(self) -> tuple[Repository, ...]:

@@ -7,11 +7,11 @@ from bot.gateway import facts
 from bot.gateway.answers import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
 from bot.gateway.authorship import co_authors
 from bot.gateway.client import Call
-from bot.gateway.connection import listed
+from bot.gateway.connection import listed, understood
 from bot.gateway.letters import LetterBox, place
 from bot.gateway.rule_answers import BranchAnswer
 from queue_engine.errors import Forbidden, Invalid, NotFound
-from queue_engine.facts import BranchTip, CheckReport, Review
+from queue_engine.facts import BranchTip, Review
 from queue_engine.model import Repository
 
 _OWN_RULES = ".github"
@@ -44,12 +44,18 @@ class Surroundings(LetterBox):
             return None
 
     async def _file(self, repository: Repository, variables: dict[str, str], query: str) -> str | None:
-        template = "/repos/{owner}/{repo}/contents/.github/imq.yml" + query
+        call = Call("GET", "/repos/{owner}/{repo}/contents/.github/imq.yml" + query, variables)
         try:
-            answer = await self._connection.get(repository.installation_id, ContentAnswer, template, variables)
+            page = await self._connection.call(repository.installation_id, call)
         except NotFound:
             return None
-        if answer.type != "file" or answer.encoding != "base64":
+        if isinstance(page.data, list):
+            raise Invalid(".github/imq.yml is a directory, not a file")
+        answer = understood(ContentAnswer, page.data)
+        if answer.type != "file":
+            # A link is followed by GitHub itself, where it leads to a file of the repository.
+            raise Invalid(f".github/imq.yml is a {answer.type}, not a file")
+        if answer.encoding != "base64":
             raise Invalid(".github/imq.yml is no file that can be read")
         try:
             return base64.b64decode(answer.content).decode()
@@ -79,16 +85,10 @@ class Surroundings(LetterBox):
         variables = {**place(repository), "pull_number": str(number)}
         return await self._connection.items(repository.installation_id, ListedPullCommitAnswer, template, variables)
 
-    async def rerun(self, repository: Repository, check: CheckReport) -> None:
-        """`POST .../actions/runs/{run_id}/rerun-failed-jobs` for a job of Actions, `.../rerequest` for another run."""
-        if check.actions_run is not None:
-            template = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
-            await self._write(repository, "POST", template, {}, run_id=str(check.actions_run))
-        elif check.run_id is not None:
-            template = "/repos/{owner}/{repo}/check-runs/{check_run_id}/rerequest"
-            await self._write(repository, "POST", template, {}, check_run_id=str(check.run_id))
-        else:
-            raise Invalid(f"{check.name} is a commit status, which nobody but its sender can run again")
+    async def rerun(self, repository: Repository, actions_run: int) -> None:
+        """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs`."""
+        template = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
+        await self._write(repository, "POST", template, {}, run_id=str(actions_run))
 
     async def is_in_use(self, repository: Repository, branch: str) -> bool:
         """`GET /repos/{owner}/{repo}/pulls` with this base, then with this head: whether there is an open one."""

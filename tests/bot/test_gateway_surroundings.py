@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bot.gateway import Gateway
-from queue_engine.errors import Unavailable
+from queue_engine.errors import Invalid, Unavailable
 from queue_engine.facts import BranchTip, MergeMethod, Review, ReviewState
 from queue_engine.model import Repository
 from tests.bot.github_double import GitHubDouble, Says
@@ -179,3 +179,36 @@ async def test_branch_is_in_use_by_what_is_based_on_it_or_made_of_it(
     assert await gateway.is_in_use(repository, "topic") is used
     queries = [request.query for request in github.asked_for("GET", f"{REPO}/pulls")]
     assert [query.get("base") or query.get("head") for query in queries] == ["topic", "ada:topic"][:asked]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ([{"type": "file", "name": "rules.yml", "path": ".github/imq.yml/rules.yml"}], "a directory, not a file"),
+        ([], "a directory, not a file"),
+        ({"type": "symlink", "target": "/etc/imq.yml"}, "a symlink, not a file"),
+        ({"type": "submodule", "submodule_git_url": "git://github.com/ada/rules.git"}, "a submodule, not a file"),
+        ({"type": "file", "encoding": "none", "content": ""}, "no file that can be read"),
+        ({"type": "file", "encoding": "base64", "content": "/w=="}, "not written in UTF-8"),
+    ],
+)
+async def test_configuration_that_is_no_file_of_text_is_told_as_what_it_is(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, answer: object, words: str
+) -> None:
+    """A fault of the repository, which people can mend, and no trouble of GitHub's, which may pass."""
+    github.on("GET", f"{REPO}/contents/.github/imq.yml", Says(answer))
+    github.on("GET", "/repos/ada/.github/contents/.github/imq.yml", Says(answer))
+    with pytest.raises(Invalid, match=f"^.github/imq.yml is {words}$"):
+        await gateway.configuration(repository, "main")
+    with pytest.raises(Invalid, match=words):
+        await gateway.organisation_configuration(repository)
+
+
+async def test_rerun_asks_for_the_failed_jobs_of_a_workflow_run(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """What passed is not run again."""
+    path = f"{REPO}/actions/runs/7/rerun-failed-jobs"
+    github.on("POST", path, Says({}, 201))
+    await gateway.rerun(repository, 7)
+    assert len(github.asked_for("POST", path)) == 1

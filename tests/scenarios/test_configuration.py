@@ -144,6 +144,27 @@ async def test_configuration_broken_holds_its_queue_and_no_other_until_mended(wo
     assert "Landed" in world.comment(pull)
 
 
+async def test_configuration_that_is_a_directory_is_told_and_followed_again_when_it_is_a_file(world: World) -> None:
+    """Whoever labels reads what is wrong, at the price of few requests, and lands when the directory is gone."""
+    before = await green(world, "before")
+    before.label(LABEL, by="mona")
+    await world.until(lambda: before.merged)
+    world.repository.push("main", {f"{FILE}/rules": "depth: 5\n"}, "Rules in a directory", by="rhea")
+    await world.settle()
+    pull = await green(world, "waiting")
+    asked = world.requests()
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(hours=1))
+    words = ".github/imq.yml of main is a directory, not a file"
+    assert words in world.comment(pull)
+    assert words in json.dumps(check_run(pull).output)
+    assert world.requests() - asked < 25
+    await world.kill()
+    await world.restart()
+    world.repository.push("main", {f"{FILE}/rules": None}, "Without them", by="rhea")
+    await world.until(lambda: pull.merged, within=CI_TIME * 3)
+
+
 async def test_configuration_broken_takes_nobody_out_whatever_happens_meanwhile(world: World) -> None:
     """A label that only the broken file gave its meaning still queues: through sweeps, and a restart of the bot."""
     await configure(world, "trigger_labels: ship\n")
