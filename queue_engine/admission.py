@@ -9,28 +9,23 @@ import structlog
 from queue_engine import journal, telling
 from queue_engine.approvals import reviews_of
 from queue_engine.core import trace
-from queue_engine.core.backoff import OVERLOAD
 from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock, unmet
 from queue_engine.engine import Change, Engine
-from queue_engine.errors import StaleVersion
 from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest
 from queue_engine.insistence import turned_away
 from queue_engine.merging import needs_signed_commits
 from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import NoticeKind
+from queue_engine.places import keep_waiting, places_taken
 from queue_engine.policy import Policy, carries
 from queue_engine.port import GitHub
 from queue_engine.priority import Standing, of_these, standing_of
 from queue_engine.reasons import Reason
 from queue_engine.refusing import door_notice, refuse
-from queue_engine.store import DuplicateEntry, Transaction
-from queue_engine.store.held import HeldPullRequest
+from queue_engine.store import DuplicateEntry
 from queue_engine.store.outbox import LetterKind
 
 _log = structlog.get_logger("imq.admission")
-
-HELD_JOB = "held"
-"""Kind of the job that has a held pull request knock again and again, in case nobody tells that a place is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,61 +172,6 @@ async def read_demands(
     return Demands(rules, await reviews_of(github, repository, pull, rules), unsigned)
 
 
-async def places_taken(change: Change, queue: Queue, number: int) -> int:
-    """How many have or get a place in this queue before this pull request: who stands in it, and who waits longer.
-
-    Nobody else is let in before the end of this transaction.
-    """
-    await change.tx.queues.give_places(queue.id)
-    ahead = await change.tx.held.ahead(queue.id, queue.repository.id, number)
-    return await change.tx.entries.count(queue.id) + ahead
-
-
-async def still_waiting(tx: Transaction, repository_id: int, number: int) -> HeldPullRequest | None:
-    """This pull request, if it waits for a place; nobody gives it one before the end of this transaction.
-
-    Raises StaleVersion when it got its place, or left, in this moment.
-    """
-    found = await tx.held.find(repository_id, number)
-    if found is None:
-        return None
-    await tx.queues.give_places(found.queue_id)
-    waiting = await tx.held.find(repository_id, number)
-    if waiting is None or waiting.queue_id != found.queue_id:
-        raise StaleVersion(f"pull request {number} does not wait as it did")
-    return waiting
-
-
-async def keep_waiting(
-    change: Change, queue: Queue, pull: PullRequest, request: Knock, vouched: frozenset[str]
-) -> bool:
-    """Hold a pull request until there is a place for it; whether it did not wait already with this very consent."""
-    tx, repository, number = change.tx, queue.repository, pull.number
-    before = await tx.held.find(repository.id, number)
-    await tx.held.add(
-        queue.id,
-        repository.id,
-        number,
-        pull.head_sha,
-        request.by or "",
-        change.now,
-        trace=trace.current(),
-        delivery=request.delivery,
-        vouched=vouched,
-    )
-    if before is None:
-        await tx.jobs.enqueue(
-            kind=HELD_JOB,
-            request={"repository_id": repository.id, "number": number},
-            # Not the process of its hints, which must not wait behind this one.
-            process_id=f"{HELD_JOB}:{repository.id}:{number}",
-            now=change.now,
-            not_before=change.now + OVERLOAD.base,
-        )
-    consent = (queue.id, pull.head_sha, request.by)
-    return before is None or (before.queue_id, before.head_sha, before.queued_by) != consent
-
-
 async def _admit(
     change: Change,
     queue: Queue,
@@ -294,7 +234,8 @@ async def _hold(
     vouched: frozenset[str],
 ) -> None:
     tx, now, repository = change.tx, change.now, queue.repository
-    if not await keep_waiting(change, queue, pull, request, vouched):
+    by, delivery = request.by or "", request.delivery
+    if not await keep_waiting(change, queue, pull, by=by, delivery=delivery, vouched=vouched):
         return
     await tx.outbox.withdraw(LetterKind.LABEL_OFF, repository.id, pull.number)
     engine.meter.count("queue_full", where="label")

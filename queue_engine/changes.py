@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 import structlog
 
 from queue_engine import journal
-from queue_engine.admission import Knock, admit, still_waiting
+from queue_engine.admission import Knock, admit
 from queue_engine.approvals import missing_approval, reviews_of
 from queue_engine.core.line import Line
 from queue_engine.door import may_queue
@@ -18,6 +18,7 @@ from queue_engine.engine import Engine
 from queue_engine.facts import PullRequest
 from queue_engine.hints import Hint, HintKind
 from queue_engine.model import Entry, EntryStatus, Repository
+from queue_engine.places import still_waiting
 from queue_engine.policy import Policy, carries
 from queue_engine.priority import Standing, of_these, standing_of
 from queue_engine.review import Push, judge, review

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 import structlog
 
 from queue_engine import journal
-from queue_engine.admission import Knock, demands_on, keep_waiting, let_in, places_taken, still_waiting
+from queue_engine.admission import Knock, demands_on, let_in
 from queue_engine.core.slots import QueueFull
 from queue_engine.door import Hold, Refuse, knock, may_queue
 from queue_engine.engine import Change, Engine
 from queue_engine.errors import EngineError, GitHubError, StaleVersion, Unavailable
 from queue_engine.facts import Permission, PullRequest
 from queue_engine.model import Entry, Repository
+from queue_engine.places import keep_waiting, places_taken, still_waiting
 from queue_engine.policy import Policy
 from queue_engine.priority import Delay, Standing, delay
 from queue_engine.reasons import Reason
@@ -275,7 +276,7 @@ async def _take_place(
         if isinstance(answer, Hold | Refuse):
             raise _refusal(engine, answer, policy)
         waited = await tx.held.find(request.repository.id, number) is not None
-        await keep_waiting(change, queue, pull, request, pull.labels)
+        await keep_waiting(change, queue, pull, by=request.by or "", delivery=request.delivery, vouched=pull.labels)
         return waited
 
 

@@ -9,7 +9,6 @@ from datetime import timedelta
 
 import structlog
 
-from queue_engine.admission import HELD_JOB
 from queue_engine.branches import Branches
 from queue_engine.changes import PullRequestChanges
 from queue_engine.cleanup import BRANCH_JOB, Cleanup
@@ -24,6 +23,7 @@ from queue_engine.errors import Forbidden, RateLimited, StaleVersion, Unauthoriz
 from queue_engine.hints import Hint, HintKind
 from queue_engine.journal import PLACE_JOB
 from queue_engine.model import Repository
+from queue_engine.places import HELD_JOB
 from queue_engine.reports import Reports
 from queue_engine.store.outbox import LETTER_JOB
 from queue_engine.sweep import DELIVERIES, PURGE_JOB, REPOSITORY_JOB, SWEEP_JOB, Sweeper

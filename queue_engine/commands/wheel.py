@@ -4,13 +4,13 @@ from datetime import timedelta
 from typing import Any
 
 from queue_engine import desk, steering
-from queue_engine.admission import still_waiting
 from queue_engine.commands.asked import Asked, misread
 from queue_engine.commands.codes import ReplyCode
 from queue_engine.commands.moments import until
 from queue_engine.commands.reading import Typed, points
 from queue_engine.engine import Change
 from queue_engine.notice import Reply
+from queue_engine.places import still_waiting
 from queue_engine.standing import standstill
 
 

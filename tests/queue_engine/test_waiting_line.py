@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from queue_engine.admission import HELD_JOB, Knock, admit
+from queue_engine.admission import Knock, admit
 from queue_engine.core.jobs import Job
 from queue_engine.core.outcomes import Hold
 from queue_engine.desk import Leave, NotQueued, take_out
@@ -15,6 +15,7 @@ from queue_engine.engine import Engine
 from queue_engine.errors import NotFound, RateLimited, StaleVersion, Unavailable
 from queue_engine.facts import Permission, PullRequest
 from queue_engine.journal import PLACE_JOB
+from queue_engine.places import HELD_JOB
 from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub as Port
