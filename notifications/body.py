@@ -196,4 +196,16 @@ def _move(notice: Notice, mentions: bool) -> Iterable[str]:
     called = [login for person in dict.fromkeys(notice.people) if (login := mention(person)) is not None]
     if move is Move.AUTHOR and notice.kind not in WAITING and mentions and called:
         who = texts.YOUR_MOVE.format(people=" ".join(called))
-    yield f"**{who}** {_filled(texts.REASONS[notice.reason].next_step, notice)}"
+    step = texts.REASONS[notice.reason].next_step
+    yield f"**{who}** {_filled(step, notice)}{_whom_to_ask(notice) if '{label}' in step else ''}"
+
+
+def _whom_to_ask(notice: Notice) -> str:
+    """For authors who did not queue it themselves: those of forks cannot set a label."""
+    if notice.reason is None or REASONS[notice.reason].move is not Move.AUTHOR or notice.queued_by is None:
+        return ""
+    if notice.queued_by.casefold() in {person.casefold() for person in notice.people[:1]}:
+        return ""
+    # Who set the label of one that was refused at the door may have had no right to.
+    ask = texts.ASK_SOMEBODY if notice.kind is NoticeKind.REFUSED else texts.ASK
+    return ask.format(queued_by=code(notice.queued_by))

@@ -8,10 +8,12 @@ Lives here: words, by what they are for. May not live here: what chooses among t
 """
 
 from notifications.texts.kinds import KINDS, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE
-from notifications.texts.reasons import MOVES, NO_FIX_LABEL, REASONS, YOUR_MOVE
+from notifications.texts.reasons import ASK, ASK_SOMEBODY, MOVES, NO_FIX_LABEL, REASONS, YOUR_MOVE
 from notifications.texts.story import STORY
 
 __all__ = [
+    "ASK",
+    "ASK_SOMEBODY",
     "KINDS",
     "MOVES",
     "NO_FIX_LABEL",

@@ -127,6 +127,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "{base} requires GitHub's own merge queue, so nobody can merge past it, IMQ included.",
         "Use GitHub's queue for {base}, or drop that rule and set the label {label} again.",
     ),
+    Reason.OWN_CHECK_REQUIRED: ReasonText(
+        "IMQ's own check is among those that {base} requires, and it ends only when the pull request has landed.",
+        "Take it off the required checks of {base} (protection, rulesets or .github/imq.yml), then set the label "
+        "{label} again.",
+    ),
     Reason.APPROVAL_MISSING: ReasonText(
         "{base} asks for more approvals than this pull request has.",
         "Ask for a review, then set the label {label} again.",
@@ -221,3 +226,5 @@ MOVES: Mapping[Move, str] = {
 NO_FIX_LABEL = "that has `fixes_base` in `.github/imq.yml`"
 """In the place of a label's name, where the configuration has taken the usual one away."""
 YOUR_MOVE = "Your move, {people}:"
+ASK = " If you may not set labels here, ask {queued_by}, who queued it before."
+ASK_SOMEBODY = " If you may not set labels here, ask somebody with write permission."

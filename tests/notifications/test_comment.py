@@ -30,6 +30,24 @@ def test_comment_of_every_kind_and_reason_mentions_only_who_must_act(kind: Notic
     assert text.startswith(MARKER + "\n")
 
 
+@pytest.mark.parametrize(
+    ("kind", "queued_by", "words"),
+    [
+        (NoticeKind.FAILED, "bob", "ask `bob`, who queued it before."),
+        (NoticeKind.REFUSED, "tria", "ask somebody with write permission."),
+        (NoticeKind.FAILED, "Alice", None),
+        (NoticeKind.FAILED, None, None),
+    ],
+)
+def test_comment_tells_an_author_who_may_not_queue_whom_to_ask(
+    kind: NoticeKind, queued_by: str | None, words: str | None
+) -> None:
+    """The author of a fork's pull request cannot set a label; who queued it without a right is nobody to ask."""
+    text = render_comment(notice(kind, reason=Reason.CONFLICT, queued_by=queued_by))
+    assert ("If you may not set labels here" in text) == (words is not None)
+    assert words is None or words in text
+
+
 LOGIN = r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?"
 """What GitHub gives out; the underscore is that of managed users."""
 
