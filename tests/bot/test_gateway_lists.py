@@ -1,0 +1,127 @@
+"""What the gateway lists: pull requests, labellings, and the repositories that it serves."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from bot.gateway import Gateway
+from queue_engine.errors import Unavailable
+from queue_engine.facts import Labelling
+from queue_engine.model import Repository
+from tests.bot.answers import pull_request
+from tests.bot.answers import repository as repository_answer
+from tests.bot.github_double import GitHubDouble, Says
+
+REPO = "/repos/ada/engine"
+
+
+async def test_labelled_pull_requests_leave_issues_out(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Issues carry labels too; the label's name is one query value whatever it contains."""
+    path = f"{REPO}/issues"
+    github.on(
+        "GET",
+        path,
+        Says(
+            [
+                {"number": 1, "updated_at": "2026-01-01T00:00:00Z"},
+                {"number": 2, "updated_at": "2026-01-01T01:00:00Z", "pull_request": {"url": "x"}},
+            ]
+        ),
+    )
+    found = await gateway.labelled_pull_requests(repository, "merge & queue")
+    assert found == (2,)
+    query = github.asked_for("GET", path)[0].query
+    assert (query["labels"], query["state"], query["sort"], query["direction"]) == (
+        "merge & queue",
+        "open",
+        "created",
+        "asc",
+    )
+
+
+async def test_latest_pull_requests_are_one_page_of_open_ones(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A list tells neither `mergeable` nor `merged`; one request is all it costs."""
+    listed = {key: value for key, value in pull_request().items() if key not in ("mergeable", "merged")}
+    link = {"link": f'<{github.url}/more>; rel="next"'}
+    github.on("GET", f"{REPO}/pulls", Says([listed], headers=link))
+    (found,) = await gateway.latest_pull_requests(repository)
+    assert (found.number, found.open, found.merged, found.mergeable) == (3, True, False, None)
+    query = github.asked_for("GET", f"{REPO}/pulls")[0].query
+    assert query == {"state": "open", "sort": "updated", "direction": "desc", "per_page": "100"}
+
+
+LABELLED_AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+def _labeled(actor: str | None, label: str = "merge-queue", event: str = "labeled") -> dict[str, Any]:
+    return {
+        "event": event,
+        "created_at": "2026-01-05T09:00:00Z",
+        "label": {"name": label},
+        "actor": {"login": actor} if actor else None,
+    }
+
+
+async def test_last_labelling_is_the_last_who_set_it(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """An earlier setter's right does not serve the later one; other labels and removals do not count."""
+    events = [
+        _labeled("ada"),
+        _labeled("grace", "Merge-Queue"),
+        _labeled("eve", "bug"),
+        _labeled("eve", event="unlabeled"),
+        {"event": "renamed", "created_at": "2026-01-05T09:00:00Z", "actor": None},
+    ]
+    github.on("GET", f"{REPO}/issues/3/events", Says(events))
+    assert await gateway.last_labelling(repository, 3, "merge-queue") == Labelling("grace", LABELLED_AT)
+
+
+async def test_last_labelling_is_read_from_the_last_page_backwards(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Events come oldest first: of a thousand of them the newest are read."""
+    events, pages = f"{REPO}/issues/3/events", f"{github.url}/events"
+    last = {"link": f'<{pages}/2>; rel="next", <{pages}/3>; rel="last"'}
+    github.on("GET", events, Says([_labeled("ada")], headers=last))
+    github.on("GET", "/events/3", Says([], headers={"link": f'<{pages}/2>; rel="prev"'}))
+    github.on("GET", "/events/2", Says([_labeled("grace")], headers={"link": f'<{pages}/1>; rel="prev"'}))
+    assert await gateway.last_labelling(repository, 3, "merge-queue") == Labelling("grace", LABELLED_AT)
+    assert github.asked_for("GET", "/events/1") == []
+
+
+@pytest.mark.parametrize(("events", "told"), [([], None), ([_labeled(None)], Labelling(None, LABELLED_AT))])
+async def test_last_labelling_unknown_is_none(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, events: list[Any], told: Labelling | None
+) -> None:
+    """Old events are lost sometimes, and accounts are deleted."""
+    github.on("GET", f"{REPO}/issues/3/events", Says(events))
+    assert await gateway.last_labelling(repository, 3, "merge-queue") == told
+
+
+async def test_repositories_are_those_of_all_installations_that_serve(gateway: Gateway, github: GitHubDouble) -> None:
+    """Suspended installations are not asked; one that vanished hides no other; archived repositories stay out."""
+    installations = [{"id": 1}, {"id": 2, "suspended_at": "2026-01-01T00:00:00Z"}, {"id": 3}]
+    more = {"link": f'<{github.url}/more>; rel="next"'}
+    github.on("GET", "/app/installations", Says(installations, headers=more))
+    github.on("GET", "/more", Says([{"id": 4}]))
+    github.on("POST", "/app/installations/3/access_tokens", Says({"message": "Not Found"}, 404))
+    listed = {"repositories": [repository_answer(id=5), repository_answer(id=6, archived=True)]}
+    github.on("GET", "/installation/repositories", Says(listed))
+    assert await gateway.repositories() == (
+        Repository(5, "ada", "engine", 1),
+        Repository(5, "ada", "engine", 4),
+    )
+
+
+async def test_repositories_while_github_is_in_trouble_raises(gateway: Gateway, github: GitHubDouble) -> None:
+    """An incomplete list must not look like a complete one."""
+    github.on("GET", "/app/installations", Says([{"id": 1}]))
+    github.on("GET", "/installation/repositories", Says(status=502, body=b""))
+    with pytest.raises(Unavailable):
+        await gateway.repositories()
