@@ -105,6 +105,17 @@ async def test_label_of_a_triager_gives_nothing_by_what_others_do_to_the_entry(f
     assert standing(entry) == PLAIN
 
 
+async def test_label_that_was_vouched_for_counts_through_all_that_happens_to_the_entry(full: World) -> None:
+    """Nobody who may queue has said anything against it."""
+    pull = await outside(full, "mends")
+    await joined(full, pull)
+    pull.push({"more.py": "more\n"}, by="mona")
+    await full.settle()
+    pull.label("allowed", by="hubot")
+    await full.settle()
+    assert standing(await joined(full, pull)) == (0, False, False, True, True)
+
+
 async def test_priority_by_command_lasts_until_a_priority_is_given_by_label(full: World) -> None:
     """A permission beside it takes nothing away."""
     front = (await full.entries())[0].number
