@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -100,6 +101,10 @@ class Settings(Choices):
         None, validation_alias="IMQ_LOG_FORMAT"
     )
     """None means console on a terminal, else json."""
+
+    def policy(self) -> Policy:
+        """The same, by an IMQ that knows which App it is."""
+        return replace(super().policy(), own_app=int(self.github_app_id))
 
     @field_validator("github_app_id")
     @classmethod

@@ -8,11 +8,11 @@ from notifications.body import opening, paragraphs, place
 from notifications.escape import one_line
 from notifications.story import Events, told
 from notifications.texts.story import SUMMARY
+from queue_engine.checks import OWN_CHECK
 from queue_engine.model import Repository
 from queue_engine.notice import Notice, NoticeKind
 from queue_engine.reasons import Reason
 
-NAME = "IMQ"
 TITLE_LIMIT = 200
 
 _QUEUED = frozenset({NoticeKind.QUEUED, NoticeKind.HELD, NoticeKind.PAUSED})
@@ -52,7 +52,7 @@ def render_check_run(notice: Notice, *, external_id: str, events: Events = ()) -
     if lines := told(events):
         output["text"] = "\n".join([f"**{SUMMARY}**", "", *lines])
     fields: dict[str, Any] = {
-        "name": NAME,
+        "name": OWN_CHECK,
         "head_sha": notice.head_sha,
         "external_id": external_id,
         "output": output,

@@ -10,9 +10,10 @@ from datetime import UTC
 
 from notifications import texts
 from notifications.body import WAITING
-from notifications.check_run import NAME, completes, external_id, render_check_run
+from notifications.check_run import completes, external_id, render_check_run
 from notifications.comment import MARKER, render_comment
 from notifications.story import MOST_LINES, Events
+from queue_engine.checks import OWN_CHECK
 from queue_engine.core.clock import Clock
 from queue_engine.errors import Invalid, NotFound
 from queue_engine.notice import Notice
@@ -73,7 +74,7 @@ class Delivery:
         if known is None and letter.remote_id is not None:
             await self._supersede(letter, letter.remote_id)
         if known is None and letter.unsure:
-            known = await self._letters.find_check_run(letter.repository, notice.head_sha, NAME, identity)
+            known = await self._letters.find_check_run(letter.repository, notice.head_sha, OWN_CHECK, identity)
         if known is not None:
             try:
                 changes = {name: value for name, value in run.items() if name != "head_sha"}
@@ -104,7 +105,7 @@ class Delivery:
                 letter.repository,
                 run_id,
                 {
-                    "name": NAME,
+                    "name": OWN_CHECK,
                     "status": "completed",
                     "conclusion": "neutral",
                     "completed_at": f"{self._clock.now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",

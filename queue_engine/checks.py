@@ -13,6 +13,9 @@ from queue_engine.facts import BranchRules, CheckReport, CheckState, RequiredChe
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
 
+OWN_CHECK = "IMQ"
+"""The name of IMQ's own check run, which tells where the pull request stands and ends when that does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -34,6 +37,14 @@ class Verdict:
 def required_checks(rules: BranchRules | None, policy: Policy) -> frozenset[RequiredCheck]:
     """What protection, rulesets and the repository's configuration demand together."""
     return policy.required_checks | (rules.required_checks if rules else frozenset())
+
+
+def own_check(required: Iterable[RequiredCheck], policy: Policy) -> str | None:
+    """The name of one of these checks that IMQ itself would have to report: it never ends before the merge."""
+    for check in sorted(required, key=lambda each: each.name):
+        if check.name == OWN_CHECK if check.app_id is None else check.app_id == policy.own_app:
+            return check.name
+    return None
 
 
 def judge(required: Iterable[RequiredCheck], reports: Iterable[CheckReport], ignored: Sequence[str] = ()) -> Verdict:

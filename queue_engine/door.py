@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from queue_engine.approvals import missing_approval
+from queue_engine.checks import own_check, required_checks
 from queue_engine.config.patterns import blocked_title
 from queue_engine.facts import BranchRules, Permission, PullRequest, Review
 from queue_engine.merging import merge_method, needs_signed_commits, no_method
@@ -138,6 +139,8 @@ def _ruled_out(pull: PullRequest, repository: Repository, rules: BranchRules, po
         return Refuse(Reason.BRANCH_LOCKED)
     if rules.push_restricted:
         return Refuse(Reason.PUSH_RESTRICTED)
+    if (own := own_check(required_checks(rules, policy), policy)) is not None:
+        return Refuse(Reason.OWN_CHECK_REQUIRED, own)
     if merge_method(pull, rules, policy) is None:
         return Refuse(*no_method(pull, rules, policy))
     of_fork = pull.head_repository != repository.full_name

@@ -111,6 +111,8 @@ class Policy:
     """Names, or patterns with `*`, that never count where nothing requires them."""
     land_without_checks: bool = False
     """Whether what nothing reports on may land."""
+    own_app: int | None = None
+    """The number of the App that IMQ is, if it is known: no check of its own can be waited for."""
     check_timeout: timedelta | None = None
     """How long required checks may take, once the head is bound. None: by this repository's history."""
     fallback_check_timeout: timedelta = timedelta(hours=2)

@@ -61,6 +61,7 @@ class Reason(StrEnum):
     BASE_KEEPS_MOVING = "base_keeps_moving"
     REFUSED_BY_RULES = "refused_by_rules"
     NATIVE_QUEUE_REQUIRED = "native_queue_required"
+    OWN_CHECK_REQUIRED = "own_check_required"
     APPROVAL_MISSING = "approval_missing"
     CHANGES_REQUESTED = "changes_requested"
     CODE_OWNER_MISSING = "code_owner_missing"
@@ -121,6 +122,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.BASE_KEEPS_MOVING: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.REFUSED_BY_RULES: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.NATIVE_QUEUE_REQUIRED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.OWN_CHECK_REQUIRED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.APPROVAL_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.CHANGES_REQUESTED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.CODE_OWNER_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queue_engine.actions import Action, BaseIsRed, Fact, Leave, Look, Rerun, Save, Seen, Wait
-from queue_engine.checks import Verdict, judge, of_now, required_checks, rerun_names, run_key
+from queue_engine.checks import Verdict, judge, of_now, own_check, required_checks, rerun_names, run_key
 from queue_engine.entering import check_limit, enter, looked
 from queue_engine.facts import CheckReport, CheckState
 from queue_engine.model import Entry, EntryStatus
@@ -37,6 +37,8 @@ def judge_checks(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Act
     if seen.rules is None:
         return Look(Fact.RULES)
     required = required_checks(seen.rules, policy)
+    if (own := own_check(required, policy)) is not None:
+        return Leave(Reason.OWN_CHECK_REQUIRED, detail=own)
     if seen.reports is None:
         known = required or entry.awaited_checks or entry.refusals
         limit = check_limit(entry, policy) if known else policy.first_report

@@ -83,8 +83,8 @@ class Priority(Section):
     labels: dict[Label, LabelPriority] | None = Field(
         None,
         max_length=MOST,
-        description="By label a number, or a section of `priority`, `first`, `interrupts`, `fixes_base`. Where no label "
-        "has `fixes_base`, `merge-queue-fix` is one.",
+        description="By label a number, or a section of `priority`, `first`, `interrupts`, `fixes_base`. "
+        "Where no label has `fixes_base`, `merge-queue-fix` is one.",
     )
     ageing: Timeout | None = Field(
         None, description="How long one point of priority may overtake: who has waited longer stays ahead."

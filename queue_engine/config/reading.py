@@ -7,9 +7,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from queue_engine.checks import own_check
 from queue_engine.config.document import Document, Place, parse
 from queue_engine.config.model import Config, Rules
 from queue_engine.config.problems import ConfigError, Problem, nearest, quoted
+from queue_engine.facts import RequiredCheck
 from queue_engine.policy import Policy
 
 _SENTENCES: Mapping[str, str] = {
@@ -134,6 +136,7 @@ def _contradictions(config: Config, document: Document, defaults: Policy) -> Ite
     levels += [(("branches", index), rules) for index, rules in enumerate(config.branches or ())]
     for at, rules in levels:
         yield from _twins(rules, at, document)
+        yield from _own_checks(rules, at, document, defaults)
         triggers = rules.trigger_labels or config.trigger_labels or defaults.trigger_labels
         blocking = (rules.blocking and rules.blocking.labels) or (config.blocking and config.blocking.labels) or ()
         if both := {each.casefold() for each in triggers} & {each.casefold() for each in blocking}:
@@ -155,6 +158,15 @@ def _twins(rules: Rules, at: Place, document: Document) -> Iterator[Problem]:
                 where = (*at, *place, label)
                 sentence = f"is the same label as {quoted(twin)}: GitHub does not tell them apart"
                 yield Problem(document.line(where), _shown(document, where), sentence)
+
+
+def _own_checks(rules: Rules, at: Place, document: Document, defaults: Policy) -> Iterator[Problem]:
+    """Checks that IMQ itself would have to report."""
+    for index, check in enumerate((rules.checks and rules.checks.required) or ()):
+        if own_check([RequiredCheck(check.name, check.app)], defaults) is not None:
+            place = (*at, "checks", "required", index)
+            sentence = f"asks for {quoted(check.name)} of IMQ itself, which ends only when the pull request has landed"
+            yield Problem(document.line(place), _shown(document, place), sentence)
 
 
 def _shadowed(config: Config, document: Document) -> Iterator[Problem]:

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from queue_engine.checks import judge, required_checks
+from queue_engine.checks import judge, own_check, required_checks
 from queue_engine.facts import CheckState, RequiredCheck
 from tests.queue_engine.examples import NOW, POLICY, SECOND, report, rules
 
@@ -160,3 +160,20 @@ def test_required_checks_are_those_of_protection_and_configuration() -> None:
     assert required_checks(rules("ci"), policy) == {CI, RequiredCheck("lint", 10)}
     assert required_checks(None, policy) == {RequiredCheck("lint", 10)}
     assert required_checks(rules(), POLICY) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("check", "own"),
+    [
+        (RequiredCheck("IMQ", None), True),
+        (RequiredCheck("IMQ", 99), True),
+        (RequiredCheck("anything", 99), True),
+        (RequiredCheck("IMQ", 10), False),
+        (RequiredCheck("imq-lint", None), False),
+        (RequiredCheck("ci", 10), False),
+    ],
+)
+def test_check_of_imq_itself_is_known_by_its_name_or_its_app(check: RequiredCheck, own: bool) -> None:
+    """It ends when the pull request has landed, so that nobody can wait for it; a namesake of another App's is none."""
+    assert own_check([CI, check], replace(POLICY, own_app=99)) == (check.name if own else None)
+    assert own_check([check], POLICY) == ("IMQ" if check == RequiredCheck("IMQ", None) else None)

@@ -5,7 +5,7 @@ import pytest
 
 from queue_engine.approvals import asks_for_reviews
 from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock
-from queue_engine.facts import MergeMethod, Permission, Review, ReviewState
+from queue_engine.facts import MergeMethod, Permission, RequiredCheck, Review, ReviewState
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from tests.queue_engine.examples import POLICY, REPOSITORY, pull, rules
@@ -115,6 +115,7 @@ def test_door_refuses_a_head_pushed_after_the_label() -> None:
         ({"native_queue": True}, Refuse(Reason.NATIVE_QUEUE_REQUIRED)),
         ({"locked": True}, Refuse(Reason.BRANCH_LOCKED)),
         ({"push_restricted": True}, Refuse(Reason.PUSH_RESTRICTED)),
+        ({"required_checks": frozenset({RequiredCheck("IMQ", None)})}, Refuse(Reason.OWN_CHECK_REQUIRED, "IMQ")),
         ({"methods": frozenset()}, Refuse(Reason.METHOD_NOT_ALLOWED)),
         # What a change has to be like is for the checks, for people, and for GitHub at the merge.
         ({"signatures": True, "conversations": True, "deployments": ("staging",), "linear_history": True}, Admit()),

@@ -49,6 +49,30 @@ async def test_status_that_anybody_sets_is_not_taken_for_the_check_of_an_app(wor
     assert len(world.server.requests.of(MERGE)) == 2
 
 
+async def test_check_of_imq_itself_that_is_required_is_told_at_the_door(world: World) -> None:
+    """It ends when the pull request has landed: nobody waits for it, and nobody behind does."""
+    world.repository.protect("main", required_checks=["ci/test", "IMQ"], by="rhea")
+    pull = world.open("add")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(MINUTE)
+    assert await world.reasons(pull) == ["own_check_required"]
+    assert "IMQ's own check is among those that `main` requires" in world.comment(pull)
+    assert LABEL not in pull.labels
+    world.repository.protect("main", required_checks=["ci/test"], by="rhea")
+    await world.settle()
+    waiting = world.open("waiting")
+    for each in (pull, waiting):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    await world.until_status(pull, "checking")
+    world.repository.protect("main", required_checks=["ci/test", "IMQ"], by="rhea")
+    await world.pass_time(MINUTE)
+    assert [await world.reasons(each) for each in (pull, waiting)] == [
+        ["own_check_required"] * 2,
+        ["own_check_required"],
+    ]
+
+
 async def test_check_that_githubs_refusal_names_is_waited_for(world: World) -> None:
     """What no rule shows, a required workflow say, is known from the refusal: its report lands it, not a person."""
     world.repository.add_ruleset("scans", workflows=[".github/workflows/scan.yml"])

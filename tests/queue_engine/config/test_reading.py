@@ -134,6 +134,17 @@ def test_read_mistake_has_its_own_sentence(text: str, expected: str) -> None:
             ['line 1: blocking has "merge-queue" both as a label that queues and as one that blocks'],
         ),
         (
+            "checks:\n  required: IMQ\n",
+            ['line 2: checks.required asks for "IMQ" of IMQ itself, which ends only when the pull request has landed'],
+        ),
+        (
+            "branches:\n  - match: main\n    checks: {required: [ci,\n      IMQ]}\n",
+            [
+                'line 4: branches[0].checks.required[1] asks for "IMQ" of IMQ itself, which ends only when the pull '
+                "request has landed"
+            ],
+        ),
+        (
             "merge:\n  method_labels:\n    Squash: squash\n    squash: rebase\n",
             ['line 4: merge.method_labels.squash is the same label as "Squash": GitHub does not tell them apart'],
         ),
@@ -154,6 +165,14 @@ def test_read_goes_by_the_operators_label_where_the_file_names_none() -> None:
     assert read(text, elsewhere) == read(text, replace(elsewhere, trigger_labels=("land",)))
     with pytest.raises(ConfigError, match="both as a label"):
         read("blocking: {labels: ship}", elsewhere)
+
+
+def test_read_knows_checks_of_imq_itself_by_its_app_where_that_is_known() -> None:
+    """Another App's check may have any name."""
+    text = "checks: {required: [{name: IMQ, app: 15368}, {name: gate, app: 99}]}"
+    assert read(text) == read(text, Policy(own_app=7))
+    with pytest.raises(ConfigError, match=r'required\[1\] asks for "gate" of IMQ itself'):
+        read(text, Policy(own_app=99))
 
 
 def test_read_branch_may_block_what_queues_elsewhere() -> None:
