@@ -7,11 +7,9 @@ import pytest
 
 from queue_engine.actions import Leave, Wait
 from queue_engine.errors import (
-    Forbidden,
     GitHubError,
     HeadMoved,
     Invalid,
-    NotFound,
     NotMergeable,
     RateLimited,
     Unauthorized,
@@ -21,6 +19,7 @@ from queue_engine.errors import (
 from queue_engine.reasons import Reason
 from queue_engine.trouble import endured, longest_wait
 from tests.queue_engine.examples import HOUR, NOW, POLICY, SECOND, entry
+from tests.queue_engine.passing import PASSES
 
 DOWN = Unavailable("GitHub answered 503", status=503)
 
@@ -74,17 +73,10 @@ def test_trouble_with_the_apps_key_waits_for_the_operator() -> None:
     assert isinstance(endured(entry(), Unauthorized("Bad credentials"), POLICY, NOW, middle), Wait)
 
 
-@pytest.mark.parametrize(
-    ("error", "again"),
-    [
-        (Unavailable("down"), True),
-        (RateLimited("slow", retry_after=SECOND), True),
-        *((kind("no"), False) for kind in (NotFound, Forbidden, NotMergeable, HeadMoved, Invalid, Unauthorized)),
-        (GitHubError("teapot", status=418), False),
-    ],
-)
-def test_error_passes_only_if_it_is_trouble_or_a_limit(error: GitHubError, again: bool) -> None:
+@pytest.mark.parametrize(("kind", "again"), PASSES.items())
+def test_error_passes_only_if_it_is_trouble_or_a_limit(kind: type[GitHubError], again: bool) -> None:
     """What is retried: network errors, 5xx, 408, 429 and secondary limits; never another 4xx."""
+    error = RateLimited("slow", retry_after=SECOND) if kind is RateLimited else kind("no")
     assert passes(error) is again
 
 
