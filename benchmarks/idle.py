@@ -22,7 +22,7 @@ from queue_engine.migrations import migrate
 from queue_engine.model import EntryStatus
 from queue_engine.store.tables import entries, queues, repositories
 from tests.databases import PostgresServer
-from tests.scenarios.world import SharedClock
+from tests.scenarios.starting import SharedClock
 
 _GOAL_SECONDS = 1.0
 _BATCH = 5_000

@@ -16,7 +16,7 @@ from benchmarks.stage import Stage, a_stage
 from benchmarks.table import Row
 from benchmarks.virtual import VirtualTime, client_of_bot, client_of_poller, virtual_time
 from sandbox.people_pulls import PullRequestHandle
-from tests.scenarios.world import SharedClock, start_bot
+from tests.scenarios.starting import SharedClock, start_bot
 
 _CI = timedelta(seconds=20)
 _LATENCY = timedelta(seconds=0.1)

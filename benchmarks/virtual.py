@@ -19,7 +19,7 @@ from benchmarks.stage import Stage
 from bot.wiring import Bot
 from queue_engine.core.bell import Bell, Ear
 from sandbox.rest.record import Exchange
-from tests.scenarios.world import SharedClock
+from tests.scenarios.starting import SharedClock
 
 Part = tuple[Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]]]
 """Does what is due, and tells when something is due next."""

@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import func, select
 
 from queue_engine.core.database import UtcDateTime, metadata
-from tests.scenarios.world import CI_TIME, LABEL, SharedClock, World, a_world, start_bot
+from tests.scenarios.starting import SharedClock, start_bot
+from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
 HOUR = timedelta(hours=1)
 

@@ -4,30 +4,23 @@ Tests act as people do, then let the world run until something is true. Nothing 
 the clock jumps to the next instant at which somebody will.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from random import Random
 from typing import Any
 
-import structlog
 from aiohttp import web
 
-from bot.settings import load_settings
-from bot.web import serve
 from bot.wiring import Bot
-from queue_engine.core.database import Database
-from queue_engine.migrations import migrate
 from queue_engine.model import Entry
-from sandbox.clock import ManualClock
 from sandbox.github import GitHub
 from sandbox.keys import KeyPair
 from sandbox.rest.record import Exchange
 from sandbox.rest.server import SandboxServer
 from tests.scenarios.in_place import statements_in_place
+from tests.scenarios.starting import SharedClock, lay_out, plain_logs, start_bot
 
 LABEL = "merge-queue"
 REPOSITORY = "acme/widgets"
@@ -57,28 +50,6 @@ FILES = {"README.md": "Widgets\n", "app.py": "one\ntwo\nthree\n", "limits.txt": 
 
 KEY = KeyPair()
 """The App's key, made once: it takes as long as half a story."""
-
-
-_MIGRATED: list[bytes] = []
-"""An empty, migrated SQLite file, made by the first world: migrating takes as long as all else that a world needs."""
-
-
-class SharedClock(ManualClock):
-    """One time for both sides; who sleeps wakes when the clock is moved past the end of the sleep."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._moved = asyncio.Event()
-
-    def set(self, when: Any) -> None:
-        super().set(when)
-        self._moved.set()
-        self._moved = asyncio.Event()
-
-    async def sleep(self, duration: timedelta) -> None:
-        end = self.now() + duration
-        while self.now() < end:
-            await self._moved.wait()
 
 
 def total_at_most_ten(files: Any) -> bool:
@@ -259,44 +230,10 @@ class World:
         self.app.webhook_url = f"http://127.0.0.1:{self.runner.addresses[0][1]}/webhook"
 
 
-@contextmanager
-def plain_logs() -> Iterator[None]:
-    """Logs without the pictures of every frame, which take a second for each logged error."""
-    before = structlog.get_config()
-    renderer = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
-    structlog.configure(
-        processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, renderer]
-    )
-    try:
-        yield
-    finally:
-        structlog.configure(**before)
-
-
-async def start_bot(environment: dict[str, str], clock: SharedClock) -> tuple[Bot, web.AppRunner]:
-    """A bot on its own web server, ready to be driven step by step."""
-    bot = Bot(load_settings(environment), clock=clock, random=Random(7).random)
-    await migrate(bot.database)
-    await bot.start()
-    return bot, await serve(bot.application(), 0, "127.0.0.1")
-
-
-async def lay_out(path: Path) -> None:
-    """Make an empty, migrated SQLite file."""
-    if _MIGRATED:
-        await asyncio.to_thread(path.write_bytes, _MIGRATED[0])
-        return
-    database = Database(f"sqlite:///{path}")
-    await migrate(database)
-    await database.close()
-    _MIGRATED.append(await asyncio.to_thread(path.read_bytes))
-
-
 @asynccontextmanager
 async def a_world(
     directory: Path,
     *,
-    database_url: str | None = None,
     settings: dict[str, str] | None = None,
     repository: dict[str, Any] | None = None,
     ci: bool = True,
@@ -329,11 +266,10 @@ async def a_world(
         "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
         "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret",
         "IMQ_GITHUB_API_URL": server.url,
-        "DATABASE_URL": database_url or f"sqlite:///{directory / 'imq.db'}",
+        "DATABASE_URL": f"sqlite:///{directory / 'imq.db'}",
         "PORT": "0",
     } | (settings or {})
-    if database_url is None:
-        await lay_out(directory / "imq.db")
+    await lay_out(directory / "imq.db")
     with plain_logs(), statements_in_place():
         bot, runner = await start_bot(environment, clock)
         world = World(clock, github, server, handle, app, environment["DATABASE_URL"], environment, bot, runner)
