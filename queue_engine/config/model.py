@@ -142,7 +142,13 @@ class Checks(Section):
         None, description="How long required checks may take. `auto` goes by this repository's history."
     )
     fallback_timeout: Timeout | None = Field(None, description="The same while there is no history.")
-    reruns: int | None = Field(None, ge=0, le=5, description="How often failed checks are run again before they count.")
+    reruns: int | None = Field(
+        None,
+        ge=0,
+        le=5,
+        description="How often failed jobs of GitHub Actions are run again before they count. "
+        "Another App's check cannot be run again: where one of those fails, nothing is.",
+    )
     first_report: Timeout | None = Field(
         None, description="Where nothing is required: how long the first report of any check may take."
     )

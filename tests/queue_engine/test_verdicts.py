@@ -183,6 +183,7 @@ VERDICTS = [
     case("no rerun allowed", ("ci",), (failed(**JOB),), "look at base_reports", **NO_RERUN),
     case("no job of Actions", ("ci",), RED_CI, "look at base_reports"),
     case("a commit status", ("ci",), (failed(app=None),), "look at base_reports"),
+    case("a job of Actions, and another App's check", (), (failed(**JOB), failed("lint")), "look at base_reports"),
     case("one of two is no job", ("ci", "lint"), (failed(**JOB), failed("lint")), "look at base_reports"),
     case("own: it passes on the base", ("ci",), RED_CI, "leave, checks_failed: ci", base=(passed(),)),
     case("own: it did not run on the base", ("ci",), RED_CI, "leave, checks_failed: ci", base=()),
