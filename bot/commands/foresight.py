@@ -197,6 +197,11 @@ async def _waits_for(
         told.append(f"{what}; now {', '.join(f'{name}: {state}' for name, state in now_there.items())}")
     else:
         told.append("no check is needed" if policy.land_without_checks else "a check reports and passes")
+    # Whether these are so now is told by nothing but GitHub's answer to the merge.
+    if rules.conversations:
+        told.append("every conversation is resolved")
+    if rules.deployments:
+        told.append(f"it is deployed to {', '.join(rules.deployments)}")
     return tuple(told)
 
 

@@ -273,6 +273,16 @@ async def test_validate_against_a_pull_request_names_the_reason(
     assert found["sentence"].startswith("It would not be queued. ")
 
 
+async def test_validate_against_a_pull_request_names_what_only_the_merge_tells(world: World, tmp_path: Path) -> None:
+    """Conversations and deployments hold up a merge, and nothing shows them before: whoever plans knows of them."""
+    pull = await green(world, "discussed")
+    world.repository.protect("main", required_conversation_resolution=True, by="rhea")
+    world.repository.add_ruleset("deployed", deployments=["staging"], by="rhea")
+    target = f"acme/widgets#{pull.number}"
+    result = await validate(world, tmp_path, "", "--against", target, "--by", "mona")
+    assert "- every conversation is resolved\n- it is deployed to staging\n" in result.stdout
+
+
 async def test_validate_against_a_pull_request_tells_how_it_stands_at_present(world: World, tmp_path: Path) -> None:
     """What the database knows is said, too, or that it was not asked: nobody takes a paused queue for a free one."""
     pull = await green(world, "to-be-asked-about")
