@@ -130,6 +130,9 @@ class Unreadable:
     async def labels(self, *_: object) -> tuple[str, ...]:
         raise self.error
 
+    def remembers(self, repository_id: int, base_branch: str) -> bool:
+        raise AssertionError
+
     def forget(self, repository_id: int) -> None:
         raise AssertionError
 
