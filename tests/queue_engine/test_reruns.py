@@ -1,0 +1,125 @@
+"""Failed checks that run once more: what passes then lands in its place, what fails again is the change's own."""
+
+import pytest
+
+from queue_engine.actions import Leave, Wait
+from queue_engine.checks import rerun_names, run_key
+from queue_engine.facts import CheckState
+from queue_engine.reasons import Reason
+from queue_engine.verdicts import rerun_answered
+from tests.queue_engine.examples import (
+    CHECKING,
+    NOW,
+    POLICY,
+    entry,
+)
+from tests.queue_engine.verdict_cases import a_job, failed
+from tests.queue_engine.walk import Refusal, landed
+
+
+def test_rerun_that_passes_lands_in_its_place_and_is_remembered_as_flaky() -> None:
+    """One rerun, the status stays, nobody is blamed; jobs that depend on it get a moment to appear."""
+    walk = a_job()
+    assert isinstance(walk.go(), Wait)
+    assert (walk.entry.status, walk.entry.awaited_checks, walk.entry.rerun_at) == (CHECKING, ("ci",), None)
+    assert walk.entry.recheck_at == NOW + POLICY.check_look.base
+    walk.reported(CheckState.PASSED)
+    assert isinstance(walk.go(), Wait)
+    assert walk.due == NOW + POLICY.settle
+    assert landed(walk.wait())
+    assert rerun_names(walk.entry) == ("ci",)
+    assert walk.asked.count("rerun") == 1
+    assert "base_reports" not in walk.asked
+
+
+def test_rerun_that_fails_again_is_the_changes_own_fault_and_says_that_it_was_run_twice() -> None:
+    """Once and no more; then the base is asked."""
+    walk = a_job()
+    walk.go()
+    walk.reported(CheckState.FAILED)
+    assert walk.go() == Leave(
+        Reason.CHECKS_FAILED,
+        "run again on the same commit, without success: ci",
+        walk.github.reports["head-2"],
+    )
+    assert walk.asked.count("rerun") == 1
+
+
+def test_rerun_whose_old_failure_is_reported_again_is_waited_for() -> None:
+    """A webhook of the first failure that comes late is not a second failure, whatever the clocks say."""
+    walk = a_job()
+    old = walk.github.reports["head-2"]
+    walk.go()
+    walk.github.reports["head-2"] = old
+    walk.hint(recheck_at=walk.now)
+    assert isinstance(walk.go(), Wait)
+    assert walk.asked.count("rerun") == 1
+
+
+def test_rerun_of_a_new_head_is_counted_anew() -> None:
+    """What one head has had is no debt of the next."""
+    walk = a_job()
+    walk.go()
+    walk.github.move_base("base-3")
+    walk.hint(known_behind=True)
+    walk.go()
+    walk.updated("head-3")
+    walk.go()
+    assert (walk.entry.reruns, walk.entry.rerun_checks) == (0, ())
+    walk.reported(CheckState.FAILED)
+    walk.go()
+    assert walk.asked.count("rerun") == 2
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_rerun_whose_answer_was_lost_is_looked_for_before_it_is_asked_for_again(happened: bool) -> None:
+    """P2: killed, or the line cut, before or after GitHub took it up: run again once, and never blamed without."""
+    walk = a_job(reruns=[Refusal(lost=True, happened=happened)])
+    assert walk.go() is None
+    assert isinstance(walk.go(), Wait)
+    assert (walk.entry.rerun_at, walk.entry.reruns) == (None, 1)
+    assert walk.asked.count("rerun") == (1 if happened else 2)
+    walk.reported(CheckState.FAILED)
+    assert walk.left() is Reason.CHECKS_FAILED
+
+
+def test_rerun_that_comes_too_early_is_asked_for_again_when_the_workflow_has_ended() -> None:
+    """GitHub runs no workflow again that still goes on; jobs of it may not have begun, so nobody sees them."""
+    too_early = Refusal("This workflow is already running")
+    walk = a_job(reruns=[too_early] * 3)
+    assert isinstance(walk.go(), Wait)
+    for _ in range(3):
+        assert walk.entry.rerun_at is not None
+        assert isinstance(walk.wait(), Wait)
+    assert (walk.entry.rerun_at, walk.asked.count("rerun")) == (None, 4)
+
+
+def test_rerun_that_always_comes_too_early_ends_with_the_checks_time() -> None:
+    """P5: a workflow that never ends holds up nobody for longer than checks may take."""
+    walk = a_job(reruns=[Refusal("This workflow is already running")] * 99)
+    action = walk.go()
+    while isinstance(action, Wait):
+        action = walk.wait()
+    assert isinstance(action, Leave)
+    assert action.reason is Reason.CHECKS_FAILED
+    assert walk.now - NOW <= POLICY.fallback_check_timeout + POLICY.ask_again.maximum
+    assert walk.asked.count("rerun") < 25
+
+
+def test_rerun_that_github_refuses_lets_the_failure_stand() -> None:
+    """Too old, or no permission: not asked for twice, and no mention of a second run."""
+    walk = a_job(reruns=[Refusal("Resource not accessible by integration")])
+    assert walk.go() == Leave(Reason.CHECKS_FAILED, None, walk.github.reports["head-2"])
+    assert walk.asked.count("rerun") == 1
+
+
+def test_rerun_answered_with_a_refusal_forgets_only_what_was_refused() -> None:
+    """Of two workflow runs one may be on its way."""
+    asked = entry(status=CHECKING, rerun_checks=("1:ci", "2:lint"), rerun_at=NOW)
+    after = rerun_answered(asked, (failed("lint", run=2),), "no", POLICY, NOW)
+    assert (after.rerun_checks, after.rerun_at) == (("1:ci",), None)
+
+
+def test_run_key_tells_runs_of_one_check_apart() -> None:
+    """By GitHub's number of the run."""
+    assert run_key(failed(run=1)) != run_key(failed(run=2))
