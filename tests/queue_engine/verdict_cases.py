@@ -8,11 +8,7 @@ import pytest
 
 from queue_engine.actions import Action, BaseIsRed, Leave, Look, Rerun, Save, Wait
 from queue_engine.facts import CheckReport, CheckState, RequiredCheck
-from tests.queue_engine.examples import (
-    HOUR,
-    NOW,
-    report,
-)
+from tests.queue_engine.examples import HOUR, NOW, report
 from tests.queue_engine.walk import Walk, checking
 
 OURS, OTHERS = 10, 11
@@ -92,9 +88,6 @@ CI_OF_OURS = RequiredCheck("ci", OURS)
 LATE = {"status_since": NOW - timedelta(days=1)}
 AGAIN = {"reruns": 1, "rerun_checks": ("1:ci",)}
 RED_CI = (failed(),)
-
-
-# Running again
 
 
 def a_job(**changes: Any) -> Walk:
