@@ -14,8 +14,6 @@ from tests.queue_engine.examples import (
 from tests.queue_engine.verdict_cases import a_job, failed
 from tests.queue_engine.walk import Refusal, checking, landed
 
-# A red base
-
 
 def test_base_red_holds_the_entry_and_gives_it_one_more_run_when_the_base_is_green() -> None:
     """Its place and its head stay; what failed on a red base tells nothing."""
