@@ -228,4 +228,3 @@ class Bot:
                 data=happening.data or {},
             )
         )
-

@@ -1,6 +1,6 @@
 """What became of the commands in a comment, put into words for the one comment of IMQ's own. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -57,9 +57,8 @@ def _sentences(reply: Reply, answer: CommandAnswer, notice: Notice) -> list[str]
             # The end of a sentence of ours, in which a word of theirs may stand.
             usage, argument = code(facts["usage"]), code(facts["argument"])
             return [texts.ARGUMENT_AT_FAULT.format(argument=argument, fault=inert(facts["fault"]), usage=usage)]
-        case ReplyCode.PAUSED | ReplyCode.FROZEN if facts["detail"]:
-            given = texts.WORDS_GIVEN.format(detail=code(facts["detail"], MESSAGE_LIMIT))
-            return [f"{_filled(reply, answer)} {given}"]
+        case ReplyCode.PAUSED | ReplyCode.FROZEN:
+            return [" ".join((_filled(reply, answer), *_halted(facts)))]
         case _:
             return [_filled(reply, answer)]
 
@@ -96,6 +95,16 @@ def _commands() -> list[str]:
         for command in CATALOGUE.values()
     )
     return ["\n".join(f"- {row}" for row in rows)]
+
+
+def _halted(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What else is to be said of a pause or a freeze."""
+    if facts["detail"]:
+        yield texts.WORDS_GIVEN.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+    if facts.get("paused"):
+        yield texts.PAUSED_AS_WELL
+    if facts.get("then"):
+        yield texts.FROZEN_AFTERWARDS.format(until=read_instant(facts["then"]))
 
 
 def _queue(facts: Mapping[str, Any]) -> list[str]:

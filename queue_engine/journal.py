@@ -14,7 +14,7 @@ from queue_engine.model import Entry, EntryStatus, Pause, Queue, Repository
 from queue_engine.policy import Policy
 from queue_engine.priority import delay
 from queue_engine.reasons import REASONS, Outcome, Reason
-from queue_engine.standing import Standstill, Told
+from queue_engine.standing import Standstill, Told, freeze_by_hand
 from queue_engine.store import Transaction
 from queue_engine.telling import take_label_off, tell_end, tell_progress, tell_standstill
 
@@ -152,7 +152,7 @@ async def pause(
     now: datetime,
 ) -> Happening:
     """Stop this queue until a maintainer resumes it, and say so to everybody who waits in it."""
-    await tx.queues.pause(queue.id, Pause(reason, detail, now))
+    await tx.queues.pause(queue.id, Pause(reason, detail, now), beneath=freeze_by_hand(queue, now))
     await tell_standstill(tx, entries, reason, detail, None, policy, now)
     told = Told.of(Standstill(reason, detail, noted=True), entries)
     await tx.queues.note_told(queue.id, told.written())

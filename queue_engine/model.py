@@ -105,6 +105,8 @@ class Queue:
     wakes: int
     told: str | None = None
     """The standstill that those who wait were told of, and which of them, as `queue_engine.standing` writes it down."""
+    beneath: Pause | None = None
+    """A freeze by hand over which a pause was set: it holds again once that is lifted."""
     red: RedBase | None = None
     """What is known of a base that does not pass its checks; only what mends it is let through."""
 

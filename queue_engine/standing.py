@@ -40,9 +40,9 @@ class Standstill:
 def standstills(queue: Queue, policy: Policy, now: datetime) -> tuple[Standstill, ...]:
     """Everything for which this queue stands still now, what people have to know first."""
     found = []
-    if queue.paused is not None and not ended(queue.paused, now):
-        pause = queue.paused
-        found.append(Standstill(pause.reason, pause.detail, pause.until, pause.until, noted=True))
+    for pause in (queue.paused, queue.beneath):
+        if pause is not None and not ended(pause, now):
+            found.append(Standstill(pause.reason, pause.detail, pause.until, pause.until, noted=True))
     if policy.fault is not None:
         found.append(Standstill(Reason.MISCONFIGURED, policy.fault))
     if (frozen := frozen_until(policy, now)) is not None:
@@ -56,6 +56,12 @@ def standstills(queue: Queue, policy: Policy, now: datetime) -> tuple[Standstill
 def standstill(queue: Queue, policy: Policy, now: datetime) -> Standstill | None:
     """What people are told for why this queue stands still; None: it does not."""
     return next(iter(standstills(queue, policy, now)), None)
+
+
+def freeze_by_hand(queue: Queue, now: datetime) -> Pause | None:
+    """The freeze that a person set and that still holds, whether or not a pause stands over it."""
+    found = (pause for pause in (queue.paused, queue.beneath) if pause is not None and pause.reason is Reason.FROZEN)
+    return next((freeze for freeze in found if not ended(freeze, now)), None)
 
 
 def ended(pause: Pause, now: datetime) -> bool:

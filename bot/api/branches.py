@@ -17,7 +17,6 @@ from queue_engine.core import trace
 from queue_engine.engine import Change, Engine
 from queue_engine.model import Repository
 from queue_engine.policy import Policy
-from queue_engine.reasons import Reason
 from queue_engine.standing import standstills
 from queue_engine.steering import Steered
 
@@ -126,7 +125,7 @@ class BranchRoutes:
         return await self._steer(request, _resume)
 
     async def freeze(self, request: web.Request) -> web.Response:
-        """200: it stands still until then, unless it is paused without an end; 409: that instant has passed."""
+        """200: it stands still until then, and longer if it is paused; 409: that instant has passed."""
         said = payload(request, FreezeCall)
         if said.until <= self._engine.clock.now():
             raise ApiError(409, "that instant has passed")
@@ -163,11 +162,7 @@ async def _resume(change: Change, repository: Repository, branch: str, login: st
 
 
 async def _thaw(change: Change, repository: Repository, branch: str, login: str) -> Steered:
-    queue = await change.tx.queues.find_or_create(repository, branch, change.now)
-    if queue.paused is not None and queue.paused.reason is Reason.FROZEN:
-        return await _resume(change, repository, branch, login)
-    entries = await change.tx.entries.of_queue(queue.id)
-    return Steered(queue, False, queue.paused, tuple(entry.number for entry in entries))
+    return await steering.thaw(change, repository, branch, by=login)
 
 
 def _answer(done: Steered, policy: Policy, change: Change) -> SteeredAnswer:

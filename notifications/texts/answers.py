@@ -33,6 +33,8 @@ REPLIES: Mapping[ReplyCode, str] = {
 }
 
 DETAIL = "Details: {detail}."
+PAUSED_AS_WELL = "It is paused as well: `/resume` lifts the pause, and the freeze holds from then on."
+FROZEN_AFTERWARDS = "Whoever resumes it before {until} finds it frozen until then; `/resume` once more lifts that, too."
 WORDS_GIVEN = "Reason given: {detail}."
 ARGUMENT_AT_FAULT = "{argument} {fault}. It is written {usage}."
 ARGUMENT_MISSING = "Something is missing. It is written {usage}."

@@ -64,7 +64,12 @@ CATALOGUE: Mapping[Name, Command] = {
             Right.STEERING,
             takes=True,
         ),
-        Command(Name.RESUME, "/resume", "Let that queue go on.", Right.STEERING),
+        Command(
+            Name.RESUME,
+            "/resume",
+            "Let that queue go on; a freeze under a pause holds until the second one.",
+            Right.STEERING,
+        ),
         Command(
             Name.FREEZE,
             "/freeze until <when> [reason]",

@@ -33,9 +33,11 @@ class ReplyCode(StrEnum):
     `[number, seconds]`: who waits longer now, and about how much; seconds are null while there is no history),
     `interrupts` (the one of them that loses its turn, or null) and `lost` (what that turn took so far, or null)."""
     PAUSED = "paused"
-    """The queue stands still until somebody resumes it: `base_branch`, `depth`, `detail` (why, as typed, or empty)."""
+    """The queue stands still until somebody resumes it: `base_branch`, `depth`, `detail` (why, as typed, or empty),
+    and `then`, when it is frozen until an instant whoever resumes it before."""
     FROZEN = "frozen"
-    """The queue stands still until an instant: `base_branch`, `depth`, `until`, `detail`."""
+    """The queue stands still until an instant: `base_branch`, `depth`, `until`, `detail`; `paused` if a pause
+    stands over it."""
     RESUMED = "resumed"
     """Its pause was lifted: `base_branch`, `depth`, `reason` (of the pause, if there was one: else the base was red);
     if something else holds it `still` (a reason) and `detail`."""

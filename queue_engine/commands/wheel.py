@@ -18,7 +18,10 @@ async def pause(change: Change, asked: Asked, typed: Typed) -> Reply:
     """Stop the queue of the base branch until somebody resumes it."""
     branch = asked.pull.base_branch
     done = await steering.pause(change, asked.repository, branch, by=asked.by, reason=typed.argument)
-    return asked.reply(typed, ReplyCode.PAUSED, depth=len(done.concerned), detail=typed.argument)
+    facts: dict[str, Any] = {"depth": len(done.concerned), "detail": typed.argument}
+    if (freeze := done.queue.beneath) is not None and freeze.until is not None:
+        facts["then"] = freeze.until.isoformat()
+    return asked.reply(typed, ReplyCode.PAUSED, **facts)
 
 
 async def freeze(change: Change, asked: Asked, typed: Typed) -> Reply:
@@ -31,6 +34,8 @@ async def freeze(change: Change, asked: Asked, typed: Typed) -> Reply:
     branch = asked.pull.base_branch
     done = await steering.freeze(change, asked.repository, branch, by=asked.by, until=end, reason=reason)
     facts: dict[str, Any] = {"depth": len(done.concerned), "until": end.isoformat(), "detail": reason}
+    if done.queue.beneath is not None:
+        facts["paused"] = True
     return asked.reply(typed, ReplyCode.FROZEN, **facts)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import BindParameter, Row, Select, and_, bindparam, case, func, select, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -23,6 +24,9 @@ from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues
 from queue_engine.store.tables import repositories as repositories_table
 from queue_engine.store.turns import DUE, IN_TURN
+
+_FREEZE = TypeAdapter(Pause)
+"""A pause as it is stored beneath another one."""
 
 _MANY = 1_000_000
 """No bound."""
@@ -198,12 +202,12 @@ class Queues:
         """When the next queue can be claimed: an instant that may be past; None if no queue is due ever."""
         return (await self._connection.execute(NEXT_DUE)).scalar_one()
 
-    async def pause(self, queue_id: int, pause: Pause) -> None:
-        """Let the queue stand still until its end or `resume`; a pause that stands is replaced.
+    async def pause(self, queue_id: int, pause: Pause, *, beneath: Pause | None = None) -> None:
+        """Let the queue stand still until its end or `resume`; what stands, and was beneath it, is replaced.
 
         The queue is due at once, so that those who wait in it are told; its pass knows when to look again.
         """
-        await self._connection.execute(_PAUSE, {"its_id": queue_id, **_paused(pause), "due_at": pause.since})
+        await self._connection.execute(_PAUSE, {"its_id": queue_id, **_paused(pause, beneath), "due_at": pause.since})
         self._due()
 
     async def note_told(self, queue_id: int, told: str | None) -> None:
@@ -219,7 +223,7 @@ class Queues:
         await repositories.renew(self._connection, repository_id)
 
     async def resume(self, queue_id: int, now: datetime) -> None:
-        """Lift the pause; the queue is looked at now."""
+        """Lift the pause and what is beneath it; the queue is looked at now."""
         await self._connection.execute(_CHANGE, {"its_id": queue_id, **_paused(None)})
         await self.wake(queue_id, now)
 
@@ -234,8 +238,9 @@ class Queues:
         return (await self._connection.execute(statement, values)).rowcount == 1
 
 
-def _paused(pause: Pause | None) -> dict[str, Any]:
+def _paused(pause: Pause | None, beneath: Pause | None = None) -> dict[str, Any]:
     return {
+        "beneath": None if beneath is None else _FREEZE.dump_python(beneath, mode="json"),
         "paused_reason": pause and pause.reason,
         "paused_detail": pause and pause.detail,
         "paused_since": pause and pause.since,
@@ -265,5 +270,6 @@ def _queue(row: Row[Any]) -> Queue:
         due_at=row.due_at,
         wakes=row.wakes,
         told=row.told,
+        beneath=None if row.beneath is None else _FREEZE.validate_python(row.beneath),
         red=red,
     )

@@ -43,6 +43,7 @@ queues = Table(
     Column("paused_since", UtcDateTime, info=ahead(Ahead.PAST)),
     Column("paused_until", UtcDateTime),
     Column("paused_by", String(255)),
+    Column("beneath", JSON),
     Column("told", Text),
     Column("red_check", String(255)),
     Column("red_app", BigInteger),

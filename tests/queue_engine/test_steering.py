@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from queue_engine import steering
+from queue_engine import journal, steering
 from queue_engine.engine import Change
 from queue_engine.model import Pause, RedBase
+from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from queue_engine.standing import Standstill, Told
 from queue_engine.steering import Steered
@@ -62,18 +63,56 @@ async def test_halt_that_is_asked_for_twice_is_one(store: Store, how: Any, more:
     assert len(await events(store)) == 1
 
 
-async def test_freeze_of_a_paused_queue_changes_nothing_and_a_pause_of_a_frozen_one_holds_it_for_good(
-    store: Store,
-) -> None:
-    """The end of the freeze must not end what somebody paused until further notice."""
+async def test_freeze_and_pause_hold_side_by_side_whichever_came_first(store: Store) -> None:
+    """The end of the freeze ends no pause until further notice, and who lifts the pause finds the freeze."""
+    freeze = Pause(Reason.FROZEN, "the fair", NOW, NOW + 2 * HOUR, "rhea")
+    pause = Pause(Reason.PAUSED_BY_HAND, "look", NOW, None, "rhea")
     await steer(store, steering.freeze, until=NOW + HOUR)
-    longer = await steer(store, steering.freeze, until=NOW + 2 * HOUR)
-    assert longer.changed
-    paused = await steer(store, steering.pause)
-    assert paused.changed
-    assert paused.before is not None
-    assert paused.before.until == NOW + 2 * HOUR
-    assert not (await steer(store, steering.freeze, until=NOW + HOUR)).changed
+    assert (await steer(store, steering.freeze, until=NOW + 2 * HOUR, reason="the fair")).changed
+    steered = await steer(store, steering.pause, reason="look")
+    assert (steered.changed, steered.before, steered.queue.paused, steered.queue.beneath) == (
+        True,
+        freeze,
+        pause,
+        freeze,
+    )
+    assert not (await steer(store, steering.freeze, until=NOW + 2 * HOUR, reason="the fair")).changed
+    sooner = await steer(store, steering.freeze, until=NOW + HOUR)
+    assert (sooner.changed, sooner.queue.paused) == (True, pause)
+    resumed = await steer(store, steering.resume)
+    assert resumed.queue.paused == Pause(Reason.FROZEN, "", NOW, NOW + HOUR, "rhea")
+    thawed = await steer(store, steering.resume)
+    assert (thawed.changed, thawed.queue.paused, thawed.queue.beneath) == (True, None, None)
+
+
+async def test_resume_after_the_freeze_beneath_has_ended_lifts_all(store: Store) -> None:
+    """Nobody has to resume twice for what is over."""
+    await steer(store, steering.pause)
+    await steer(store, steering.freeze, until=NOW + HOUR)
+    assert (await steer(store, steering.resume, at=HOUR)).queue.paused is None
+
+
+async def test_thaw_lifts_the_freeze_alone(store: Store) -> None:
+    """A pause that stands over it stays; without a freeze nothing changes."""
+    await steer(store, steering.pause)
+    assert not (await steer(store, steering.thaw)).changed
+    await steer(store, steering.freeze, until=NOW + HOUR)
+    thawed = await steer(store, steering.thaw)
+    assert (thawed.changed, thawed.queue.beneath) == (True, None)
+    assert thawed.queue.paused is not None
+    await steer(store, steering.resume)
+    await steer(store, steering.freeze, until=NOW + HOUR)
+    assert (await steer(store, steering.thaw)).queue.paused is None
+
+
+async def test_alarm_over_a_freeze_leaves_it_in_force(store: Store) -> None:
+    """Who has looked into it, and resumes, opens nothing that somebody wanted shut."""
+    await steer(store, steering.freeze, until=NOW + HOUR)
+    async with store.transaction() as t:
+        await journal.pause(t, await queue(t), (), ALARM.reason, ALARM.detail, Policy(), NOW)
+    resumed = await steer(store, steering.resume)
+    assert resumed.queue.paused is not None
+    assert resumed.queue.paused.reason is Reason.FROZEN
 
 
 async def test_freeze_until_an_instant_that_has_passed_changes_nothing(store: Store) -> None:

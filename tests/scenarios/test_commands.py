@@ -167,7 +167,10 @@ async def test_pause_resume_and_freeze_hold_the_queue_of_the_base_branch(world: 
     pull.label(LABEL, by="mona")
     await world.pass_time(timedelta(hours=1))
     assert not pull.merged
-    await say(world, pull, "/resume\n/freeze until 2h", by="rhea")
+    await say(world, pull, "/freeze until 2h", by="rhea")
+    assert "It is paused as well" in world.comment(pull)
+    await say(world, pull, "/resume", by="rhea")
+    assert "is frozen" in world.comment(pull)
     assert await world.paused() == "frozen"
     frozen_at = world.clock.now()
     await world.until(lambda: pull.merged)

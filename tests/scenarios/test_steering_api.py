@@ -81,14 +81,19 @@ async def test_freeze_by_the_api_ends_by_itself(world: World, rhea: Caller) -> N
 
 
 async def test_end_of_a_freeze_by_the_api_leaves_every_other_pause(world: World, rhea: Caller) -> None:
-    """What lifts a freeze lifts no pause; a freeze does not end a pause either."""
+    """What lifts a freeze lifts no pause; both hold side by side."""
     until = {"until": "2099-01-01T08:00:00Z"}
     await rhea.ask("PUT", FREEZE, body=until)
     assert (await rhea.ask("DELETE", FREEZE)).body["halts"] == []
     await rhea.ask("POST", PAUSE)
-    for answer in (await rhea.ask("PUT", FREEZE, body=until), await rhea.ask("DELETE", FREEZE)):
-        assert (answer.status, answer.body["changed"]) == (200, False)
-        assert [halt["reason"] for halt in answer.body["halts"]] == ["paused_by_hand"]
+    for how, changed, halts in (
+        ("PUT", True, ["paused_by_hand", "frozen"]),
+        ("DELETE", True, ["paused_by_hand"]),
+        ("DELETE", False, ["paused_by_hand"]),
+    ):
+        answer = await rhea.ask(how, FREEZE, body=until if how == "PUT" else None)
+        assert (answer.status, answer.body["changed"]) == (200, changed)
+        assert [halt["reason"] for halt in answer.body["halts"]] == halts
 
 
 async def test_branch_with_a_slash_is_steered_and_one_that_is_not_there_is_not(world: World, rhea: Caller) -> None:

@@ -15,6 +15,7 @@ def upgrade() -> None:
     for table in ("entries", "held"):
         op.add_column(table, sa.Column("vouched", sa.JSON(), nullable=False, server_default=sa.text("'[]'")))
     op.add_column("held", sa.Column("priority", sa.Integer()))
+    op.add_column("queues", sa.Column("beneath", sa.JSON()))
     # A base that is red already is not known by its App: it is looked at, let go, and found red again if it is.
     op.add_column("queues", sa.Column("red_app", sa.BigInteger()))
     # SQLite changes no key of a table that stands: there the table is made anew, and its rows are copied.
