@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 async def say(theatre: Theatre, pull: Any, text: str, *, by: str) -> None:
     """A command, and real time until it is done."""
     comment = pull.comment(text, by=by)
-    await theatre.until(lambda: "imq[bot]" in comment.reactions.get("+1", ()), seconds=60)
+    await theatre.until(lambda: "imq[bot]" in comment.reactions.get("+1", ()), seconds=120)
 
 
 def said(pull: Any) -> str:
