@@ -47,7 +47,7 @@ class GitHub(Protocol):
         ...
 
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
-        """Classic protection (branch object) and rulesets together; cached for some minutes.
+        """Classic protection (branch object) and rulesets together; remembered for two hours.
 
         `forget_rules` drops the cache. Raises NotFound when the branch does not exist.
         """

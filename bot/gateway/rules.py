@@ -1,4 +1,4 @@
-"""What protection and rulesets demand of a branch, remembered for some minutes."""
+"""What protection and rulesets demand of a branch, remembered for two hours."""
 
 import asyncio
 from collections import Counter
