@@ -206,7 +206,8 @@ async def _admit(
     await tx.outbox.withdraw(LetterKind.LABEL_OFF, queue.repository.id, pull.number)
     depth = entry.position + 1
     await journal.tell_progress(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
-    data = {"by": entry.queued_by, "head": pull.head_sha, "position": entry.position}
+    labels = sorted(label for label in vouched if policy.triggered([label]))
+    data = {"by": entry.queued_by, "head": pull.head_sha, "position": entry.position, "labels": labels}
     change.happenings.append(
         await journal.note(
             tx,
@@ -252,5 +253,6 @@ async def _hold(
             pull.number,
             reason=Reason.QUEUE_FULL,
             delivery=request.delivery,
+            data={"labels": sorted(label for label in vouched if policy.triggered([label]))},
         )
     )

@@ -34,6 +34,7 @@ from queue_engine.reasons import REASONS, Outcome, Reason
 from queue_engine.trouble import endured, later, longest_wait
 from queue_engine.turn import Rest, turn
 from queue_engine.verdicts import rerun_answered
+from queue_engine.wish import as_wished
 
 _log = structlog.get_logger("imq.advance")
 
@@ -149,8 +150,14 @@ class _Pass:
         return saved
 
     async def _look(self, entry: Entry, fact: Fact) -> datetime | None:
+        github = self._engine.github
         try:
-            self._seen = await asking.look(self._engine.github, entry, fact, self._seen, self._policy)
+            seen = await asking.look(github, entry, fact, self._seen, self._policy)
+            if fact is Fact.PULL and seen.pull is not None:
+                store, repository, since = self._engine.store, entry.repository, entry.enqueued_at
+                pull = await as_wished(github, store, repository, seen.pull, entry.vouched, self._policy, since=since)
+                seen = replace(seen, pull=pull)
+            self._seen = seen
         except GitHubError as error:
             return await self._trouble(entry, error, looked_at_pull=fact is Fact.PULL)
         return None

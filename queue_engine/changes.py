@@ -23,6 +23,7 @@ from queue_engine.policy import Policy, carries
 from queue_engine.priority import Standing, of_these, standing_of
 from queue_engine.review import Push, judge, review
 from queue_engine.waiting_line import WaitingLine
+from queue_engine.wish import queued_by
 
 _log = structlog.get_logger("imq.changes")
 
@@ -42,28 +43,42 @@ class PullRequestChanges:
         # The place in the line is taken before anything is asked for: knocks are answered in their order (P3).
         with self._knocking.stand(repository.id) as turn:
             if await self._queues(repository, hint, hint.label):
-                await self._knock(repository, hint, hint.number, turn)
-                return
+                if hint.sender == await self._engine.github.own_login():
+                    return
+                if await self._entry(repository, hint) is None:
+                    await self._knock(repository, hint, hint.number, turn)
+                    return
         await self._other_label(repository, hint)
 
     async def changed(self, repository: Repository, hint: Hint) -> None:
         """Something about a pull request changed: if it is queued, find out whether it may stay."""
         if hint.number is None:
             return
+        called_off = False
         if hint.action == "unlabeled" and hint.label is not None:
-            if not await self._queues(repository, hint, hint.label):
+            if not await self._queued_by(repository, hint, hint.label):
                 await self._other_label(repository, hint)
                 return
+            called_off = hint.sender != await self._engine.github.own_login()
         elif hint.title is not None and not await self._title_matters(repository, hint):
             return
         async with self._engine.store.reading() as tx:
             queued = await tx.entries.stands(repository.id, hint.number)
         if not queued:
-            await self._waiting.review(repository, hint.number, push=_push_of(hint))
+            await self._waiting.review(repository, hint.number, push=_push_of(hint), called_off=called_off)
             return
         if hint.action == "synchronize" and await self._own_update(repository, hint):
             return
-        await review(self._engine, repository, hint.number, delivery=hint.delivery, push=_push_of(hint))
+        await review(
+            self._engine,
+            repository,
+            hint.number,
+            delivery=hint.delivery,
+            push=_push_of(hint),
+            called_off=called_off,
+        )
+        if called_off:
+            await self._take_back(repository, hint)
 
     async def reviewed(self, repository: Repository, hint: Hint) -> None:
         """Somebody reviewed, or a review was dismissed: where rules ask for reviews a queued one may have to leave."""
@@ -101,11 +116,20 @@ class PullRequestChanges:
             return True
         return bool(hint.branch) and (await policies.of(repository, hint.branch or "")).triggered({label})
 
+    async def _queued_by(self, repository: Repository, hint: Hint, label: str) -> bool:
+        """Whether this label queues, or one of this pull request did before the configuration changed."""
+        if await self._queues(repository, hint, label):
+            return True
+        entry = await self._entry(repository, hint)
+        if entry is None:
+            return False
+        policy = await self._engine.policies.of(repository, entry.base_branch)
+        async with self._engine.store.reading() as tx:
+            return carries([label], await queued_by(tx, repository.id, entry.number, entry.vouched, policy))
+
     async def _knock(
         self, repository: Repository, hint: Hint, number: int, turn: Callable[[], Awaitable[None]]
     ) -> None:
-        if hint.sender == await self._engine.github.own_login():
-            return
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
         await admit(
@@ -123,7 +147,7 @@ class PullRequestChanges:
         )
 
     async def _other_label(self, repository: Repository, hint: Hint) -> None:
-        """A label that queues nothing may keep out what waits, or give it another priority."""
+        """A label that lets nobody in may keep out what waits, give it another priority, or keep it wanted."""
         if await self._waits(repository, hint):
             await self._waiting.review(repository, hint.number or 0)
             await self._vouch(repository, hint)
@@ -164,6 +188,17 @@ class PullRequestChanges:
                 # The last word counts, as for those who stand in the queue.
                 priority = None if carries([label], _priorities(policy)) else waiting.priority
                 await change.tx.held.stand_by(repository.id, number, vouched=vouched, priority=priority)
+
+    async def _take_back(self, repository: Repository, hint: Hint) -> None:
+        """Of several labels that queue one was taken off: set again by somebody else, it keeps nothing wanted."""
+        standing = await self._entry(repository, hint)
+        if standing is None or not carries(standing.vouched, [hint.label or ""]):
+            return
+        policy = await self._engine.policies.of(repository, standing.base_branch)
+        async with self._engine.change() as change:
+            entry = await change.tx.entries.get(standing.id)
+            if entry is not None and policy.triggered(vouched := _vouched(entry.vouched, hint)):
+                await change.tx.entries.save(replace(entry, vouched=vouched))
 
     async def _rank(self, repository: Repository, pull: PullRequest, policy: Policy, hint: Hint) -> None:
         """Give it the place that its labels say, if whoever changed one may queue: others move nobody's turn."""
@@ -264,8 +299,9 @@ def _priorities(policy: Policy) -> list[str]:
 
 
 def _ranks(policy: Policy, hint: Hint) -> bool:
-    """Whether a label gives a pull request a place, or a permission."""
-    return carries([hint.label or ""], [*_priorities(policy), *policy.freeze_exempt_labels])
+    """Whether a label gives a pull request a place, a permission or a method, or keeps it wanted."""
+    steering = (*_priorities(policy), *policy.freeze_exempt_labels, *policy.method_labels, *policy.trigger_labels)
+    return carries([hint.label or ""], steering)
 
 
 def _push_of(hint: Hint) -> Push | None:

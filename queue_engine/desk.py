@@ -77,7 +77,7 @@ async def enqueue(
         return Queued(standing, new=delivery is not None and standing.delivery == delivery)
     pull, policy = await _wanted(engine, repository, number, by, permission)
     request = Knock(repository, number, by, head_sha or pull.head_sha, delivery=delivery)
-    labelled = replace(pull, labels=pull.labels | {policy.trigger_label})
+    labelled = with_label(pull, policy)
     waited = await _take_place(engine, request, labelled, permission, policy)
     try:
         await put_label_on(engine, repository, pull, policy)
@@ -120,12 +120,17 @@ async def requeue(
     if head_sha not in {None, pull.head_sha}:
         raise Refused(Reason.HEAD_CHANGED)
     request = Knock(repository, number, by, pull.head_sha, delivery=delivery)
-    labelled = replace(pull, labels=pull.labels | {policy.trigger_label})
+    labelled = with_label(pull, policy)
     answer = await let_in(engine, request, labelled, by=by, permission=permission, leaving=leaving, why=Reason.UNQUEUED)
     if isinstance(answer, Refuse):
         raise Refused(answer.reason, policy.trigger_label, answer.detail)
     await put_label_on(engine, repository, pull, policy)
     return Queued(answer, new=True) if isinstance(answer, Entry) else None
+
+
+def with_label(pull: PullRequest, policy: Policy) -> PullRequest:
+    """The pull request as it is when its label is on."""
+    return pull if policy.triggered(pull.labels) else replace(pull, labels=pull.labels | {policy.trigger_label})
 
 
 async def put_label_on(engine: Engine, repository: Repository, pull: PullRequest, policy: Policy) -> None:
@@ -196,8 +201,9 @@ async def take_out(
         return True
     if not leave.unlabelled:
         raise StaleVersion(f"the merge of pull request {number} was asked for in this moment")
-    # Should GitHub refuse the merge, consent is looked at again, and the label tells.
-    await tx.entries.save(replace(entry, suspect=True))
+    # Should GitHub refuse the merge, consent is looked at again; that IMQ took the label off itself is no mishap then.
+    vouched = tuple(label for label in entry.vouched if not leave.policy.triggered([label]))
+    await tx.entries.save(replace(entry, suspect=True, vouched=vouched))
     await tx.queues.wake(entry.queue_id, now)
     return False
 

@@ -86,7 +86,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Labelling:
-    """Who set a label last, and when; `by` is None for a deleted account."""
+    """Who set a label, or took it off, and when; `by` is None for a deleted account."""
 
     by: str | None
     at: datetime

@@ -20,6 +20,7 @@ from queue_engine.facts import PullRequest
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import OnPush, Policy
 from queue_engine.reasons import Reason
+from queue_engine.wish import as_wished
 
 _log = structlog.get_logger("imq.review")
 
@@ -35,17 +36,24 @@ class Push:
 
 
 async def review(
-    engine: Engine, repository: Repository, number: int, *, delivery: str | None = None, push: Push | None = None
+    engine: Engine,
+    repository: Repository,
+    number: int,
+    *,
+    delivery: str | None = None,
+    push: Push | None = None,
+    called_off: bool = False,
 ) -> None:
     """Ask GitHub about a queued pull request and let it go if consent is gone.
 
-    Raises GitHubError, and StaleVersion when the entry changes faster than it can be judged.
+    `called_off` says that a person is known to have taken its label off, however GitHub tells of it. Raises
+    GitHubError, and StaleVersion when the entry changes faster than it can be judged.
     """
     async with engine.store.reading() as tx:
         if await tx.entries.find(repository.id, number) is None:
             return
     pull = await engine.github.pull_request(repository, number)
-    await judge(engine, repository, pull, delivery=delivery, push=push)
+    await judge(engine, repository, pull, delivery=delivery, push=push, called_off=called_off)
 
 
 async def judge(
@@ -55,11 +63,19 @@ async def judge(
     *,
     delivery: str | None = None,
     push: Push | None = None,
+    called_off: bool = False,
 ) -> None:
     """Let a queued pull request go if these facts, just read, say that consent is gone.
 
     While its merge is asked for, only the pass that asked may judge: it is told to look first.
     """
+    async with engine.store.reading() as tx:
+        queued = await tx.entries.find(repository.id, pull.number)
+    if queued is None:
+        return
+    policy = await engine.policies.of(repository, queued.base_branch)
+    since = None if called_off else queued.enqueued_at
+    pull = await as_wished(engine.github, engine.store, repository, pull, queued.vouched, policy, since=since)
     for attempt in range(1, _TRIES + 1):
         try:
             if push is None or not await _join_again(engine, repository, pull, push, delivery):

@@ -4,7 +4,7 @@ The rules of speaking are here: how much a repository wants to hear, its own wor
 nothing is said any more once a pull request was closed by others. The words are in `notifications`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from queue_engine.eta import landing
@@ -15,6 +15,7 @@ from queue_engine.policy import CommentLevel, Policy
 from queue_engine.reasons import REASONS, Move, Outcome, Reason
 from queue_engine.store import Transaction
 from queue_engine.store.outbox import LetterKind
+from queue_engine.wish import queued_by
 
 AHEAD_NAMED = 10
 """How many of the pull requests before it a notice names."""
@@ -106,12 +107,16 @@ async def tell_end(
     if await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number):
         await _check_run(tx, entry, notice, policy, now)
     if reason is None or REASONS[reason].label_off:
-        await take_label_off(tx, entry.repository, entry.number, policy, now)
+        earlier = await queued_by(tx, entry.repository.id, entry.number, entry.vouched, policy)
+        await take_label_off(tx, entry.repository, entry.number, policy, now, also=earlier)
 
 
-async def take_label_off(tx: Transaction, repository: Repository, number: int, policy: Policy, now: datetime) -> None:
-    """Have every trigger label removed: the stay in the queue that they asked for is over."""
-    labels = "\n".join(policy.trigger_labels)
+async def take_label_off(
+    tx: Transaction, repository: Repository, number: int, policy: Policy, now: datetime, *, also: Iterable[str] = ()
+) -> None:
+    """Have every trigger label removed, and those that were one when it was queued: the stay they asked for is over."""
+    earlier = sorted(label for label in also if not policy.triggered([label]))
+    labels = "\n".join((*policy.trigger_labels, *earlier))
     await tx.outbox.want(LetterKind.LABEL_OFF, repository, number, due=now, label=labels)
 
 

@@ -26,6 +26,7 @@ from queue_engine.refusing import refuse
 from queue_engine.review import Push
 from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox import LetterKind
+from queue_engine.wish import as_wished
 
 _log = structlog.get_logger("imq.waiting_line")
 
@@ -60,20 +61,26 @@ class WaitingLine:
         """A place is free: as many are let in as there are places. Raises RateLimited."""
         await self._serve(job.request["queue_id"])
 
-    async def review(self, repository: Repository, number: int, *, push: Push | None = None) -> None:
+    async def review(
+        self, repository: Repository, number: int, *, push: Push | None = None, called_off: bool = False
+    ) -> None:
         """Something about a pull request changed: if it is held, find out whether it is still wanted as it was.
 
-        Raises GitHubError.
+        `called_off` says that a person is known to have taken its label off. Raises GitHubError.
         """
         if await self._find(repository.id, number) is not None:
-            await self.judge(repository, await self._engine.github.pull_request(repository, number), push=push)
+            pull = await self._engine.github.pull_request(repository, number)
+            await self.judge(repository, pull, push=push, called_off=called_off)
 
-    async def judge(self, repository: Repository, pull: PullRequest, *, push: Push | None = None) -> None:
+    async def judge(
+        self, repository: Repository, pull: PullRequest, *, push: Push | None = None, called_off: bool = False
+    ) -> None:
         """Let a held pull request go if these facts, just read, say that it is not wanted any more."""
         waiting = await self._find(repository.id, pull.number)
         if waiting is None:
             return
         queue = await self._queue(waiting)
+        pull = await self._as_wished(queue, waiting, pull, called_off=called_off)
         if push is None or not await self._wait_on(queue, waiting, pull, push):
             await self._still_wanted(queue, waiting, pull)
 
@@ -92,6 +99,15 @@ class WaitingLine:
         await let_in(self._engine, request, pull, by=push.by, permission=permission)
         return True
 
+    async def _as_wished(
+        self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest, *, called_off: bool = False
+    ) -> PullRequest:
+        policy = await self._engine.policies.of(queue.repository, queue.base_branch)
+        since = None if called_off else waiting.at
+        return await as_wished(
+            self._engine.github, self._engine.store, queue.repository, pull, waiting.vouched, policy, since=since
+        )
+
     async def _serve(self, queue_id: int) -> None:
         with self._serving.stand(queue_id) as turn:
             await turn()
@@ -108,7 +124,8 @@ class WaitingLine:
     async def _let_in(self, waiting: HeldPullRequest) -> None:
         queue, github = await self._queue(waiting), self._engine.github
         try:
-            pull = await github.pull_request(queue.repository, waiting.number)
+            read = await github.pull_request(queue.repository, waiting.number)
+            pull = await self._as_wished(queue, waiting, read)
             if not await self._still_wanted(queue, waiting, pull):
                 return
             by = waiting.queued_by

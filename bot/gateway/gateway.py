@@ -220,15 +220,23 @@ class Gateway(Surroundings):
         return tuple(facts.pull_request(answer) for answer in listed(PullRequestAnswer, page.data))
 
     async def last_labelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
-        """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`: oldest first, so read from the last page back."""
+        """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
+        return await self._last_event(repository, number, "labeled", label)
+
+    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
+        """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
+        return await self._last_event(repository, number, "unlabeled", label)
+
+    async def _last_event(self, repository: Repository, number: int, event: str, label: str) -> Labelling | None:
+        """Events come oldest first, so they are read from the last page back."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
         call = Call("GET", template, {**place(repository), "issue_number": str(number)})
         first = await self._connection.call(repository.installation_id, call)
         if "last" not in first.links:
-            return next(_labellings(first, label), None)
+            return next(_labellings(first, event, label), None)
         last = replace(call, link=first.links["last"])
         async for page in self._connection.pages(repository.installation_id, last, "prev"):
-            for labelling in _labellings(page, label):
+            for labelling in _labellings(page, event, label):
                 return labelling
         return None
 
@@ -275,8 +283,8 @@ class Gateway(Surroundings):
         ]
 
 
-def _labellings(page: Page, label: str) -> Iterator[Labelling]:
-    """The times that the label was set, newest first."""
+def _labellings(page: Page, kind: str, label: str) -> Iterator[Labelling]:
+    """The times that the label was set, or taken off, newest first."""
     for event in reversed(listed(EventAnswer, page.data)):
-        if event.event == "labeled" and event.label is not None and event.label.name.casefold() == label.casefold():
+        if event.event == kind and event.label is not None and event.label.name.casefold() == label.casefold():
             yield Labelling(event.actor.login if event.actor else None, event.created_at.astimezone(UTC))

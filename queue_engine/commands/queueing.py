@@ -1,7 +1,5 @@
 """Queueing and leaving by command. The door judges as always: no command gets past it."""
 
-from dataclasses import replace
-
 from queue_engine import desk
 from queue_engine.admission import Knock, let_in
 from queue_engine.commands.asked import Asked
@@ -91,7 +89,7 @@ async def _consented(asked: Asked) -> str | None:
 async def _knock(asked: Asked, typed: Typed, head: str, *, leaving: Entry | None) -> Reply:
     """Knock as the label would, which is set as soon as that is stored: whoever dies in between is held, or queued."""
     engine, repository, pull = asked.engine, asked.repository, asked.pull
-    labelled = replace(pull, labels=pull.labels | {asked.policy.trigger_label})
+    labelled = desk.with_label(pull, asked.policy)
     request = Knock(repository, pull.number, asked.by, head, delivery=asked.delivery)
     permission = await asked.permission()
     answer = await let_in(

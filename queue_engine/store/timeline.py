@@ -47,6 +47,7 @@ _LATEST_OF_QUEUE = _latest(_ALL.where(_REPOSITORY, timeline.c.number == 0, _AFTE
 _LATEST = _latest(_ALL)
 _SINCE = _ALL.where(_AFTER).order_by(timeline.c.id)
 _DATA = _latest(select(timeline.c.data).where(_REPOSITORY, _BRANCH, _EVENT))
+_JOINED = _latest(select(timeline.c.data).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("queued", "held"))))
 _NUMBERS = _latest(select(timeline.c.number).where(_REPOSITORY, _BRANCH, _EVENT, timeline.c.at >= bindparam("since")))
 
 
@@ -110,6 +111,12 @@ class Timeline:
         these = {"its_repository": repository_id, "its_branch": base_branch, "event": event, "at_most": limit}
         found = (await self._connection.execute(_DATA, these)).scalars().all()
         return tuple(timedelta(seconds=data[key]) for data in found if data and data.get(key) is not None)
+
+    async def queued_by(self, repository_id: int, number: int) -> tuple[str, ...]:
+        """The labels by which a pull request was queued last, by what they meant then; none if that is not known."""
+        these = {"its_repository": repository_id, "its_number": number, "at_most": 3}
+        found = (await self._connection.execute(_JOINED, these)).scalars().all()
+        return next((tuple(data["labels"]) for data in found if data and data.get("labels")), ())
 
     async def pull_requests(
         self, repository_id: int, base_branch: str, event: str, since: datetime, *, limit: int = 10
