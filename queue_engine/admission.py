@@ -12,7 +12,7 @@ from queue_engine.core import trace
 from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock, unmet
 from queue_engine.engine import Change, Engine
 from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest
-from queue_engine.insistence import turned_away
+from queue_engine.insistence import TurnedAway, tell_unheard, turned_away
 from queue_engine.merging import needs_signed_commits
 from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import NoticeKind
@@ -65,11 +65,12 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
         if await tx.entries.find(request.repository.id, request.number) is not None:
             return
         before = await turned_away(tx, request.repository.id, request.number)
-    insistent, now = request.by_machine or request.head_sha is None, engine.clock.now()
-    if before is not None and not before.hears(request.head_sha or "", by_machine=insistent, now=now):
+    if before is not None and not _heard(engine, request, before, request.head_sha or ""):
+        if request.by is not None and not request.by_machine:
+            await tell_unheard(engine, request.repository, request.number, request.by, request.delivery)
         return
     pull = await engine.github.pull_request(request.repository, request.number)
-    if before is not None and not before.hears(pull.head_sha, by_machine=insistent, now=now):
+    if before is not None and not _heard(engine, request, before, pull.head_sha):
         return
     policy = await engine.policies.of(request.repository, pull.base_branch)
     if not pull.open or not policy.triggered(pull.labels):
@@ -81,8 +82,15 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
             # Deliveries come in any order: the label was set anew since, and that consent is not this one's to refuse.
             return
         by = by or (last.by if last else None)
+    if before is not None and not _heard(engine, replace(request, by=by), before, pull.head_sha):
+        return
     permission = await engine.github.permission(request.repository, by or "")
     await let_in(engine, request, pull, by=by or "", permission=permission, turn=turn)
+
+
+def _heard(engine: Engine, request: Knock, before: TurnedAway, head_sha: str) -> bool:
+    insistent = request.by_machine or request.head_sha is None
+    return before.hears(head_sha, by=request.by, by_machine=insistent, now=engine.clock.now())
 
 
 async def _last_labelling(engine: Engine, request: Knock, pull: PullRequest, policy: Policy) -> Labelling | None:

@@ -1,14 +1,20 @@
 """Who asks again for a head that was turned away: a person is heard, automation is not (P6).
 
 Automation that acts under an account of a person's kind cannot be told by its account. So whoever asks for the same
-head again and again is heard ever less often: a person hardly notices, a loop comes to almost nothing.
+head again and again is heard ever less often, and is told so once: a person hardly notices, a loop comes to almost
+nothing.
 """
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from queue_engine import journal, telling
 from queue_engine.core.backoff import Backoff, wait
 from queue_engine.core.monitor import unvaried
+from queue_engine.engine import Engine
+from queue_engine.model import Repository
+from queue_engine.notice import Notice, NoticeKind
+from queue_engine.reasons import OF_THE_PERSON, Reason
 from queue_engine.store import Transaction
 
 _PATIENCE = Backoff(base=timedelta(seconds=30), maximum=timedelta(hours=1), jitter=0)
@@ -20,20 +26,31 @@ _FREE = 4
 
 @dataclass(frozen=True, slots=True)
 class TurnedAway:
-    """The head that was turned away last, when, and how often it was."""
+    """The head that was turned away last, when, and how often it was for what it is."""
 
     head_sha: str
     at: datetime
     times: int
+    people: tuple[str, ...] = ()
+    """Who was turned away with this head for want of a right, casefolded, once for each time: that is no fault of the
+    head, and holds for nobody else."""
+    base_branch: str = ""
+    why: Reason | None = None
+    told: bool = False
+    """Whether people have been told that it is not looked at for a while."""
 
-    def hears(self, head_sha: str, *, by_machine: bool, now: datetime) -> bool:
-        """Whether this head is judged once more for whoever asks now."""
+    def hears(self, head_sha: str, *, by: str | None = None, by_machine: bool, now: datetime) -> bool:
+        """Whether this head is judged once more for whoever asks now; `by` is None while that is not known."""
         if head_sha != self.head_sha:
             return True
-        if by_machine:
+        if by_machine and (self.times or (by or "").casefold() in self.people):
             return False
-        waits = self.times - _FREE
-        return waits <= 0 or now >= self.at + wait(_PATIENCE, waits - 1, random=unvaried)
+        return now >= self.heard_from(by)
+
+    def heard_from(self, by: str | None) -> datetime:
+        """When a person who asks for this head is heard again."""
+        waits = self.times + self.people.count((by or "").casefold()) - _FREE
+        return self.at if waits <= 0 else self.at + wait(_PATIENCE, waits - 1, random=unvaried)
 
 
 async def turned_away(tx: Transaction, repository_id: int, number: int) -> TurnedAway | None:
@@ -41,6 +58,59 @@ async def turned_away(tx: Transaction, repository_id: int, number: int) -> Turne
     refusal = await tx.refusals.find(repository_id, number)
     if refusal is None:
         return None
-    events = await tx.timeline.of_pull_request(repository_id, number)
-    heads = [(event.data or {}).get("head") for event in events if event.reason is not None]
-    return TurnedAway(refusal.head_sha, refusal.at, max(heads.count(refusal.head_sha), 1))
+    reasoned = [event for event in await tx.timeline.of_pull_request(repository_id, number) if event.reason is not None]
+    of_head = [event for event in reasoned if (event.data or {}).get("head") == refusal.head_sha]
+    people = tuple(
+        str((event.data or {}).get("by") or "").casefold() for event in of_head if event.reason in OF_THE_PERSON
+    )
+    return TurnedAway(
+        refusal.head_sha,
+        refusal.at,
+        len(of_head) - len(people) if of_head else 1,
+        people,
+        base_branch=of_head[-1].base_branch if of_head else "",
+        why=refusal.reason,
+        told=bool(reasoned) and reasoned[-1].reason is Reason.ASKED_TOO_OFTEN,
+    )
+
+
+async def tell_unheard(engine: Engine, repository: Repository, number: int, by: str, delivery: str | None) -> None:
+    """Tell a person once that this head is not looked at for a while, and until when; the label comes off for that."""
+    async with engine.store.reading() as tx:
+        before = await turned_away(tx, repository.id, number)
+    if before is None or before.told or not before.base_branch:
+        return
+    policy = await engine.policies.of(repository, before.base_branch)
+    async with engine.change() as change:
+        tx, now = change.tx, change.now
+        if await turned_away(tx, repository.id, number) != before:
+            return
+        notice = Notice(
+            kind=NoticeKind.REFUSED,
+            number=number,
+            base_branch=before.base_branch,
+            head_sha=before.head_sha,
+            at=now,
+            people=(by,),
+            reason=Reason.ASKED_TOO_OFTEN,
+            detail=None if before.why is None else before.why.value.replace("_", " "),
+            until=before.heard_from(by),
+            queued_by=by,
+            trigger_label=policy.trigger_label,
+        )
+        await telling.tell(tx, repository, notice, policy, due=now)
+        await telling.take_label_off(tx, repository, number, policy, now)
+        change.happenings.append(
+            await journal.note(
+                tx,
+                now,
+                "refused",
+                repository,
+                before.base_branch,
+                number,
+                reason=Reason.ASKED_TOO_OFTEN,
+                delivery=delivery,
+                # No head: this is no judgement of it, and counts for none.
+                data={"by": by},
+            )
+        )

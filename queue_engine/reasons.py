@@ -47,6 +47,7 @@ class Reason(StrEnum):
     BLOCKED_BY_LABEL = "blocked_by_label"
     BLOCKED_BY_TITLE = "blocked_by_title"
     HOLD_TIMED_OUT = "hold_timed_out"
+    ASKED_TOO_OFTEN = "asked_too_often"
     # Faults of the change, or what looks like it
     CONFLICT = "conflict"
     CHECKS_FAILED = "checks_failed"
@@ -110,6 +111,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.BLOCKED_BY_LABEL: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.BLOCKED_BY_TITLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.HOLD_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.ASKED_TOO_OFTEN: ReasonFacts(Outcome.REFUSED, Move.AUTHOR),
     Reason.CONFLICT: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.CHECKS_FAILED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.CHECKS_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
@@ -144,3 +146,6 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.BASE_RED: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),
     Reason.MISCONFIGURED: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),
 }
+
+OF_THE_PERSON = frozenset({Reason.LABEL_WITHOUT_RIGHT, Reason.NOT_ALLOWED_TO_QUEUE})
+"""Reasons for which who asked was turned away, whatever the change: they hold for nobody else."""

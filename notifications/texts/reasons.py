@@ -75,6 +75,12 @@ REASONS: Mapping[Reason, ReasonText] = {
         "No place in the queue for {base} became free for as long as IMQ waits.",
         "Find out what holds the queue up, then set the label {label} again.",
     ),
+    Reason.ASKED_TOO_OFTEN: ReasonText(
+        "The label {label} was set again and again for commits that were turned away, so for a while IMQ does not "
+        "look at them any more.",
+        "Push what mends it, or wait for that time, and set the label {label} again. "
+        "The command `/queue` is heard at once.",
+    ),
     Reason.CONFLICT: ReasonText(
         "The changes overlap with what is on {base} by now, and git cannot decide alone what to keep.",
         "Resolve the conflict with {base}, push, and set the label {label} again.",

@@ -7,7 +7,7 @@ from sqlalchemy import and_, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Upsert
-from queue_engine.reasons import Reason
+from queue_engine.reasons import OF_THE_PERSON, Reason
 from queue_engine.store.tables import refusals
 
 
@@ -20,6 +20,10 @@ class Refusal:
     head_sha: str
     reason: Reason
     at: datetime
+
+    def news(self, head_sha: str) -> bool:
+        """Whether this head may be judged anew: another one, or one of which only who asked was turned away."""
+        return head_sha != self.head_sha or self.reason in OF_THE_PERSON
 
 
 _ITS_OWN = and_(refusals.c.repository_id == bindparam("its_repository"), refusals.c.number == bindparam("its_number"))

@@ -46,6 +46,15 @@ def test_loop_under_a_persons_account_comes_to_almost_nothing() -> None:
     assert judged <= 12
 
 
+def test_refusal_of_a_person_is_no_fault_of_the_head() -> None:
+    """Who may not queue is not heard again as a machine; another one is, unless the change was turned away as well."""
+    known = TurnedAway("h", NOW, 0, ("tria", "tria", "tria", "tria", "tria"))
+    heard = [known.hears("h", by=by, by_machine=True, now=NOW) for by in ("Tria", "robot[bot]")]
+    assert heard == [False, True]
+    assert [known.hears("h", by=by, by_machine=False, now=NOW) for by in ("Tria", "mona")] == [False, True]
+    assert not TurnedAway("h", NOW, 1, ("tria",)).hears("h", by="robot[bot]", by_machine=True, now=NOW)
+
+
 async def test_turned_away_counts_how_often_this_head_was(store: Store) -> None:
     """Refusals and failures of other heads, and what is no refusal, do not count."""
     async with store.transaction() as tx:
@@ -55,6 +64,8 @@ async def test_turned_away_counts_how_often_this_head_was(store: Store) -> None:
             ("queued", None, "h"),
             ("failed", Reason.CHECKS_FAILED, "h"),
             ("refused", Reason.CONFLICT, "h"),
+            ("refused", Reason.LABEL_WITHOUT_RIGHT, "h"),
+            ("refused", Reason.ASKED_TOO_OFTEN, None),
         ):
             await tx.timeline.append(
                 at=NOW,
@@ -65,8 +76,10 @@ async def test_turned_away_counts_how_often_this_head_was(store: Store) -> None:
                 entry_id=None,
                 reason=reason,
                 delivery=None,
-                data={"head": head},
+                data={"head": head, "by": "Tria"},
             )
         assert await turned_away(tx, REPOSITORY.id, 1) is None
         await tx.refusals.put(REPOSITORY.id, 1, "h", Reason.CONFLICT, NOW)
-        assert await turned_away(tx, REPOSITORY.id, 1) == TurnedAway("h", NOW, 2)
+        assert await turned_away(tx, REPOSITORY.id, 1) == TurnedAway(
+            "h", NOW, 2, ("tria",), base_branch="main", why=Reason.CONFLICT, told=True
+        )
