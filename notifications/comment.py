@@ -2,7 +2,7 @@
 
 from notifications.answers import answered
 from notifications.body import opening, paragraphs
-from notifications.story import Events, folded
+from notifications.story import Events, folded, moved_since
 from queue_engine.notice import CommandAnswer, Notice
 
 MARKER = "<!-- imq:comment -->"
@@ -14,9 +14,10 @@ def render_comment(
 ) -> str:
     """The comment's Markdown: the notice, what became of the last commands, and the pull request's story, folded.
 
-    It stays well below GitHub's 65,536 characters whatever these hold.
+    An answer that was overtaken goes: "it waits" is not to be read below "it has landed". It stays well below GitHub's
+    65,536 characters whatever these hold.
     """
     parts = [f"{marker}\n{opening(notice)}", *paragraphs(notice, mentions=True, events=events)]
-    added = (None if answer is None else answered(answer, notice), folded(events))
-    parts += [part for part in added if part is not None]
+    shown = None if answer is None or moved_since(events, answer.at) else answered(answer, notice)
+    parts += [part for part in (shown, folded(events)) if part is not None]
     return "\n\n".join(parts) + "\n"

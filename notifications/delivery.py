@@ -16,7 +16,7 @@ from notifications.story import MOST_LINES, Events
 from queue_engine.checks import OWN_CHECK
 from queue_engine.core.clock import Clock
 from queue_engine.errors import Invalid, NotFound
-from queue_engine.notice import Notice
+from queue_engine.notice import CommandAnswer, Notice
 from queue_engine.port import Letters
 from queue_engine.reasons import REASONS, Move
 from queue_engine.store import Store
@@ -49,15 +49,17 @@ class Delivery:
             answer = await tx.answers.find(letter.repository.id, letter.number)
         body = render_comment(notice, events=await self._story(letter, notice), answer=answer)
         known = letter.remote_id
-        if known is None and letter.unsure:
-            known = await self._letters.find_comment(letter.repository, letter.number, MARKER)
+        if letter.unsure:
+            # One may stand in the place of the known one, too, if that was deleted.
+            known = await self._letters.find_comment(letter.repository, letter.number, MARKER) or known
         if known is not None:
             try:
                 await self._letters.update_comment(letter.repository, known, body)
             except NotFound:
                 # Somebody deleted it and wants to hear no more of IMQ's progress. The id is kept, so that later
-                # notices end here as well; only one that the author must act on is worth a new comment.
-                if not _must_act(notice):
+                # notices end here as well; only what the author must act on, and what somebody has asked for since,
+                # are worth a new comment.
+                if not _must_act(notice) and not _unseen(answer, letter):
                     await self._done(letter)
                     return
             else:
@@ -129,6 +131,11 @@ class Delivery:
     async def _done(self, letter: Letter) -> None:
         async with self._store.transaction() as tx:
             await tx.outbox.done(letter, self._clock.now())
+
+
+def _unseen(answer: CommandAnswer | None, letter: Letter) -> bool:
+    """Whether nobody can have read this answer: it is not older than what was done last."""
+    return answer is not None and answer.at >= letter.settled_at
 
 
 def _must_act(notice: Notice) -> bool:

@@ -60,6 +60,11 @@ def time_in_ci(events: Events) -> timedelta | None:
     return timedelta(seconds=seconds) if isinstance(seconds, int | float) and seconds > 0 else None
 
 
+def moved_since(events: Events, at: datetime) -> bool:
+    """Whether it joined a queue, began to wait for a place, or left after that instant."""
+    return any(event.at > at for event in events if event.event in _JOINS | _LEAVES)
+
+
 def _of_concern(events: Events) -> list[TimelineEvent]:
     found, inside = [], False
     for event in events:

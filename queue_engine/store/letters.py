@@ -48,6 +48,8 @@ class Letter:
     version: int
     attempts: int
     owner: str
+    settled_at: datetime
+    """When what was wanted before was sent, or given up."""
     trace: str | None
     """The W3C traceparent of what made it wanted last."""
 
@@ -94,5 +96,6 @@ def letter_of(row: Row[Any]) -> Letter:
         version=row.version,
         attempts=row.attempts,
         owner=row.lease_owner,
+        settled_at=row.updated_at,
         trace=row.trace,
     )

@@ -47,7 +47,8 @@ _SOONER = case((and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < _DUE), ou
 
 
 def _want(insert: Insert) -> Any:
-    state = ("notice", "label", "attempts", "error", "dead", "updated_at", "trace")
+    # Not `updated_at`, which says when the row was settled last.
+    state = ("notice", "label", "attempts", "error", "dead", "trace")
     return insert.values(due_at=_DUE).on_conflict_do_update(
         index_elements=NAME,
         set_={

@@ -13,7 +13,7 @@ from queue_engine.model import EntryStatus
 from queue_engine.notice import NoticeKind
 from queue_engine.reasons import Reason
 from tests.notifications.hostile import NASTY, mentions, skeleton
-from tests.notifications.notices import REPLIES, answer, of_kind
+from tests.notifications.notices import REPLIES, answer, event, of_kind
 
 GITHUB_LIMIT = 65_536
 
@@ -61,6 +61,22 @@ def test_answers_to_several_commands_stand_in_their_order_below_what_imq_says() 
     text = render_comment(of_kind(NoticeKind.QUEUED), answer=answer(ReplyCode.QUEUED, ReplyCode.NOT_PAUSED))
     places = [text.index(words) for words in ("To leave the queue", "Queued for `main`, position 2", "was not paused")]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("happened", "minutes", "shown"),
+    [
+        *((word, -1, False) for word in ("landed", "failed", "cancelled", "refused", "queued", "held")),
+        *((word, -1, True) for word in ("checking", "ready", "rerun", "priority")),
+        ("landed", 0, True),
+        ("queued", 5, True),
+    ],
+)
+def test_answer_goes_when_the_pull_request_joins_or_leaves_after_it(happened: str, minutes: float, shown: bool) -> None:
+    """Nobody reads "It stands still" below "Landed"; what the command itself brought about does not hide its answer."""
+    given = answer(ReplyCode.NOT_PAUSED)
+    text = render_comment(of_kind(NoticeKind.LANDED), events=(event(happened, minutes),), answer=given)
+    assert ("was not paused" in text) == shown
 
 
 def test_answer_of_another_version_of_imq_says_at_least_who_asked() -> None:

@@ -1,21 +1,25 @@
 """The courier: everything that is wanted arrives, and stands there once."""
 
+from datetime import timedelta
+
 import pytest
 
 from notifications.comment import render_comment
 from notifications.courier import Courier
+from queue_engine.commands.codes import ReplyCode
 from queue_engine.errors import (
     GitHubError,
     Invalid,
     NotFound,
+    Unavailable,
 )
 from queue_engine.notice import NoticeKind
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
 from tests.notifications.letters import dead, want, want_label_off
-from tests.notifications.notices import notice, of_kind, of_reason
-from tests.notifications.post import Post
+from tests.notifications.notices import REPOSITORY, answer, notice, of_kind, of_reason
+from tests.notifications.post import MovedClock, Post
 
 # The ordinary way
 
@@ -158,3 +162,54 @@ async def test_comment_deleted_by_somebody_is_written_anew_when_the_author_must_
     await courier.run_due()
     (comment,) = post.comments_on(42)
     assert len(comment.bodies) == 2
+
+
+async def answer_put(store: Store, clock: MovedClock) -> None:
+    """Somebody asks for help on #42, and is answered at once."""
+    async with store.transaction() as tx:
+        given = answer(ReplyCode.HELP, command="help").model_copy(update={"at": clock.now()})
+        await tx.answers.put(REPOSITORY.id, 42, 70, given)
+        await tx.outbox.again(LetterKind.COMMENT, REPOSITORY.id, 42, due=clock.now())
+
+
+@pytest.mark.parametrize("progress", [False, True])
+async def test_comment_deleted_by_somebody_is_written_anew_for_an_answer_that_was_asked_for(
+    store: Store, courier: Courier, post: Post, clock: MovedClock, progress: bool
+) -> None:
+    """Who types a command reads what became of it, once, also when progress was about to be told; then all is quiet."""
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED))
+    await courier.run_due()
+    post.comments.clear()
+    clock.move(timedelta(minutes=1))
+    if progress:
+        async with store.transaction() as tx:
+            later = clock.now() + timedelta(seconds=5)
+            told = of_kind(NoticeKind.CHECKING)
+            await tx.outbox.want(LetterKind.COMMENT, REPOSITORY, 42, due=later, notice=told)
+    await answer_put(store, clock)
+    clock.move(timedelta(seconds=10))
+    await courier.run_due()
+    (comment,) = post.comments_on(42)
+    assert "asked for `/help`" in comment.bodies[-1]
+    post.comments.clear()
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.LANDED))
+    await courier.run_due()
+    assert post.comments_on(42) == [], "deleted once more, and nobody has asked since"
+
+
+async def test_comment_written_anew_with_an_error_is_found_and_not_written_twice(
+    store: Store, courier: Courier, post: Post, clock: MovedClock
+) -> None:
+    """P6: the id of the deleted one is still known, and yet the new one is looked for."""
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED))
+    await courier.run_due()
+    post.comments.clear()
+    clock.move(timedelta(minutes=1))
+    post.fail_after["create_comment"] = [Unavailable("timeout")]
+    await answer_put(store, clock)
+    await courier.run_due()
+    clock.move(timedelta(minutes=1))
+    await courier.run_due()
+    assert len(post.comments_on(42)) == 1
+    assert post.calls["create_comment"] == 2
+    assert await courier.next_due() is None

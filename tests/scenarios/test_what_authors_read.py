@@ -176,3 +176,47 @@ async def test_author_with_a_hostile_branch_is_quoted(world: World, name: str) -
     text = world.comment(pull)
     assert "Not queued for `" in text
     assert re.search(r"(?<![`\w])@rhea", re.sub(r"`+[^`\n]+`+", "", text)) is None
+
+
+def own(world: World, pull: Any) -> str:
+    """What stands in IMQ's comments on it."""
+    return "\n".join(comment.body for comment in pull.comments if "<!-- imq:comment" in comment.body)
+
+
+async def test_author_whose_comment_of_imq_was_deleted_is_answered_all_the_same(world: World) -> None:
+    """P6: one new comment for what was asked, granted or not; it is edited from then on."""
+    pull = world.open("add")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=10))
+    (comment,) = (comment for comment in pull.comments if "<!-- imq:comment" in comment.body)
+    pull.delete_comment(comment, by="mona")
+    await world.settle()
+    pull.comment("/why", by="hubot")
+    await world.pass_time(timedelta(seconds=10))
+    assert "asked for `/why`" in own(world, pull)
+    pull.comment("/pause", by="hubot")
+    await world.pass_time(timedelta(seconds=10))
+    assert "`/pause`" in own(world, pull)
+    assert world.spoken(pull) == 1
+    await world.until(lambda: pull.merged)
+    await world.pass_time(MINUTE)
+    assert world.spoken(pull) == 1
+
+
+async def test_author_reads_no_answer_below_what_overtook_it(world: World) -> None:
+    """A refused `/queue` goes when it is queued after all, `/why` when it lands; asked anew, it is answered anew."""
+    pull = world.open("add", draft=True)
+    pull.comment("/queue", by="mona")
+    await world.pass_time(MINUTE)
+    assert "`/queue`" in own(world, pull)
+    pull.ready_for_review(by="mona")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=10))
+    assert "was not done" not in own(world, pull)
+    pull.comment("/why", by="mona")
+    await world.pass_time(timedelta(seconds=10))
+    assert "asked for `/why`" in own(world, pull)
+    await world.until(lambda: pull.merged)
+    await world.pass_time(MINUTE)
+    assert "`/why`" not in own(world, pull)
+    assert world.spoken(pull) == 1
