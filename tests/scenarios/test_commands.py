@@ -213,8 +213,9 @@ async def test_priority_of_a_hotfix_by_command_says_whose_turn_it_takes(world: W
     facts = answer.replies[0].facts
     assert (facts["interrupts"], facts["overtakes"]) == (front.number, [[front.number, None]])
     assert isinstance(facts["lost"], int)
+    said = f"It takes the turn of `#{front.number}`, whose checks begin anew afterwards: "
+    await world.until(lambda: world.spoken(hotfix) == 1 and said in world.comment(hotfix))
     await world.until(lambda: front.merged)
-    assert f"It takes the turn of `#{front.number}`, whose checks begin anew afterwards: " in world.comment(hotfix)
 
 
 @pytest.mark.parametrize("text", ["/queue", "/requeue"])
