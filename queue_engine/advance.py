@@ -34,7 +34,7 @@ from queue_engine.reasons import REASONS, Outcome, Reason
 from queue_engine.trouble import endured, later, longest_wait
 from queue_engine.turn import Rest, turn
 from queue_engine.verdicts import rerun_answered
-from queue_engine.wish import as_wished
+from queue_engine.wish import as_wished, queued_since
 
 _log = structlog.get_logger("imq.advance")
 
@@ -154,7 +154,7 @@ class _Pass:
         try:
             seen = await asking.look(github, entry, fact, self._seen, self._policy)
             if fact is Fact.PULL and seen.pull is not None:
-                store, repository, since = self._engine.store, entry.repository, entry.enqueued_at
+                store, repository, since = self._engine.store, entry.repository, queued_since(entry)
                 pull = await as_wished(github, store, repository, seen.pull, entry.vouched, self._policy, since=since)
                 seen = replace(seen, pull=pull)
             self._seen = seen

@@ -20,7 +20,7 @@ from queue_engine.facts import PullRequest
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import OnPush, Policy
 from queue_engine.reasons import Reason
-from queue_engine.wish import as_wished
+from queue_engine.wish import as_wished, queued_since
 
 _log = structlog.get_logger("imq.review")
 
@@ -74,7 +74,7 @@ async def judge(
     if queued is None:
         return
     policy = await engine.policies.of(repository, queued.base_branch)
-    since = None if called_off else queued.enqueued_at
+    since = None if called_off else queued_since(queued)
     pull = await as_wished(engine.github, engine.store, repository, pull, queued.vouched, policy, since=since)
     for attempt in range(1, _TRIES + 1):
         try:

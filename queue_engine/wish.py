@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from queue_engine.facts import PullRequest
-from queue_engine.model import Repository
+from queue_engine.model import Entry, Repository
 from queue_engine.policy import Policy, carries
 from queue_engine.port import GitHub
 from queue_engine.store import Store, Transaction
@@ -34,6 +34,14 @@ async def queued_by(
     return frozenset(label for label in vouched if carries([label], told))
 
 
+def queued_since(entry: Entry) -> datetime | None:
+    """Since when a label that IMQ took off is one taken off by mistake; None while its merge is under way.
+
+    Whoever calls it off then has IMQ take the label off first, so that a merge that fails is not tried again.
+    """
+    return None if entry.merge_requested_at is not None else entry.enqueued_at
+
+
 async def as_wished(
     github: GitHub,
     store: Store,
@@ -48,7 +56,7 @@ async def as_wished(
     were vouched for. Raises GitHubError.
 
     Nothing is vouched for where that is not known, of one that was queued by an older IMQ: all its labels count then.
-    `since` is when it was queued; None if somebody is known to have taken a label off, so that none is set again.
+    `since` is when it was queued; None if somebody may have called it off, so that no label is set again.
     """
     vouched = tuple(vouched)
     if not vouched or not pull.open:

@@ -7,7 +7,7 @@ import pytest
 
 from queue_engine.reasons import Reason
 from sandbox.rest.record import Exchange
-from tests.scenarios.world import LABEL, World
+from tests.scenarios.world import CI_TIME, LABEL, World
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 
@@ -183,3 +183,30 @@ async def test_label_renamed_while_waiting_for_a_place_gets_its_place(world: Wor
     await configure(world, "depth: 1\ntrigger_labels: ship\n")
     await world.until(lambda: first.merged and second.merged)
     assert await world.reasons(second) == [Reason.QUEUE_FULL.value]
+
+
+async def test_wish_called_off_while_its_merge_is_under_way_is_not_told_again(world: World) -> None:
+    """IMQ takes the label off for whoever calls it off then: that is no mishap, whenever its webhook comes."""
+    merge = "/repos/{owner}/{repo}/pulls/{number}/merge"
+    pull = world.open("pull")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    world.server.faults.add(kind="fail", method="PUT", route=merge, status=502)
+
+    async def call_off(exchange: Exchange) -> None:
+        if (exchange.method, exchange.phase) == ("DELETE", "after"):
+            # The webhook of the removal is heard before IMQ has noted what it was for.
+            world.server.on_request = None
+            await world.github.schedule.run_due()
+            await world.bot.run_due()
+        elif (exchange.template, exchange.phase) == (f"PUT {merge}", "before"):
+            pull.comment("/unqueue", by="mona")
+            for _ in range(4):
+                await world.github.schedule.run_due()
+                await world.bot.worker.run_due()
+
+    world.server.on_request = call_off
+    await world.until_status(pull, None)
+    await world.pass_time(HOUR)
+    assert (pull.merged, pull.labels) == (False, [])
+    assert world.requests(f"PUT {merge}") == 1
