@@ -39,10 +39,8 @@ class Standstill:
 
 def standstills(queue: Queue, policy: Policy, now: datetime) -> tuple[Standstill, ...]:
     """Everything for which this queue stands still now, what people have to know first."""
-    found = []
-    for pause in (queue.paused, queue.beneath):
-        if pause is not None and not ended(pause, now):
-            found.append(Standstill(pause.reason, pause.detail, pause.until, pause.until, noted=True))
+    pauses = [pause for pause in (queue.paused, queue.beneath) if pause is not None and not ended(pause, now)]
+    found = [Standstill(pause.reason, pause.detail, pause.until, pause.until, noted=True) for pause in pauses]
     if policy.fault is not None:
         found.append(Standstill(Reason.MISCONFIGURED, policy.fault))
     if (frozen := frozen_until(policy, now)) is not None:
