@@ -49,7 +49,7 @@ class Reports:
 async def reaction_row(*, quick: bool, seed: int) -> list[Row]:
     """The row: IMQ as its own process on SQLite, against the poller on a sandbox of its own."""
     count = 3 if quick else 20
-    ours = await _imq(count, random.Random(seed))
+    ours = await imq_reactions(count, random.Random(seed))
     theirs = await _poller(3 if quick else 20, seed)
     return [
         Row(
@@ -67,12 +67,13 @@ async def reaction_row(*, quick: bool, seed: int) -> list[Row]:
     ]
 
 
-async def _imq(count: int, chance: random.Random) -> list[float]:
+async def imq_reactions(count: int, chance: random.Random) -> list[float]:
+    """Seconds from the last required report to the merge request, for each of so many pull requests."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         async with a_theatre(f"sqlite:///{directory / 'imq.db'}", directory) as theatre:
             theatre.environment |= DEFAULTS
-            lint = theatre.repository.add_ci("ci/lint", duration=timedelta(seconds=0.5))
+            lint = theatre.repository.add_ci("ci/lint", workflow="lint", duration=timedelta(seconds=0.5))
             required = [(check, lint.app.id) for check in ("ci/test", "ci/lint")]
             theatre.repository.protect("main", required_checks=required)
             reports = Reports(theatre.github, frozenset({"ci/test", "ci/lint"}))

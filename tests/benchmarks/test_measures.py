@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from rich.console import Console
 
+from benchmarks import reaction
 from benchmarks.fairness import fairness_on
 from benchmarks.idle import rows_on
 from benchmarks.merging import imq, kodiak_like, queued_at_once, sweeps_an_hour, without_sweeps
@@ -55,6 +56,12 @@ async def test_requests_of_sweeps_are_no_part_of_what_a_merge_costs() -> None:
     assert without_sweeps(hourly) <= Counter({"POST /app/installations/{installation_id}/access_tokens": 1})
     merge = "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge"
     assert without_sweeps(Counter({"GET /app/hook/deliveries": 3, merge: 1})) == {merge: 1}
+
+
+@pytest.mark.process
+async def test_reaction_of_a_bot_is_measured_for_each_merge() -> None:
+    """What it waits for are checks that this bot may go by."""
+    assert len(await reaction.imq_reactions(1, Random(1))) == 1
 
 
 async def test_idle_tick_over_waiting_queues_asks_github_nothing(tmp_path: Path) -> None:
