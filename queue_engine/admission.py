@@ -19,7 +19,7 @@ from queue_engine.notice import NoticeKind
 from queue_engine.places import keep_waiting, places_taken
 from queue_engine.policy import Policy, carries
 from queue_engine.port import GitHub
-from queue_engine.priority import Standing, of_these, standing_of
+from queue_engine.priority import of_these, standing_of
 from queue_engine.reasons import Reason
 from queue_engine.refusing import door_notice, refuse
 from queue_engine.store import DuplicateEntry
@@ -134,6 +134,7 @@ async def let_in(
         if before is None and not request.anew:
             # It was taken out of the line in this moment.
             return Ignore()
+        # Whoever asks anew vouches for what is there now.
         vouched = pull.labels if request.anew or before is None else of_these(pull.labels, before.vouched)
         answer = knock(
             pull,
@@ -147,10 +148,8 @@ async def let_in(
         )
         match answer:
             case Admit():
-                given = standing_of(vouched, policy)
-                if waiting is not None and waiting.priority is not None:
-                    given = replace(given, priority=waiting.priority)
-                standing = await _admit(change, queue, pull, policy, request, vouched, given)
+                priority = None if waiting is None else waiting.priority
+                standing = await _admit(change, queue, pull, policy, request, vouched, priority)
             case Hold() if not answered:
                 await _hold(engine, change, queue, pull, policy, request, vouched)
             case Refuse(reason, detail) if not answered:
@@ -187,9 +186,13 @@ async def _admit(
     policy: Policy,
     request: Knock,
     vouched: frozenset[str],
-    given: Standing,
+    priority: int | None,
 ) -> Entry:
+    """`priority` is the one that was given to it while it waited; None: that of its labels."""
     tx, now = change.tx, change.now
+    given = standing_of(vouched, policy)
+    if priority is not None:
+        given = replace(given, priority=priority)
     try:
         entry = await tx.entries.add(
             queue_id=queue.id,
