@@ -1,28 +1,16 @@
 """What rules of branches ask for beside checks: each is told with its own reason, and cured by its own next step."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from sandbox.state import ReviewRule
+from tests.scenarios.branch_rules import CASES, Case, guard, rule
 from tests.scenarios.world import CI_TIME, LABEL, World
 
-Act = Callable[[World, Any], object]
 REVIEWS = "GET /repos/{owner}/{repo}/pulls/{number}/reviews"
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
-
-
-def guard(world: World, **rules: Any) -> None:
-    """Protect `main` by these rules and its check."""
-    world.repository.protect("main", required_checks=[("ci/test", world.app_id("ci"))], by="rhea", **rules)
-
-
-def rule(world: World, **rules: Any) -> None:
-    """Give `main` a ruleset."""
-    world.repository.add_ruleset("rules", by="rhea", **rules)
 
 
 async def green(world: World, name: str = "add", **more: Any) -> Any:
@@ -47,192 +35,25 @@ async def lands(world: World, pull: Any) -> None:
     await world.until(lambda: pull.merged, within=timedelta(seconds=30))
 
 
-@dataclass(frozen=True)
-class Case:
-    """A rule, what is wrong with the pull request, what mends it, and how the refusal is told."""
-
-    rules: Act
-    wrong: Act
-    mend: Act
-    reason: str
-    words: str
-    merges_asked: int = 1
-    unread: str = ""
-    """What the merge call's refusal makes of it where the App may not read how a branch is protected."""
-
-
-def owned_by_rhea(world: World) -> None:
-    """Every Python file of `main` has an owner, who has to agree."""
-    world.repository.push("main", {".github/CODEOWNERS": "*.py @rhea\n"}, "Own", by="rhea")
-    rule(world, reviews=ReviewRule(1, code_owners=True))
-
-
-def nothing(_world: World, _pull: Any) -> None:
-    """Nothing is to be done."""
-
-
-def linear(world: World, *, classic: bool) -> None:
-    """`main` takes no merge commits, and the repository nothing else."""
-    if classic:
-        guard(world, required_linear_history=True)
-    else:
-        rule(world, linear_history=True)
-    allow_squash(world, False)
-
-
-def allow_squash(world: World, allowed: bool) -> None:
-    """The repository allows merge commits, no rebase merges, and squash merges or not."""
-    world.repository.record.allow_rebase_merge = False
-    world.repository.record.allow_squash_merge = allowed
-
-
-CASES = {
-    "approval, classic": Case(
-        lambda world, _: guard(world, reviews=ReviewRule(2)),
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
-        lambda _, pull: pull.review("APPROVED", by="rhea"),
-        "approval_missing",
-        "1 of 2",
-        merges_asked=0,
-        unread="At least 2 approving reviews are required",
-    ),
-    "approval, ruleset": Case(
-        lambda world, _: rule(world, reviews=ReviewRule(1)),
-        nothing,
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
-        "approval_missing",
-        "0 of 1",
-        merges_asked=0,
-    ),
-    "approval, organisation": Case(
-        lambda world, _: rule(world, reviews=ReviewRule(1), organisation=True),
-        nothing,
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
-        "approval_missing",
-        "0 of 1",
-        merges_asked=0,
-    ),
-    "last push": Case(
-        lambda world, _: guard(world, reviews=ReviewRule(1, last_push=True)),
-        lambda _, pull: (pull.push({"more.py": "more\n"}, by="hubot"), pull.review("APPROVED", by="hubot")),
-        lambda _, pull: pull.review("APPROVED", by="rhea"),
-        "approval_missing",
-        "someone other than the last pusher",
-    ),
-    "changes requested, classic": Case(
-        lambda world, _: guard(world, reviews=ReviewRule(1)),
-        lambda _, pull: (pull.review("APPROVED", by="rhea"), pull.review("CHANGES_REQUESTED", by="hubot")),
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
-        "changes_requested",
-        "hubot",
-        merges_asked=0,
-        unread="1 review requesting changes",
-    ),
-    "changes requested, ruleset": Case(
-        lambda world, _: rule(world, reviews=ReviewRule(1)),
-        lambda _, pull: (pull.review("APPROVED", by="rhea"), pull.review("CHANGES_REQUESTED", by="hubot")),
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
-        "changes_requested",
-        "hubot",
-        merges_asked=0,
-    ),
-    "code owner": Case(
-        lambda world, _: owned_by_rhea(world),
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
-        lambda _, pull: pull.review("APPROVED", by="rhea"),
-        "code_owner_missing",
-        "Waiting on code owner review from rhea",
-    ),
-    "conversation, classic": Case(
-        lambda world, _: guard(world, required_conversation_resolution=True),
-        lambda _, pull: pull.open_thread("Really?", by="hubot"),
-        lambda _, pull: [pull.resolve_thread(thread) for thread in pull.record.threads],
-        "conversations_unresolved",
-        "A conversation must be resolved",
-    ),
-    "conversation, ruleset": Case(
-        lambda world, _: rule(world, reviews=ReviewRule(0, resolve_threads=True)),
-        lambda _, pull: pull.open_thread("Really?", by="hubot"),
-        lambda _, pull: [pull.resolve_thread(thread) for thread in pull.record.threads],
-        "conversations_unresolved",
-        "A conversation must be resolved",
-    ),
-    "signatures, classic": Case(
-        lambda world, _: guard(world, signatures=True),
-        nothing,
-        lambda _, pull: pull.sign(),
-        "signatures_missing",
-        "some of these are not signed",
-        merges_asked=0,
-        unread="must have verified signatures",
-    ),
-    "signatures, ruleset": Case(
-        lambda world, _: rule(world, signatures=True),
-        nothing,
-        lambda _, pull: pull.sign(),
-        "signatures_missing",
-        "some of these are not signed",
-        merges_asked=0,
-    ),
-    "deployment": Case(
-        lambda world, _: rule(world, deployments=["staging"]),
-        nothing,
-        lambda _, pull: pull.deploy("staging"),
-        "deployment_missing",
-        "Missing successful active staging deployment",
-    ),
-    "linear history, ruleset": Case(
-        lambda world, _: linear(world, classic=False),
-        nothing,
-        lambda world, _: allow_squash(world, True),
-        "linear_history_required",
-        "its history is to be linear",
-        merges_asked=0,
-    ),
-    "linear history, classic": Case(
-        lambda world, _: linear(world, classic=True),
-        nothing,
-        lambda world, _: allow_squash(world, True),
-        "linear_history_required",
-        "its history is to be linear",
-        merges_asked=0,
-        unread="its history is to be linear",
-    ),
-    "lock": Case(
-        lambda world, _: guard(world, lock=True),
-        nothing,
-        lambda world, _: guard(world),
-        "branch_locked",
-        "is locked",
-        merges_asked=0,
-        unread="Cannot change this locked branch",
-    ),
-    "push restriction": Case(
-        lambda world, _: guard(world, restrict_pushes=["rhea"]),
-        nothing,
-        lambda world, _: guard(world, restrict_pushes=["imq"]),
-        "push_restricted",
-        "IMQ is not among them",
-        merges_asked=0,
-        unread="not authorized to push to this branch",
-    ),
-}
+async def told_and_cured(world: World, case: Case, *, words: str, merges_asked: int) -> None:
+    """It is turned away by so many merge calls, with its reason and these words, and lands when that is mended."""
+    case.rules(world, None)
+    pull = await green(world)
+    case.wrong(world, pull)
+    await world.pass_time(CI_TIME * 2)
+    reason, told = await turned_away(world, pull)
+    assert reason == case.reason
+    assert words in told
+    assert world.requests(MERGE) == merges_asked
+    case.mend(world, pull)
+    await lands(world, pull)
 
 
 @pytest.mark.parametrize("name", CASES)
 async def test_rule_of_a_branch_is_told_with_its_reason_and_cured_by_its_next_step(world: World, name: str) -> None:
     """Nobody is held up (P5): one look or one merge call is enough to know, and to say what GitHub asks for."""
     case = CASES[name]
-    case.rules(world, None)
-    pull = await green(world)
-    case.wrong(world, pull)
-    await world.pass_time(CI_TIME * 2)
-    reason, words = await turned_away(world, pull)
-    assert reason == case.reason
-    assert case.words in words
-    assert world.requests(MERGE) == case.merges_asked
-    case.mend(world, pull)
-    await lands(world, pull)
+    await told_and_cured(world, case, words=case.words, merges_asked=case.merges_asked)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.unread])
@@ -241,17 +62,7 @@ async def test_protection_that_the_app_may_not_read_is_told_by_the_merge_and_cur
 ) -> None:
     """An installation may not have granted `administration: read` yet: GitHub enforces its rules all the same."""
     world.grant("administration", None)
-    case = CASES[name]
-    case.rules(world, None)
-    pull = await green(world)
-    case.wrong(world, pull)
-    await world.pass_time(CI_TIME * 2)
-    reason, words = await turned_away(world, pull)
-    assert reason == case.reason
-    assert case.unread in words
-    assert world.requests(MERGE) == 1
-    case.mend(world, pull)
-    await lands(world, pull)
+    await told_and_cured(world, CASES[name], words=CASES[name].unread, merges_asked=1)
 
 
 @pytest.mark.parametrize("changed", [{"reviews": ReviewRule(1)}, {"lock": True}, {"signatures": True}])
