@@ -15,13 +15,14 @@ from queue_engine.approvals import missing_approval, reviews_of
 from queue_engine.core.line import Line
 from queue_engine.door import may_queue
 from queue_engine.engine import Engine
+from queue_engine.errors import StaleVersion
 from queue_engine.facts import PullRequest
 from queue_engine.hints import Hint, HintKind
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.places import still_waiting
 from queue_engine.policy import Policy, carries
 from queue_engine.priority import Standing, of_these, standing_of
-from queue_engine.review import Push, judge, review
+from queue_engine.review import Push, review
 from queue_engine.waiting_line import WaitingLine
 from queue_engine.wish import queued_by
 
@@ -81,7 +82,10 @@ class PullRequestChanges:
             await self._take_back(repository, hint)
 
     async def reviewed(self, repository: Repository, hint: Hint) -> None:
-        """Somebody reviewed, or a review was dismissed: where rules ask for reviews a queued one may have to leave."""
+        """Somebody reviewed, or a review was dismissed: where rules ask for reviews a queued one may have to leave.
+
+        Raises StaleVersion when the entry changed while GitHub was asked.
+        """
         entry = await self._entry(repository, hint)
         if entry is None:
             return
@@ -103,6 +107,8 @@ class PullRequestChanges:
             if standing.merge_requested_at is not None:
                 await change.tx.entries.save(replace(standing, suspect=True))
                 return
+            if standing.version != entry.version:
+                raise StaleVersion(f"pull request {pull.number} was read before its entry changed")
             people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
             left = await journal.dismiss(
                 change.tx, standing, reason, policy, change.now, detail=detail, people=people, delivery=hint.delivery
@@ -158,9 +164,8 @@ class PullRequestChanges:
         ranks = _ranks(policy, hint)
         if not ranks and not carries([hint.label or ""], policy.blocking_labels):
             return
-        pull = await self._engine.github.pull_request(repository, entry.number)
-        await judge(self._engine, repository, pull, delivery=hint.delivery)
-        if ranks:
+        pull = await review(self._engine, repository, entry.number, delivery=hint.delivery)
+        if ranks and pull is not None:
             await self._rank(repository, pull, policy, hint)
 
     async def _waits(self, repository: Repository, hint: Hint) -> bool:

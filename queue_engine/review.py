@@ -4,6 +4,7 @@ Where a push is to cost the place and no more, whoever pushed is asked about ane
 somebody who may queue, and for nobody else (P4).
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -43,63 +44,51 @@ async def review(
     delivery: str | None = None,
     push: Push | None = None,
     called_off: bool = False,
-) -> None:
-    """Ask GitHub about a queued pull request and let it go if consent is gone.
+) -> PullRequest | None:
+    """Read a queued pull request, and dequeue it if consent is gone; returns it as read, None if it is not queued.
 
-    `called_off` says that a person is known to have taken its label off, however GitHub tells of it. Raises
-    GitHubError, and StaleVersion when the entry changes faster than it can be judged.
+    No entry leaves or changes by facts older than its own last change: where it changed while GitHub was asked, and
+    the answer speaks against it, GitHub is asked again. `called_off` says that a person is known to have taken its
+    label off, however GitHub tells of it. Raises GitHubError, and StaleVersion when the entry changes each time.
     """
+    for _ in range(_TRIES):
+        async with engine.store.reading() as tx:
+            entry = await tx.entries.find(repository.id, number)
+        if entry is None:
+            return None
+        pull = await engine.github.pull_request(repository, number)
+        policy = await engine.policies.of(repository, entry.base_branch)
+        since = None if called_off else queued_since(entry)
+        pull = await as_wished(engine.github, engine.store, repository, pull, entry.vouched, policy, since=since)
+        with suppress(StaleVersion):
+            if push is not None and await _join_again(engine, entry, pull, push, policy, delivery):
+                return pull
+            await _judge(engine, entry, pull, policy, delivery)
+            return pull
+    raise StaleVersion(f"the entry of pull request {number} changed each time that it was read")
+
+
+async def contradicts(engine: Engine, repository: Repository, listed: PullRequest) -> bool:
+    """Whether a listed pull request, which may be older than its entry, gives cause to read it once more."""
     async with engine.store.reading() as tx:
-        if await tx.entries.find(repository.id, number) is None:
-            return
-    pull = await engine.github.pull_request(repository, number)
-    await judge(engine, repository, pull, delivery=delivery, push=push, called_off=called_off)
-
-
-async def judge(
-    engine: Engine,
-    repository: Repository,
-    pull: PullRequest,
-    *,
-    delivery: str | None = None,
-    push: Push | None = None,
-    called_off: bool = False,
-) -> None:
-    """Let a queued pull request go if these facts, just read, say that consent is gone.
-
-    While its merge is asked for, only the pass that asked may judge: it is told to look first.
-    """
-    async with engine.store.reading() as tx:
-        queued = await tx.entries.find(repository.id, pull.number)
-    if queued is None:
-        return
-    policy = await engine.policies.of(repository, queued.base_branch)
-    since = None if called_off else queued_since(queued)
-    pull = await as_wished(engine.github, engine.store, repository, pull, queued.vouched, policy, since=since)
-    for attempt in range(1, _TRIES + 1):
-        try:
-            if push is None or not await _join_again(engine, repository, pull, push, delivery):
-                await _judge(engine, repository, pull, delivery)
-        except StaleVersion:
-            if attempt == _TRIES:
-                raise
-        else:
-            return
+        entry = await tx.entries.find(repository.id, listed.number)
+    if entry is None:
+        return False
+    policy = await engine.policies.of(repository, entry.base_branch)
+    pull = await as_wished(engine.github, engine.store, repository, listed, entry.vouched, policy, since=None)
+    changed, reason = _verdict(entry, pull, policy, engine.clock.now())
+    return changed is not None or reason is not None
 
 
 async def _join_again(
-    engine: Engine, repository: Repository, pull: PullRequest, push: Push, delivery: str | None
+    engine: Engine, entry: Entry, pull: PullRequest, push: Push, policy: Policy, delivery: str | None
 ) -> bool:
     """Whether nothing but this push speaks against the pull request, and it has joined again with the new head.
 
     A head that is newer than the push has a push of its own on its way, which is the one to judge.
     """
-    async with engine.store.reading() as tx:
-        entry = await tx.entries.find(repository.id, pull.number)
-    if entry is None or entry.merge_requested_at is not None:
-        return False
-    policy = await engine.policies.of(repository, entry.base_branch)
-    if policy.on_push is not OnPush.REQUEUE:
+    repository = entry.repository
+    if entry.merge_requested_at is not None or policy.on_push is not OnPush.REQUEUE:
         return False
     if lapsed(pull, base_branch=entry.base_branch, head=entry.head, policy=policy) is not Reason.HEAD_CHANGED:
         return False
@@ -117,26 +106,25 @@ async def _join_again(
     return True
 
 
-async def _judge(engine: Engine, repository: Repository, pull: PullRequest, delivery: str | None) -> None:
-    async with engine.store.reading() as tx:
-        entry = await tx.entries.find(repository.id, pull.number)
-    if entry is None:
-        return
-    policy = await engine.policies.of(repository, entry.base_branch)
+async def _judge(engine: Engine, before: Entry, pull: PullRequest, policy: Policy, delivery: str | None) -> None:
+    """Store what the facts mean for the entry. Raises StaleVersion if they are older than its last change.
+
+    While its merge is asked for, only the pass that asked may judge: it is told to look first.
+    """
     async with engine.change() as change:
-        entry = await change.tx.entries.find(repository.id, pull.number)
+        entry = await change.tx.entries.find(before.repository.id, before.number)
         if entry is None:
             return
-        changed = _as_told(entry, pull, policy, change.now)
+        changed, reason = _verdict(entry, pull, policy, change.now)
+        if changed is None and reason is None:
+            return
+        if (entry.id, entry.version) != (before.id, before.version) and entry.merge_requested_at is None:
+            raise StaleVersion(f"pull request {pull.number} was read before its entry changed")
         if changed is not None:
             await change.tx.entries.save(changed)
             await change.tx.queues.wake(entry.queue_id, change.now)
             return
-        reason = withdrawn(entry, pull, policy)
-        if reason is None and pull.mergeable is False and entry.status is EntryStatus.PENDING:
-            reason = Reason.CONFLICT
-        if reason is None:
-            return
+        assert reason is not None
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
         bar = barred(pull, policy)
         detail = bar.detail if bar is not None and bar.reason is reason else None
@@ -145,14 +133,17 @@ async def _judge(engine: Engine, repository: Repository, pull: PullRequest, deli
                 change.tx, entry, reason, policy, change.now, detail=detail, people=people, delivery=delivery
             )
         )
-    _log.info("left", repository=repository.full_name, number=pull.number, reason=reason.value)
+    _log.info("left", repository=before.repository.full_name, number=pull.number, reason=reason.value)
 
 
-def _as_told(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> Entry | None:
-    """The entry with what its own pass is to look into, or None if the review can judge by itself."""
+def _verdict(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> tuple[Entry | None, Reason | None]:
+    """The entry with what its own pass is to look into, or the reason to leave, or neither."""
     if entry.merge_requested_at is not None:
-        return replace(entry, suspect=True)
+        return replace(entry, suspect=True), None
     new_head = pull.open and entry.status is EntryStatus.UPDATING and pull.head_sha != entry.head
     if new_head and entry.candidate_head != pull.head_sha:
-        return unseen_head(entry, pull.head_sha, policy, now)
-    return None
+        return unseen_head(entry, pull.head_sha, policy, now), None
+    reason = withdrawn(entry, pull, policy)
+    if reason is None and pull.mergeable is False and entry.status is EntryStatus.PENDING:
+        reason = Reason.CONFLICT
+    return None, reason

@@ -20,7 +20,7 @@ from queue_engine.facts import PullRequest
 from queue_engine.model import EntryStatus, Repository
 from queue_engine.policy import carries
 from queue_engine.port import PAGE
-from queue_engine.review import judge, review
+from queue_engine.review import contradicts, review
 from queue_engine.store.answers import KEPT
 
 _log = structlog.get_logger("imq.sweep")
@@ -153,9 +153,7 @@ class Sweeper:
         for number in new:
             await admit(engine, Knock(repository, number, by=None, head_sha=None))
         for number in queued:
-            if number in latest:
-                await judge(engine, repository, latest[number])
-            else:
+            if number not in latest or await contradicts(engine, repository, latest[number]):
                 await review(engine, repository, number)
 
     async def _labelled(self, repository: Repository, latest: Mapping[int, PullRequest]) -> set[int]:

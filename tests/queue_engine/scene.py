@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from queue_engine.advance import advance
 from queue_engine.engine import Engine
-from queue_engine.facts import BranchRules, CheckReport, Comparison, Labelling, Permission, PullRequest
+from queue_engine.facts import BranchRules, CheckReport, Comparison, Labelling, Permission, PullRequest, Review
 from queue_engine.model import Entry, Queue
 from queue_engine.policies import Fixed
 from queue_engine.port import GitHub as Port
@@ -39,7 +39,11 @@ class GitHub:
 
     def __init__(self) -> None:
         self.pull = pull()
+        self.listed: PullRequest | None = None
+        """What a list shows of the pull request, if that is older than the pull request itself."""
         self.compared = comparison()
+        self.approvals = 0
+        """How many approvals the base branch demands."""
         self.reports: tuple[CheckReport, ...] = (report("ci"),)
         self.base_reports: tuple[CheckReport, ...] = ()
         self.labelled: dict[str, tuple[int, ...]] = {}
@@ -52,6 +56,12 @@ class GitHub:
 
     async def pull_request(self, *_: object) -> PullRequest:
         return await self._answer("pull", self.pull)
+
+    async def latest_pull_requests(self, *_: object) -> tuple[PullRequest, ...]:
+        return await self._answer("latest", (self.listed or self.pull,))
+
+    async def reviews(self, *_: object) -> tuple[Review, ...]:
+        return await self._answer("reviews", ())
 
     async def comparison(self, _repository: object, _base: str, head: str) -> Comparison:
         compared = replace(self.compared, head=replace(self.compared.head, sha=head))
@@ -72,7 +82,7 @@ class GitHub:
         return await self._answer("permission", Permission.TRIAGE if login == "tria" else Permission.WRITE)
 
     async def branch_rules(self, *_: object) -> BranchRules:
-        return await self._answer("rules", rules("ci"))
+        return await self._answer("rules", rules("ci", approvals=self.approvals))
 
     async def update_branch(self, *_: object) -> None:
         await self._answer("update", None)

@@ -1,0 +1,168 @@
+"""A queued pull request is judged by facts that are no older than its entry's last change (P1, P4)."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from queue_engine.changes import PullRequestChanges
+from queue_engine.core.database import Database
+from queue_engine.core.jobs import Job
+from queue_engine.errors import StaleVersion
+from queue_engine.hints import Hint, HintKind
+from queue_engine.model import Entry
+from queue_engine.reasons import Reason
+from queue_engine.review import review
+from queue_engine.store import Store
+from queue_engine.sweep import Sweeper
+from queue_engine.waiting_line import WaitingLine
+from tests.queue_engine.examples import CHECKING, NOW, REPOSITORY, UPDATING, pull
+from tests.queue_engine.scene import Scene
+
+OWN_UPDATE = {"status": CHECKING, "head": "head-2", "head_proved": False, "updated_from": "head-1"}
+
+
+@pytest.fixture
+def scene(sqlite_database: Database) -> Scene:
+    return Scene(Store(sqlite_database))
+
+
+async def entry(scene: Scene) -> Entry | None:
+    async with scene.store.reading() as tx:
+        return await tx.entries.find(REPOSITORY.id, 1)
+
+
+async def left(scene: Scene) -> list[Reason | None]:
+    """Why entries left."""
+    async with scene.store.reading() as tx:
+        return [event.reason for event in await tx.timeline.latest(20) if event.reason is not None]
+
+
+async def sweep(scene: Scene) -> None:
+    job = cast(Job, SimpleNamespace(request=asdict(REPOSITORY)))
+    await Sweeper(scene.engine, interval=timedelta(minutes=10)).sweep_repository(job)
+
+
+async def test_sweep_whose_listing_is_older_than_the_bind_of_an_own_update_keeps_the_entry(scene: Scene) -> None:
+    """Between the listing and its judgement IMQ's own update is bound: the old head in the listing ejects nobody."""
+    await scene.front(status=UPDATING, base_tip="base-1")
+
+    async def own_update_is_bound() -> None:
+        scene.github.pull, scene.github.listed = pull(head_sha="head-2"), pull()
+        await scene.hint(**OWN_UPDATE)
+
+    scene.github.meanwhile["latest"] = own_update_is_bound
+    await sweep(scene)
+    assert await left(scene) == []
+    assert scene.github.asked == ["latest", "pull"]
+
+
+async def test_sweep_whose_listings_are_a_second_late_keeps_the_entry(scene: Scene) -> None:
+    """The update was bound before GitHub was asked, and the listing does not show it yet."""
+    await scene.front(**OWN_UPDATE)
+    scene.github.pull, scene.github.listed = pull(head_sha="head-2"), pull()
+    await sweep(scene)
+    assert await left(scene) == []
+
+
+async def test_sweep_whose_listing_agrees_with_the_entry_reads_no_pull_request(scene: Scene) -> None:
+    """P7: one request tells that nothing is wrong with a hundred pull requests."""
+    await scene.front()
+    await sweep(scene)
+    assert scene.github.asked == ["latest"]
+
+
+async def test_sweep_whose_listing_is_confirmed_dequeues_the_entry(scene: Scene) -> None:
+    """What no webhook told is still found."""
+    await scene.front(status=CHECKING)
+    scene.github.pull = pull(head_sha="of-a-stranger")
+    await sweep(scene)
+    assert await left(scene) == [Reason.HEAD_CHANGED]
+
+
+@pytest.mark.parametrize("changed", [pull(labels=frozenset()), pull(open=False), pull(head_sha="head-0")])
+async def test_review_of_a_pull_request_read_before_its_entry_changed_reads_it_again(
+    scene: Scene, changed: Any
+) -> None:
+    """An answer that was on its way while the entry changed dequeues nobody: GitHub is asked once more."""
+    await scene.front(status=UPDATING, base_tip="base-1")
+    scene.github.pull = changed
+
+    async def own_update_is_bound() -> None:
+        scene.github.pull = pull(head_sha="head-2")
+        await scene.hint(**OWN_UPDATE)
+
+    scene.github.meanwhile["pull"] = own_update_is_bound
+    await review(scene.engine, REPOSITORY, 1)
+    assert await left(scene) == []
+    assert scene.github.asked == ["pull", "pull"]
+
+
+async def test_review_of_an_entry_that_changes_each_time_gives_up_and_dequeues_nobody(scene: Scene) -> None:
+    """Reading again is bounded; whoever asked comes again later."""
+    await scene.front(status=CHECKING)
+    scene.github.pull = pull(open=False)
+
+    async def entry_changes() -> None:
+        await scene.hint(title="Changed")
+        scene.github.meanwhile["pull"] = entry_changes
+
+    scene.github.meanwhile["pull"] = entry_changes
+    with pytest.raises(StaleVersion):
+        await review(scene.engine, REPOSITORY, 1)
+    assert await left(scene) == []
+    assert 1 < len(scene.github.asked) < 10
+
+
+async def test_review_of_an_entry_whose_merge_was_asked_for_meanwhile_leaves_it_to_the_pass(scene: Scene) -> None:
+    """Only the pass that asked for the merge knows what became of it; it is told to look first."""
+    await scene.front(status=CHECKING)
+    scene.github.pull = pull(open=False)
+
+    async def merge_is_asked_for() -> None:
+        await scene.hint(merge_requested_at=NOW)
+
+    scene.github.meanwhile["pull"] = merge_is_asked_for
+    await review(scene.engine, REPOSITORY, 1)
+    standing = await entry(scene)
+    assert standing is not None
+    assert standing.suspect
+    assert scene.github.asked == ["pull"]
+
+
+async def test_dismissed_approval_of_an_entry_that_changed_meanwhile_is_judged_again(scene: Scene) -> None:
+    """Reviews that were read before the entry changed dequeue nobody; the hint is followed once more."""
+    await scene.front(status=CHECKING)
+    scene.github.approvals = 1
+    changes = PullRequestChanges(scene.engine, WaitingLine(scene.engine))
+    hint = Hint(kind=HintKind.REVIEW, delivery="guid", installation_id=70, number=1)
+
+    async def entry_changes() -> None:
+        await scene.hint(title="Changed")
+
+    scene.github.meanwhile["reviews"] = entry_changes
+    with pytest.raises(StaleVersion):
+        await changes.reviewed(REPOSITORY, hint)
+    assert await left(scene) == []
+    await changes.reviewed(REPOSITORY, hint)
+    assert await left(scene) == [Reason.APPROVAL_MISSING]
+
+
+async def test_review_of_an_entry_that_left_and_joined_anew_meanwhile_judges_the_new_one(scene: Scene) -> None:
+    """An entry that joined after GitHub was asked is another one: what was read says nothing of it."""
+    await scene.front(status=CHECKING)
+    scene.github.pull = pull(open=False)
+
+    async def joins_anew() -> None:
+        scene.github.pull = pull()
+        standing = await entry(scene)
+        assert standing is not None
+        async with scene.store.transaction() as tx:
+            await tx.entries.remove(standing)
+        await scene.front()
+
+    scene.github.meanwhile["pull"] = joins_anew
+    await review(scene.engine, REPOSITORY, 1)
+    assert await left(scene) == []
