@@ -112,6 +112,7 @@ class Checks:
         run.started_at = started_at or run.started_at
         run.external_id = run.external_id if external_id is None else external_id
         _apply(run, details_url=details_url, output=output)
+        self._github.history.changed()
         if status or conclusion:
             self._advance(run, status or "completed", conclusion, completed_at)
             if run.status != "completed" or not was_completed:

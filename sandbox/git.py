@@ -63,6 +63,8 @@ class Git:
     def __init__(self, store: pygit2.Repository, prefix: str = "refs/") -> None:
         self._store = store
         self._prefix = prefix
+        self.as_of: datetime | None = None
+        """The instant that a lagging read shows: younger commits are not there yet. None for the present."""
         # Nobody else writes to the store, so references need not be read from the disk again.
         self._refs: dict[str, str] = {}
         self._commits: dict[str, Commit] = {}
@@ -120,15 +122,20 @@ class Git:
         if not 7 <= len(name) <= 40 or set(name.lower()) - set("0123456789abcdef"):
             return None
         try:
-            found = self._store.get(name)
+            found: object = self._store.get(name)
         except ValueError:
             return None
-        return str(found.id) if isinstance(found, pygit2.Commit) else None
+        return str(found.id) if isinstance(found, pygit2.Commit) and self.commit(str(found.id)) else None
 
     # Objects
 
     def commit(self, sha: str) -> Commit | None:
-        """A commit by its full SHA; None if it is not one."""
+        """A commit by its full SHA; None if it is not one, or not yet at the instant that is shown."""
+        found = self._commit(sha)
+        hidden = found is not None and self.as_of is not None and found.committer.date > self.as_of
+        return None if hidden else found
+
+    def _commit(self, sha: str) -> Commit | None:
         if sha not in self._commits:
             try:
                 found: object = self._store.get(sha)
@@ -141,7 +148,7 @@ class Git:
 
     def must(self, sha: str) -> Commit:
         """A commit that is known to exist."""
-        commit = self.commit(sha)
+        commit = self._commit(sha)
         if commit is None:
             raise KeyError(sha)
         return commit

@@ -15,6 +15,7 @@ from sandbox.conversation import Conversation
 from sandbox.errors import NotFound
 from sandbox.git import Commit, Git, Signature
 from sandbox.happenings import Happenings
+from sandbox.history import History
 from sandbox.merging import Merging
 from sandbox.people import RepositoryHandle
 from sandbox.people_pulls import PullRequestHandle
@@ -45,6 +46,7 @@ class GitHub:
         self.schedule = Schedule(self.clock)
         self.timings = Timings()
         self.state = State()
+        self.history = History(self)
         self.webhooks = Webhooks(self)
         self.happenings = Happenings(self)
         self.accounts = Accounts(self)

@@ -249,6 +249,7 @@ class Happenings:
         *,
         only: CheckSuite | None = None,
     ) -> None:
+        self._github.history.changed()
         if not self._muted:
             app = only.app if only else None
             self._github.webhooks.send(event, action, repository, actor.user, content, only=app)

@@ -138,6 +138,7 @@ class Merging:
             return
         tree = git.merge_trees(tip, head)
         pull.mergeable_for, pull.mergeable = key, tree is not None
+        self._github.history.changed()
         if tree is None:
             pull.rebaseable = False
             return

@@ -4,7 +4,7 @@ import binascii
 import json
 import random
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,7 @@ class Token:
     permissions: Mapping[str, str]
     repositories: frozenset[int] | None
     expires_at: datetime
+    issued_at: datetime
 
 
 class Tokens:
@@ -75,6 +76,8 @@ class Tokens:
         self._random = random.Random(seed)
         self._installations: dict[str, Token] = {}
         self._users: dict[str, User] = {}
+        self.unknown_for: Callable[[], timedelta] = timedelta
+        """How long a new token is refused, asked anew for each request."""
 
     def user(self, login: str) -> str:
         """A person's token: the API answers it as it would answer that person."""
@@ -88,8 +91,9 @@ class Tokens:
         """A new installation token, valid for an hour of the sandbox's clock."""
         narrowed = None if repositories is None else frozenset(repositories)
         text = self._opaque("ghs_", _LENGTH)
-        expires = (self._github.clock.now() + _LIFE).replace(microsecond=0)
-        token = Token(text, installation, dict(permissions), narrowed, expires)
+        now = self._github.clock.now()
+        expires = (now + _LIFE).replace(microsecond=0)
+        token = Token(text, installation, dict(permissions), narrowed, expires, now)
         self._installations[text] = token
         return token
 
@@ -115,7 +119,8 @@ class Tokens:
 
     def _installation(self, credentials: str) -> Caller:
         token = self._installations.get(credentials)
-        if token is None or self._github.clock.now() >= token.expires_at:
+        now = self._github.clock.now()
+        if token is None or now >= token.expires_at or now < token.issued_at + self.unknown_for():
             raise bad_credentials()
         installation = token.installation
         if installation.id not in self._github.state.installations:

@@ -32,6 +32,8 @@ class Exchange:
     login: str | None = None
     conditional: bool = False
     fault: str | None = None
+    lag: timedelta = timedelta(0)
+    """How old the state was that a read showed."""
 
     @property
     def not_modified(self) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -16,6 +17,7 @@ from sandbox.rest.call import Call, parse_body
 from sandbox.rest.endpoints import ROUTES
 from sandbox.rest.errors import DOCS, DropConnection, Refusal, not_found
 from sandbox.rest.faults import Fault, Faults
+from sandbox.rest.lag import Lag, kind_of
 from sandbox.rest.limits import Limits
 from sandbox.rest.record import Exchange, Phase, Requests
 from sandbox.rest.reply import Reply
@@ -42,6 +44,7 @@ class SandboxServer:
     each request is applied and may raise `DropConnection`. `latency` is how long each request takes on its way, in time
     of the sandbox's clock. `jwt_clock` is the clock that JSON web tokens are checked
     against when clients live in another time than the sandbox (a fast clock, a manual one).
+    `lag` says how old the state is that reads show.
     `crashes` are errors of the sandbox itself; `stop` raises the first of them.
     """
 
@@ -52,6 +55,8 @@ class SandboxServer:
         self.tokens = Tokens(github, jwt_clock=jwt_clock or github.clock)
         self.limits = Limits(github.clock)
         self.faults = Faults()
+        self.lag = Lag(github)
+        self.tokens.unknown_for = partial(self.lag.draw, "token")
         self.requests = Requests()
         self.on_request: Hook | None = None
         self.latency = timedelta(0)
@@ -196,22 +201,22 @@ class SandboxServer:
         if found is not None and "owner" in params:
             # GitHub's page links name the repository by its id, which survives a renaming.
             path = path.replace(f"/repos/{params['owner']}/{params['repo']}", f"/repositories/{found.id}", 1)
-        return route.handler(
-            Call(
-                self.github,
-                self.tokens,
-                self.limits,
-                caller,
-                route,
-                params,
-                request.query,
-                data,
-                api_url,
-                api_url + path,
-                found,
-                request.headers.get("Accept", ""),
-            )
+        call = Call(
+            self.github,
+            self.tokens,
+            self.limits,
+            caller,
+            route,
+            params,
+            request.query,
+            data,
+            api_url,
+            api_url + path,
+            found,
+            request.headers.get("Accept", ""),
         )
+        with self.lag.view(kind_of(route)) as exchange.lag:
+            return route.handler(call)
 
     async def _fail(self, fault: Fault, caller: Caller, exchange: Exchange) -> Reply | None:
         """The fault's own answer; None when the true answer shall be given after all."""

@@ -239,8 +239,12 @@ async def a_world(
     ci: bool = True,
     protect: bool = True,
     seed: int = 1,
+    lag: timedelta = timedelta(0),
 ) -> AsyncIterator[World]:
-    """A world with one repository, protected `main`, one CI and the bot installed; torn down whole."""
+    """A world with one repository, protected `main`, one CI and the bot installed; torn down whole.
+
+    With `lag` everything that the bot reads of GitHub is as old as that; `world.server.lag` says more of it.
+    """
     clock = SharedClock()
     github = GitHub(clock, seed=seed, directory=directory / "github")
     server = SandboxServer(github)
@@ -274,6 +278,8 @@ async def a_world(
         bot, runner = await start_bot(environment, clock)
         world = World(clock, github, server, handle, app, environment["DATABASE_URL"], environment, bot, runner)
         world._point_webhooks()
+        if lag:
+            server.lag.set(lag)
         await world.settle()
         try:
             yield world
