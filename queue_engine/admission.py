@@ -13,6 +13,7 @@ from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knoc
 from queue_engine.engine import Change, Engine
 from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest
 from queue_engine.insistence import TurnedAway, tell_unheard, turned_away
+from queue_engine.label_consent import last_dequeue
 from queue_engine.merging import needs_signed_commits
 from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import NoticeKind
@@ -65,6 +66,7 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
         if await tx.entries.find(request.repository.id, request.number) is not None:
             return
         before = await turned_away(tx, request.repository.id, request.number)
+        dequeued = await last_dequeue(tx, request.repository.id, request.number)
     if before is not None and not _heard(engine, request, before, request.head_sha or ""):
         if request.by is not None and not request.by_machine:
             await tell_unheard(engine, request.repository, request.number, request.by, request.delivery)
@@ -75,13 +77,17 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
     policy = await engine.policies.of(request.repository, pull.base_branch)
     if not pull.open or not policy.triggered(pull.labels):
         return
-    by = request.by
+    by, labelled_at = request.by, request.labelled_at
     if request.head_sha not in {pull.head_sha, None} or by is None:
         last = await _last_labelling(engine, request, pull, policy)
+        labelled_at = labelled_at or (last.at if last else None)
         if last is not None and request.labelled_at is not None and last.at > request.labelled_at:
             # Deliveries come in any order: the label was set anew since, and that consent is not this one's to refuse.
             return
         by = by or (last.by if last else None)
+    if dequeued is not None and not dequeued.precedes(labelled_at):
+        _log.info("label_without_consent", repository=request.repository.full_name, number=request.number)
+        return
     if before is not None and not _heard(engine, replace(request, by=by), before, pull.head_sha):
         return
     permission = await engine.github.permission(request.repository, by or "")

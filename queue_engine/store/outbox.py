@@ -64,6 +64,7 @@ _AGAIN = (
     update(outbox).where(_ITS_OWN, outbox.c.notice.is_not(None)).values(due_at=_SOONER, version=outbox.c.version + 1)
 )
 _WITHDRAW = delete(outbox).where(_ITS_OWN)
+_EXISTS = select(outbox.c.id).where(_ITS_OWN)
 _WANTED = select(outbox.c.notice).where(_ITS_OWN)
 _BEGUN = or_(outbox.c.remote_id.is_not(None), outbox.c.unsure, outbox.c.due_at.is_not(None))
 _STANDS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
@@ -178,6 +179,11 @@ class Outbox:
         its_own = _its_own(kind, repository_id, number)
         found = (await self._connection.execute(_WANTED, its_own)).scalar_one_or_none()
         return None if found is None else Notice.model_validate(found)
+
+    async def exists(self, kind: LetterKind, repository_id: int, number: int) -> bool:
+        """Whether there is a row of this kind. One that removes a label exists until GitHub has confirmed it."""
+        its_own = _its_own(kind, repository_id, number)
+        return (await self._connection.execute(_EXISTS, its_own)).first() is not None
 
     async def stands(self, kind: LetterKind, repository_id: int, number: int) -> bool:
         """Whether something of this kind is on GitHub, unfinished, or on its way there."""

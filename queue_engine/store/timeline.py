@@ -48,6 +48,9 @@ _LATEST = _latest(_ALL)
 _SINCE = _ALL.where(_AFTER).order_by(timeline.c.id)
 _DATA = _latest(select(timeline.c.data).where(_REPOSITORY, _BRANCH, _EVENT))
 _JOINED = _latest(select(timeline.c.data).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("queued", "held"))))
+_DEQUEUED = _latest(
+    select(timeline.c.at).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("failed", "cancelled", "refused")))
+)
 _NUMBERS = _latest(select(timeline.c.number).where(_REPOSITORY, _BRANCH, _EVENT, timeline.c.at >= bindparam("since")))
 
 
@@ -117,6 +120,11 @@ class Timeline:
         these = {"its_repository": repository_id, "its_number": number, "at_most": 3}
         found = (await self._connection.execute(_JOINED, these)).scalars().all()
         return next((tuple(data["labels"]) for data in found if data and data.get("labels")), ())
+
+    async def dequeued_at(self, repository_id: int, number: int) -> datetime | None:
+        """When this pull request left its queue without landing, or was refused, last; None if it never did."""
+        these = {"its_repository": repository_id, "its_number": number, "at_most": 1}
+        return (await self._connection.execute(_DEQUEUED, these)).scalar_one_or_none()
 
     async def pull_requests(
         self, repository_id: int, base_branch: str, event: str, since: datetime, *, limit: int = 10
