@@ -124,7 +124,8 @@ class Timeline:
     async def dequeued_at(self, repository_id: int, number: int) -> datetime | None:
         """When this pull request left its queue without landing, or was refused, last; None if it never did."""
         these = {"its_repository": repository_id, "its_number": number, "at_most": 1}
-        return (await self._connection.execute(_DEQUEUED, these)).scalar_one_or_none()
+        at: datetime | None = (await self._connection.execute(_DEQUEUED, these)).scalar_one_or_none()
+        return at
 
     async def pull_requests(
         self, repository_id: int, base_branch: str, event: str, since: datetime, *, limit: int = 10
