@@ -190,7 +190,8 @@ class _Pass:
             return await self._confirm(entry, answer)
         self._seen = answer
         if answer.merge_denied is None:
-            await self._save(entry, replace(entry, refusals=entry.refusals + 1))
+            since = entry.refused_since or self._engine.clock.now()
+            await self._save(entry, replace(entry, refusals=entry.refusals + 1, refused_since=since))
         return None
 
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:

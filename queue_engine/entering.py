@@ -65,6 +65,7 @@ def updating(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) 
         reported_checks=(),
         merge_requested_at=None,
         refusals=0,
+        refused_since=None,
         recheck_at=now + policy.update_look.base,
     )
 
@@ -87,6 +88,7 @@ def bound(entry: Entry, candidate: str, policy: Policy, now: datetime, *, proved
         candidate_is_ours=False,
         reported_checks=(),
         refusals=0,
+        refused_since=None,
         reruns=0,
         rerun_checks=(),
         rerun_at=None,
@@ -110,6 +112,7 @@ def set_back(entry: Entry, now: datetime) -> Entry:
         trouble=0,
         trouble_since=None,
         refusals=0,
+        refused_since=None,
         awaited_checks=(),
         reported_checks=(),
     )

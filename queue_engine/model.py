@@ -190,3 +190,11 @@ class Entry:
     """The W3C traceparent of the delivery or API call that queued it."""
     delivery: str | None = None
     """The webhook that queued it, if one did."""
+    refused_since: datetime | None = None
+    """When GitHub refused the first of the merge calls that `refusals` counts."""
+    former_checks: tuple[str, ...] | None = None
+    """What reported on the head before IMQ's update, `app:name` each; None: not asked for."""
+    started_checks: tuple[str, ...] = ()
+    """Names of the checks that were seen to have started on `head`."""
+    checks_started_at: datetime | None = None
+    """When the last of these started, as far as IMQ could see: from then their time counts."""

@@ -139,7 +139,9 @@ class Policy:
     doubt_looks: int = 5
     """How often a merge whose answer was lost is looked for again when the base has moved."""
     merge_refusals: int = 3
-    """Merge calls refused in a row, with nothing else wrong, before the refusal is taken as final."""
+    """Merge calls that GitHub must refuse at least before a refusal is final."""
+    refusal_timeout: timedelta = timedelta(minutes=10)
+    """How long a merge is asked for again after a refusal that may pass, counted from the first one."""
     settle: timedelta = timedelta(seconds=10)
     """Where nothing is required: how long after the last report later workflows may still start."""
     ask_again: Backoff = _ASK_AGAIN

@@ -40,8 +40,10 @@ WORDS: tuple[tuple[str, Reason], ...] = (
 _BASE_MODIFIED = "base branch was modified"
 _STATUS_CHECK = "status check"
 _ENDED_BADLY = ("fail", "error", "cancel", "timed out", "action required", "stale")
-_CHECK_NAMED = re.compile(r'status check "([^"]+)"', re.IGNORECASE)
-_PASSING = (_BASE_MODIFIED, _STATUS_CHECK)
+_AWAITS_RESULTS = "waiting for results"
+"""Code scanning: "Code scanning is waiting for results from CodeQL for the commits ..." (codeql #19459)."""
+_CHECK_NAMED = re.compile(r'status check "([^"]+)"|waiting for results from (.+?) for ', re.IGNORECASE)
+_PASSING = (_BASE_MODIFIED, _STATUS_CHECK, _AWAITS_RESULTS)
 """Words for what passes and has nothing to do with conflicts."""
 
 
@@ -99,12 +101,27 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
         return _await_mergeable(entry, words, policy, now)
     if awaits_check(words):
         return _await_check(entry, words, policy, now)
-    if entry.refusals >= policy.merge_refusals:
-        lasting = Reason.LINEAR_HISTORY_REQUIRED if forbids_merge_commits(words) else Reason.REFUSED_BY_RULES
-        return Leave(lasting, detail=words)
-    if _BASE_MODIFIED in words.lower() or forbids_merge_commits(words):
+    if forbids_merge_commits(words):
+        lasting = Leave(Reason.LINEAR_HISTORY_REQUIRED, detail=words)
+        return None if entry.refusals < policy.merge_refusals else lasting
+    return _ask_again(entry, words, policy, now)
+
+
+def _ask_again(entry: Entry, words: str, policy: Policy, now: datetime) -> Action | None:
+    """Retry for as long as what passes may take; a rule that GitHub words in a new way is retried in vain.
+
+    People have met "is expected" and "is in progress" for minutes after the check had passed (automerge-action #35,
+    kargo #6397).
+    """
+    tried_enough = entry.refusals >= policy.merge_refusals
+    deadline = (entry.refused_since or now) + policy.refusal_timeout
+    if now >= deadline and tried_enough:
+        return Leave(Reason.REFUSED_BY_RULES, detail=words)
+    if _BASE_MODIFIED in words.lower() and not tried_enough:
         return None
     again = now + wait(policy.ask_again, entry.refusals, random=unvaried)
+    if now < deadline:
+        again = min(again, deadline)
     if _STATUS_CHECK in words.lower():
         return _checked_anew(entry, now, again, now)
     return Wait(replace(entry, recheck_at=again), again)
@@ -113,7 +130,8 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
 def awaits_check(words: str | None) -> bool:
     """Whether GitHub refuses a merge for nothing but checks that have not ended, or not begun."""
     small = (words or "").lower()
-    return _STATUS_CHECK in small and not any(said in small for said in _ENDED_BADLY)
+    awaited = _STATUS_CHECK in small or _AWAITS_RESULTS in small
+    return awaited and not any(said in small for said in _ENDED_BADLY)
 
 
 def _await_check(entry: Entry, words: str, policy: Policy, now: datetime) -> Action:
@@ -121,8 +139,8 @@ def _await_check(entry: Entry, words: str, policy: Policy, now: datetime) -> Act
 
     A few quick looks, in case that it was started again or became required just now; then its report tells.
     """
-    names = tuple(_CHECK_NAMED.findall(words))
-    since = entry.status_since if entry.refusals > 1 else now
+    names = tuple(check or tool for check, tool in _CHECK_NAMED.findall(words))
+    since = entry.refused_since or now
     if now - since >= check_limit(entry, policy) and entry.refusals >= policy.merge_refusals:
         return timed_out(entry, names or (words,), policy)
     slow = entry.refusals - policy.merge_refusals
@@ -143,7 +161,7 @@ def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) ->
 
     Who is ready may have waited for hours, at a freeze, before its first refusal.
     """
-    deadline = entry.status_since + policy.update_timeout
+    deadline = (entry.refused_since or now) + policy.update_timeout
     if now >= deadline and entry.refusals >= policy.merge_refusals:
         return Leave(Reason.MERGEABLE_UNKNOWN, detail=words)
     again = now + wait(policy.ask_again, entry.refusals, random=unvaried)

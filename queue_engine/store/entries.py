@@ -53,6 +53,7 @@ _AT_FIRST: Mapping[str, Any] = {
     "reruns": 0,
     "rerun_checks": [],
     "vouched": [],
+    "started_checks": [],
     "version": 1,
     **vars(Standing()),
 }
@@ -270,4 +271,6 @@ def _entry(row: Row[Any]) -> Entry:
     values["reported_checks"] = tuple(row.reported_checks)
     values["rerun_checks"] = tuple(row.rerun_checks)
     values["vouched"] = tuple(row.vouched)
+    values["started_checks"] = tuple(row.started_checks)
+    values["former_checks"] = None if row.former_checks is None else tuple(row.former_checks)
     return Entry(**values, repository=repository_of(row), base_branch=row.base_branch, position=row.position)

@@ -152,7 +152,7 @@ def test_merge_refused_for_a_status_check_has_all_checks_looked_at_again() -> No
     action = decide(refused, seen(pull=pull(), merge_refused=words), POLICY, NOW)
     assert isinstance(action, Save)
     assert (action.entry.status, action.entry.refusals, action.entry.merge_requested_at) == (CHECKING, 1, None)
-    final = replace(refused, refusals=POLICY.merge_refusals)
+    final = replace(refused, refusals=POLICY.merge_refusals, refused_since=NOW - POLICY.refusal_timeout)
     failing = words.replace("expected", "failing")
     assert decide(final, seen(pull=pull(), merge_refused=failing), POLICY, NOW) == Leave(
         Reason.REFUSED_BY_RULES, detail=failing

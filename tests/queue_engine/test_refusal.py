@@ -5,6 +5,7 @@ import pytest
 
 from queue_engine.actions import Fact, Leave, Look, Save, Wait
 from queue_engine.facts import PullRequest
+from queue_engine.model import Entry
 from queue_engine.reasons import Reason
 from queue_engine.refusal import WORDS, judge_refused_merge, judge_refused_update, named
 from queue_engine.verdicts import judge_checks
@@ -22,6 +23,15 @@ from tests.queue_engine.examples import (
     rules,
     seen,
 )
+
+END = NOW + POLICY.refusal_timeout
+"""When a merge that was first refused at NOW has been asked for long enough."""
+
+
+def refused(times: int) -> Entry:
+    """A front whose merge was refused so many times, first at NOW."""
+    return entry(status=READY, refusals=times, refused_since=NOW, status_since=NOW)
+
 
 RULESET = "Repository rule violations found\n\n{}\n\n"
 
@@ -88,15 +98,28 @@ def test_refused_merge_for_several_reasons_names_first_what_the_author_cannot_me
     assert named(words) is reason
 
 
-def test_refused_merge_in_unknown_words_is_believed_after_some_tries() -> None:
-    """It may pass; then people read GitHub's own words."""
-    words = "A rule that GitHub invents next year stands against it."
-    once = judge_refused_merge(entry(status=READY, refusals=1), words, seen(pull=pull()), POLICY, NOW)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "A rule that GitHub invents next year stands against it.",
+        'Required workflow "scan" is expected.',
+        "A review by a bot is in progress.",
+    ],
+)
+def test_refused_merge_in_unknown_words_is_asked_for_again_for_ten_minutes(words: str) -> None:
+    """It may pass, however often it is refused; after ten minutes people read GitHub's own words (P5)."""
+    often = refused(9)
+    early = judge_refused_merge(often, words, seen(pull=pull()), POLICY, END - timedelta(seconds=1))
+    assert isinstance(early, Wait)
+    assert early.until == END
+    final = Leave(Reason.REFUSED_BY_RULES, detail=words)
+    assert judge_refused_merge(often, words, seen(pull=pull()), POLICY, END) == final
+
+
+def test_refused_merge_after_a_long_pause_is_asked_for_again_all_the_same() -> None:
+    """A freeze between two refusals does not use up the tries."""
+    once = judge_refused_merge(refused(1), "No.", seen(pull=pull()), POLICY, NOW + timedelta(hours=9))
     assert isinstance(once, Wait)
-    often = entry(status=READY, refusals=POLICY.merge_refusals)
-    assert judge_refused_merge(often, words, seen(pull=pull()), POLICY, NOW) == Leave(
-        Reason.REFUSED_BY_RULES, detail=words
-    )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +193,7 @@ UNSAID = "Pull Request is not mergeable"
 def test_refused_merge_while_github_works_out_conflicts_is_asked_again_until_its_time_is_up() -> None:
     """P5: what GitHub has not worked out yet is no rule; it gets as long as for an update, and then it is said."""
     facts = seen(pull=pull(mergeable=None))
-    often = entry(status=READY, status_since=NOW, refusals=POLICY.merge_refusals)
+    often = refused(POLICY.merge_refusals)
     asked = judge_refused_merge(often, UNSAID, facts, POLICY, NOW + timedelta(seconds=9))
     assert isinstance(asked, Wait)
     assert asked.until == asked.entry.recheck_at == NOW + timedelta(seconds=9 + 2 * 2**often.refusals)
@@ -209,8 +232,8 @@ def test_refused_merge_that_names_its_cause_counts_as_ever_while_conflicts_are_u
     words: str, reason: Reason
 ) -> None:
     """Only a refusal that explains nothing is put down to GitHub's computation."""
-    often, facts = entry(status=READY, refusals=POLICY.merge_refusals), seen(pull=pull(mergeable=None))
-    assert judge_refused_merge(often, words, facts, POLICY, NOW) == Leave(reason, detail=words)
+    often, facts = refused(POLICY.merge_refusals), seen(pull=pull(mergeable=None))
+    assert judge_refused_merge(often, words, facts, POLICY, END) == Leave(reason, detail=words)
 
 
 FORK = {"head_repository": "eve/engine"}
@@ -273,12 +296,13 @@ def test_refused_update_leaves_for_what_is_known(mergeable: bool | None, words: 
         ('Required status check "ci / build" is in progress.', "ci / build"),
         (RULESET.format('Required status check "ci" is expected.'), "ci"),
         ("2 of 3 required status checks are expected.", "2 of 3 required status checks are expected."),
+        ("Code scanning is waiting for results from CodeQL for the commits 7f2 or 9c1.", "CodeQL"),
     ],
 )
 def test_refused_merge_for_a_check_that_github_misses_is_waited_out_and_names_it(words: str, named: str) -> None:
     """However often it is refused, the check has its whole time, counted from the first refusal; P5 ends it."""
     limit = POLICY.fallback_check_timeout
-    now, front = NOW, entry(status=READY, refusals=1, status_since=NOW - 9 * limit)
+    now, front = NOW, replace(refused(1), status_since=NOW - 9 * limit)
     for refusals in range(1, 20):
         judged = judge_refused_merge(replace(front, refusals=refusals), words, seen(pull=pull()), POLICY, now)
         if isinstance(judged, Leave):

@@ -239,7 +239,8 @@ class Walk:
             return None
         self._seen = Seen(merge_refused=refusal.words, merge_denied=refusal.final)
         if refusal.final is None:
-            self.entry = replace(self.entry, refusals=self.entry.refusals + 1)
+            since = self.entry.refused_since or self.now
+            self.entry = replace(self.entry, refusals=self.entry.refusals + 1, refused_since=since)
         return _AGAIN
 
 
