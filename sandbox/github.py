@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sandbox.accounts import Accounts
 from sandbox.actions import Actions
+from sandbox.behaviour import Behaviour
 from sandbox.checks import Checks
 from sandbox.clock import Clock, ManualClock
 from sandbox.conversation import Conversation
@@ -45,6 +46,7 @@ class GitHub:
         self.directory = directory or Path(tempfile.mkdtemp(prefix="sandbox-"))
         self.schedule = Schedule(self.clock)
         self.timings = Timings()
+        self.behaviour = Behaviour()
         self.state = State()
         self.history = History(self)
         self.webhooks = Webhooks(self)

@@ -53,6 +53,23 @@ class Refs:
         self._github.rules.check_push(repository, branch, None, actor=actor, force=False)
         self.move(repository, branch, None, actor=actor)
 
+    def check(self, repository: Repository, branch: str, sha: str | None, *, actor: Actor, force: bool) -> None:
+        """Raise what `create`, `update` or `delete` (without a `sha`) would raise, and change nothing."""
+        self._check_access(repository, actor)
+        before = repository.git.branch(branch)
+        if sha is not None and repository.git.commit(sha) is None:
+            raise Invalid("Object does not exist")
+        if before is None or before == sha:
+            return
+        if sha is None and branch == repository.default_branch:
+            raise Invalid("Cannot delete the default branch")
+        forced = sha is not None and not repository.git.is_ancestor(before, sha)
+        if forced and not force:
+            raise Invalid("Update is not a fast forward")
+        if sha is not None:
+            self._check_workflows(repository, before, sha, actor)
+        self._github.rules.check_push(repository, branch, sha, actor=actor, force=forced)
+
     def move(
         self, repository: Repository, branch: str, after: str | None, *, actor: Actor, landed: PullRequest | None = None
     ) -> None:

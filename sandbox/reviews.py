@@ -37,6 +37,21 @@ class Reviews:
             noun = "approving review is" if rule.approvals == 1 else "approving reviews are"
             yield f"At least {rule.approvals} {noun} required by reviewers with write access."
 
+    def decision(self, pull: PullRequest) -> str | None:
+        """GraphQL's `reviewDecision`; None where no rule that GitHub counts there demands a review.
+
+        That is so with zero approvals demanded, too (agent-orchestrator #1173).
+        """
+        everything = self._github.rules.demands(pull.repository, pull.base_branch)
+        counted = [one for one in everything if self._github.behaviour.decision_of_rulesets or not one.from_ruleset]
+        rules = [one.reviews for one in counted if one.reviews and (one.reviews.approvals or one.reviews.code_owners)]
+        if not rules:
+            return None
+        if any(review.state == "CHANGES_REQUESTED" for review in self._verdicts(pull)):
+            return "CHANGES_REQUESTED"
+        missing = any(next(self.missing(pull, rule), None) for rule in rules)
+        return "REVIEW_REQUIRED" if missing else "APPROVED"
+
     def pushed(self, pull: PullRequest, before: str | None, actor: Actor) -> None:
         """The head moved: stale approvals go where a rule says so. A push without changes of its own, such as the
         base merged in, spares them. (GitHub's page on protected branches.)"""

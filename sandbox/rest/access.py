@@ -18,12 +18,13 @@ def find_repository(github: "GitHub", caller: Caller, params: dict[str, str]) ->
         found = next((one for one in github.state.repositories.values() if str(one.id) == wanted), None)
     else:
         found = github.state.repositories.get(f"{params['owner']}/{params['repo']}".lower())
-    if found is None or not _visible(github, caller, found):
+    if found is None or not visible(github, caller, found):
         raise not_found()
     return found
 
 
-def _visible(github: "GitHub", caller: Caller, repository: Repository) -> bool:
+def visible(github: "GitHub", caller: Caller, repository: Repository) -> bool:
+    """Whether the caller may know that this repository exists."""
     if not repository.private or caller.covers(repository):
         return True
     person = caller.actor if caller.installation is None else None

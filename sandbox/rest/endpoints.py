@@ -9,6 +9,7 @@ from sandbox.rest import (
     compare,
     deliveries,
     git,
+    graphql,
     issues,
     labels,
     merging,
@@ -24,6 +25,7 @@ ROUTES: tuple[Route, ...] = tuple(
     route
     for noun in (
         meta,
+        graphql,
         apps,
         deliveries,
         repositories,

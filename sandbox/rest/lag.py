@@ -29,6 +29,7 @@ Kind = Literal[
     "contents",
     "rules",  # branch protection and rulesets
     "repository",  # the repository itself, and what has no kind of its own
+    "graphql",
     "token",  # an installation's token that was just issued: 401
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -52,6 +53,8 @@ _KINDS_OF_PATHS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 
 def kind_of(route: Route) -> Kind | None:
     """What a route reads; None for a write, and for what lies outside of repositories."""
+    if route.resource == "graphql":
+        return "graphql"
     if route.method not in ("GET", "HEAD") or not route.path.startswith(REPOSITORY):
         return None
     path = route.path.removeprefix(REPOSITORY)

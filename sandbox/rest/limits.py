@@ -2,7 +2,7 @@
 
 Numbers from GitHub's documentation ("Rate limits for the REST API"): primary 5,000 requests an hour; secondary
 100 requests at once, 900 points a minute per endpoint (a read is 1, a write 5), 80 contents created a minute
-and 500 an hour.
+and 500 an hour. GraphQL has a primary limit of its own, 5,000 points an hour, and 2,000 points a minute.
 """
 
 from collections import deque
@@ -57,6 +57,10 @@ class _Window:
         return (self.entries[0][0] if self.entries else now) + self.span
 
 
+class PrimaryLimit(Refusal):
+    """The caller has used up its hour."""
+
+
 @dataclass
 class Budget:
     """What one caller has used of its hour; `reset` is when the hour ends."""
@@ -64,6 +68,7 @@ class Budget:
     limit: int
     reset: datetime
     used: int = 0
+    resource: str = "core"
 
     @property
     def remaining(self) -> int:
@@ -75,7 +80,7 @@ class Budget:
             "X-RateLimit-Remaining": str(self.remaining),
             "X-RateLimit-Reset": str(ceil(self.reset.timestamp())),
             "X-RateLimit-Used": str(self.used),
-            "X-RateLimit-Resource": "core",
+            "X-RateLimit-Resource": self.resource,
         }
 
     def body(self) -> dict[str, int]:
@@ -98,25 +103,27 @@ class Limits:
     clock: Clock
     primary: int = 5_000
     anonymous: int = 60
+    graphql: int = 5_000
     concurrent: int = 100
     points_per_minute: int = 900
+    graphql_points_per_minute: int = 2_000
     creations_per_minute: int = 80
     creations_per_hour: int = 500
     status: int = 403
     retry_after: int | Literal["when"] | None = "when"
     violations: list[Violation] = field(default_factory=list)
-    _budgets: dict[str, Budget] = field(default_factory=dict)
+    _budgets: dict[tuple[str, str], Budget] = field(default_factory=dict)
     _points: dict[tuple[str, str], _Window] = field(default_factory=dict)
     _creations: dict[tuple[str, timedelta], _Window] = field(default_factory=dict)
     _open: dict[str, int] = field(default_factory=dict)
 
-    def budget(self, key: str) -> Budget:
+    def budget(self, key: str, resource: str = "core") -> Budget:
         """The caller's present hour. GitHub's window is fixed: it starts with the first request."""
         now = self.clock.now()
-        limit = self.anonymous if key == "anonymous" else self.primary
-        budget = self._budgets.get(key)
+        limit = self.anonymous if key == "anonymous" else self.primary if resource == "core" else self.graphql
+        budget = self._budgets.get((key, resource))
         if budget is None or now >= budget.reset:
-            budget = self._budgets[key] = Budget(limit, now + _HOUR)
+            budget = self._budgets[key, resource] = Budget(limit, now + _HOUR, resource=resource)
         budget.limit = limit
         return budget
 
@@ -127,35 +134,43 @@ class Limits:
     def leave(self, key: str) -> None:
         self._open[key] -= 1
 
-    def exhaust(self, key: str) -> Refusal:
+    def exhaust(self, key: str, resource: str = "core") -> PrimaryLimit:
         """The primary limit's refusal; whoever calls it sees none remaining until the reset."""
-        budget = self.budget(key)
+        budget = self.budget(key, resource)
         budget.used = max(budget.used, budget.limit)
         kind, _, number = key.partition(" ")
         whom = f"{kind} ID {number}" if number else "127.0.0.1"
-        return Refusal(403, f"API rate limit exceeded for {whom}.", docs=_PRIMARY_DOCS)
+        return PrimaryLimit(403, f"API rate limit exceeded for {whom}.", docs=_PRIMARY_DOCS)
 
     def secondary(self, request_id: str, status: int, retry_after: int | None) -> Refusal:
         """A secondary limit's refusal, with or without Retry-After (seconds)."""
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         return Refusal(status, SECONDARY.format(request_id=request_id), docs=_SECONDARY_DOCS, headers=headers)
 
-    def check(self, key: str, template: str, *, write: bool, creates: bool, request_id: str) -> None:
+    def check(
+        self, key: str, template: str, *, write: bool, creates: bool, request_id: str, resource: str = "core"
+    ) -> None:
         """Counts the request against every limit, or raises the refusal and notes the violation."""
         now = self.clock.now()
-        if self.budget(key).remaining <= 0:
+        if self.budget(key, resource).remaining <= 0:
             self.violations.append(Violation(now, "primary", key, template))
-            raise self.exhaust(key)
+            raise self.exhaust(key, resource)
         if self._open.get(key, 0) > self.concurrent:
             self._refuse("concurrent", key, template, now + _MINUTE, request_id)
         points = self._points.setdefault((key, template), _Window(_MINUTE))
         cost = 5 if write else 1
-        if points.total(now) + cost > self.points_per_minute:
+        if points.total(now) + cost > (
+            self.points_per_minute if resource == "core" else self.graphql_points_per_minute
+        ):
             self._refuse("points", key, template, points.frees_at(now), request_id)
         if creates:
             self._create(key, template, now, request_id)
         points.add(now, cost)
-        self.budget(key).used += 1
+        self.budget(key, resource).used += 1
+
+    def spend(self, key: str, resource: str, points: int) -> None:
+        """Counts what a request costs beyond one point."""
+        self.budget(key, resource).used += points
 
     def refund(self, key: str) -> None:
         """A 304 costs nothing of the primary limit."""

@@ -14,7 +14,7 @@ def rate_limit(call: Call) -> Answer:
     """What the caller has left; asking is free."""
     core = call.limits.budget(call.caller.key).body()
     search = {"limit": 30, "used": 0, "remaining": 30, "reset": core["reset"]}
-    graphql = {"limit": 5000, "used": 0, "remaining": 5000, "reset": core["reset"]}
+    graphql = call.limits.budget(call.caller.key, "graphql").body()
     return Answer({"resources": {"core": core, "search": search, "graphql": graphql}, "rate": core})
 
 

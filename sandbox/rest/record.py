@@ -24,6 +24,7 @@ class Exchange:
     path: str
     query: dict[str, str]
     template: str
+    resource: Literal["core", "graphql"] = "core"
     phase: Phase = "before"
     body: Any = None
     status: int | None = None

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 Role = Literal["read", "triage", "write", "maintain", "admin"]
 REPOSITORY = "/repos/{owner}/{repo}"
 Who = Literal["anyone", "app", "installation", "repository"]
+Resource = Literal["core", "graphql"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,10 @@ class Access:
 
 @dataclass(frozen=True)
 class Route:
-    """One endpoint. `creates` says that it counts as creating content; `docs` is its page in the REST reference."""
+    """One endpoint. `creates` says that it counts as creating content; `docs` is its page in the REST reference.
+
+    `resource` is the limit that it costs of: GraphQL has one of its own.
+    """
 
     method: str
     path: str
@@ -52,11 +56,17 @@ class Route:
     access: Access
     docs: str
     creates: bool = False
+    resource: Resource = "core"
 
     @property
     def template(self) -> str:
         """Method and path, for example "PUT /repos/{owner}/{repo}/pulls/{number}/merge"."""
         return f"{self.method} {self.path}"
+
+    @property
+    def prefixes(self) -> tuple[str, str]:
+        """Where it is below github.com's API and below a host of Enterprise Server, whose GraphQL is no part of v3."""
+        return ("", "/api/v3") if self.resource == "core" else ("", "/api")
 
     @property
     def paths(self) -> list[str]:
@@ -78,12 +88,19 @@ class Routes:
         return iter(self._routes)
 
     def add(
-        self, method: str, path: str, access: Access, *, docs: str = "", creates: bool = False
+        self,
+        method: str,
+        path: str,
+        access: Access,
+        *,
+        docs: str = "",
+        creates: bool = False,
+        resource: Resource = "core",
     ) -> Callable[[Handler], Handler]:
         """Declares the decorated function as the endpoint's answer."""
 
         def declare(handler: Handler) -> Handler:
-            self._routes.append(Route(method, path, handler, access, docs or self.docs, creates))
+            self._routes.append(Route(method, path, handler, access, docs or self.docs, creates, resource))
             return handler
 
         return declare

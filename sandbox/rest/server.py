@@ -18,7 +18,7 @@ from sandbox.rest.endpoints import ROUTES
 from sandbox.rest.errors import DOCS, DropConnection, Refusal, not_found
 from sandbox.rest.faults import Fault, Faults
 from sandbox.rest.lag import Lag, kind_of
-from sandbox.rest.limits import Limits
+from sandbox.rest.limits import Limits, PrimaryLimit
 from sandbox.rest.record import Exchange, Phase, Requests
 from sandbox.rest.reply import Reply
 from sandbox.rest.routing import Answer, Route
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from sandbox.github import GitHub
 
 VERSION = "2022-11-28"
-PREFIXES = ("", "/api/v3")
 Hook = Callable[[Exchange], Awaitable[None]]
 _BODY_LIMIT = 10 * 1024**2
 _NO_AGENT = (
@@ -79,8 +78,8 @@ class SandboxServer:
     async def start(self) -> None:
         """Listens; afterwards `url` is known, and links in answers and webhooks start with it."""
         app = web.Application(client_max_size=_BODY_LIMIT)
-        for prefix in PREFIXES:
-            for route in ROUTES:
+        for route in ROUTES:
+            for prefix in route.prefixes:
                 for path in route.paths:
                     app.router.add_route(route.method, prefix + path, self._handler(route, prefix))
         app.router.add_route("*", "/{rest:.*}", self._handler(None, ""))
@@ -107,6 +106,7 @@ class SandboxServer:
                 dict(request.query),
                 template,
             )
+            exchange.resource = "core" if route is None else route.resource
             try:
                 reply = await self._exchange(route, prefix, request, exchange)
             except DropConnection:
@@ -170,13 +170,16 @@ class SandboxServer:
                 self.limits.check(
                     caller.key,
                     exchange.template,
-                    write=request.method not in ("GET", "HEAD"),
+                    write=_writes(request.method, route, raw),
                     creates=route is not None and route.creates,
                     request_id=_request_id(exchange),
+                    resource="core" if route is None else route.resource,
                 )
             if route is None:
                 raise not_found()
             reply = replies.of_answer(self._answer(route, prefix, request, exchange, caller, raw))
+        except PrimaryLimit as error:
+            return self._limited(error, exchange)
         except ApiError as error:
             return replies.of_error(error, docs)
         except Exception as error:
@@ -215,7 +218,8 @@ class SandboxServer:
             found,
             request.headers.get("Accept", ""),
         )
-        with self.lag.view(kind_of(route)) as exchange.lag:
+        kind = None if _writes(request.method, route, raw) else kind_of(route)
+        with self.lag.view(kind) as exchange.lag:
             return route.handler(call)
 
     async def _fail(self, fault: Fault, caller: Caller, exchange: Exchange) -> Reply | None:
@@ -232,7 +236,7 @@ class SandboxServer:
         if kind == "bad_json":
             return None
         if kind == "rate_limit":
-            return replies.of_error(self.limits.exhaust(caller.key), "")
+            return self._limited(self.limits.exhaust(caller.key, exchange.resource), exchange)
         if kind == "secondary_limit":
             refusal = self.limits.secondary(_request_id(exchange), fault.status, fault.retry_after)
             return replies.of_error(refusal, "")
@@ -242,6 +246,13 @@ class SandboxServer:
         if fault.retry_after is not None:
             headers["Retry-After"] = str(fault.retry_after)
         return replies.of_content(fault.status, fault.content(), headers)
+
+    def _limited(self, refusal: PrimaryLimit, exchange: Exchange) -> Reply:
+        """GraphQL answers 200 beyond its primary limit (github/docs #22607, githubkit #271)."""
+        if exchange.resource == "core":
+            return replies.of_error(refusal, "")
+        kind, words = self.github.behaviour.graphql_limit_type, refusal.message.replace("exceeded", "already exceeded")
+        return replies.of_content(200, {"errors": [{"type": kind, "code": "graphql_rate_limit", "message": words}]})
 
     async def _pause(self, delay: timedelta) -> None:
         """Waits on the sandbox's schedule; ends early when the server stops."""
@@ -269,11 +280,18 @@ class SandboxServer:
             "Cache-Control": "private, max-age=60, s-maxage=60",
             "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, Accept, X-Requested-With",
             "Date": self.github.clock.now().strftime("%a, %d %b %Y %H:%M:%S GMT"),
-            **self.limits.budget(caller.key).headers(),
+            **self.limits.budget(caller.key, exchange.resource).headers(),
         }
         if route is not None and caller.installation is not None and route.access.who == "repository":
             headers["X-Accepted-GitHub-Permissions"] = route.access.accepted
         return headers
+
+
+def _writes(method: str, route: Route | None, raw: bytes) -> bool:
+    """Whether a request counts as a write; every GraphQL query is a POST, and only mutations write."""
+    if route is not None and route.resource == "graphql":
+        return b"mutation" in raw
+    return method not in ("GET", "HEAD")
 
 
 def _request_id(exchange: Exchange) -> str:

@@ -15,6 +15,7 @@ from yarl import URL
 
 from sandbox.clock import ManualClock
 from sandbox.github import GitHub
+from sandbox.rest.graphql import TEMPLATE as GRAPHQL
 from sandbox.rest.server import SandboxServer
 from tests.sandbox_rest.schemas import check_answer
 
@@ -131,7 +132,7 @@ class Client:
         template = self.server.requests[-1].template
         seen = Seen(status, content, received, template)
         assert expect is None or status == expect, f"{method} {path}: {status} {text[:500]}"
-        if status < 300 and not raw:
+        if status < 300 and not raw and template != GRAPHQL:
             check_answer(template, content)
             self.visited.add(template)
         elif status >= 400 and isinstance(content, dict):

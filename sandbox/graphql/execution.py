@@ -1,0 +1,140 @@
+"""A query from its text to its answer."""
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphql import (
+    DocumentNode,
+    ExecutionResult,
+    GraphQLError,
+    GraphQLSchema,
+    OperationDefinitionNode,
+    OperationType,
+    build_schema,
+    execute_sync,
+    parse,
+    validate,
+)
+
+from sandbox.errors import ApiError
+from sandbox.graphql import errors
+from sandbox.graphql.connections import Cost, Info, Unbounded, cost_of
+from sandbox.graphql.objects import May, Objects
+from sandbox.graphql.ref_updates import update_refs
+from sandbox.payloads import timestamp
+from sandbox.rest.access import visible
+from sandbox.rest.auth import Caller
+from sandbox.rest.limits import Budget
+from sandbox.state import Repository
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+_SCHEMA_FILE = Path(__file__).with_name("schema.graphql")
+
+
+@cache
+def schema() -> GraphQLSchema:
+    """The part of GitHub's schema that the sandbox answers."""
+    built = build_schema(_SCHEMA_FILE.read_text(encoding="utf-8"))
+    for name in ("Actor", "GitObject", "RepositoryOwner"):
+        built.type_map[name].resolve_type = _type_of  # type: ignore[attr-defined]
+    return built
+
+
+def _type_of(record: Any, *_: Any) -> str:
+    return str(record["__typename"])
+
+
+@lru_cache(maxsize=256)
+def read(query: str) -> tuple[DocumentNode | None, tuple[GraphQLError, ...]]:
+    """A query as a document, or what is wrong with it."""
+    try:
+        document = parse(query)
+    except GraphQLError as error:
+        return None, (error,)
+    return document, tuple(validate(schema(), document))
+
+
+def is_mutation(query: str) -> bool:
+    """Whether this text asks for a change, which costs more of the secondary limits."""
+    document, _ = read(query)
+    return document is not None and any(
+        isinstance(node, OperationDefinitionNode) and node.operation is OperationType.MUTATION
+        for node in document.definitions
+    )
+
+
+class Execution:
+    """One caller's query. `cost` is known before anything is resolved."""
+
+    def __init__(
+        self, github: "GitHub", caller: Caller, query: str, variables: Mapping[str, Any], operation: str | None
+    ) -> None:
+        self._github = github
+        self._caller = caller
+        self._variables = variables
+        self._operation = operation
+        self._document, self._mistakes = read(query)
+        self._refused: Unbounded | None = None
+        self.cost = Cost(1, 0)
+        if self._document is not None and not self._mistakes:
+            try:
+                self.cost = cost_of(self._document, operation, variables)
+            except Unbounded as error:
+                self._refused = error
+
+    def answer(self, budget: Budget) -> dict[str, Any]:
+        """The body of the answer, `data` with `errors` where fields are refused."""
+        if self._mistakes or self._document is None:
+            return {"errors": [errors.malformed(error) for error in self._mistakes]}
+        if self._refused is not None:
+            return {"errors": [{"type": self._refused.kind, "message": str(self._refused)}]}
+        result = execute_sync(
+            schema(),
+            self._document,
+            root_value={
+                "repository": self._repository,
+                "rateLimit": lambda _info, **_: self._rate_limit(budget),
+                "updateRefs": self._update_refs,
+            },
+            variable_values=dict(self._variables),
+            operation_name=self._operation,
+        )
+        assert isinstance(result, ExecutionResult)
+        answer: dict[str, Any] = {"data": result.data}
+        if result.errors:
+            answer["errors"] = [errors.shown(error) for error in result.errors]
+        return answer
+
+    def _repository(self, _info: Info, owner: str, name: str, **_: Any) -> dict[str, Any]:
+        found = self._github.find_repository(f"{owner}/{name}")
+        if found is None or not visible(self._github, self._caller, found):
+            raise errors.not_found(f"Repository with the name '{owner}/{name}'")
+        by_app = self._caller.installation is not None
+        return Objects(self._github, found, self._permissions(found), by_app=by_app).repository()
+
+    def _permissions(self, repository: Repository) -> May:
+        """An App reads what its token allows, and of public repositories what everybody may."""
+        actor = self._caller.actor
+        assert actor is not None, "the endpoint asks for a token"
+        return lambda permission: not repository.private or actor.may(permission, "read")
+
+    def _update_refs(self, _info: Info, input: dict[str, Any]) -> dict[str, Any]:
+        assert self._caller.actor is not None
+        try:
+            return update_refs(self._github, self._caller, self._caller.actor, input)
+        except ApiError as error:
+            raise errors.of_rest(error) from error
+
+    def _rate_limit(self, budget: Budget) -> dict[str, Any]:
+        return {
+            "cost": self.cost.points,
+            "nodeCount": self.cost.nodes,
+            "limit": budget.limit,
+            "remaining": budget.remaining,
+            "used": budget.used,
+            "resetAt": timestamp(budget.reset),
+        }

@@ -1,0 +1,223 @@
+"""What the types of the schema show of the sandbox's records; a field that costs work is a function."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sandbox.graphql.connections import Info, connection
+from sandbox.graphql.errors import Refused, not_accessible, not_found
+from sandbox.payloads import node_id, timestamp
+from sandbox.state import PullRequest, Repository, Review, User
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+Record = dict[str, Any]
+May = Callable[[str], bool]
+"""Whether the caller has this permission (`contents`) for reading."""
+
+
+class Objects:
+    """Shows records to one caller. `may` are the caller's permissions on the repository asked for."""
+
+    def __init__(self, github: "GitHub", repository: Repository, may: May, *, by_app: bool) -> None:
+        self._github = github
+        self._may = may
+        self._by_app = by_app
+        self._repository = repository
+
+    def repository(self) -> Record:
+        """`Repository`."""
+        record = self._repository
+        return self._head(record) | {
+            "owner": actor(record.owner),
+            "isArchived": record.archived,
+            "isPrivate": record.private,
+            "mergeCommitAllowed": record.allow_merge_commit,
+            "squashMergeAllowed": record.allow_squash_merge,
+            "rebaseMergeAllowed": record.allow_rebase_merge,
+            "deleteBranchOnMerge": record.delete_branch_on_merge,
+            "defaultBranchRef": lambda _info: self._ref(record.default_branch),
+            "collaborators": self._collaborators,
+            "pullRequest": self._pull_request,
+            "ref": lambda _info, **given: self._ref(given["qualifiedName"].removeprefix("refs/heads/")),
+            "object": self._object,
+        }
+
+    def _head(self, record: Repository) -> Record:
+        return {
+            "id": node_id("Repository", record.id),
+            "databaseId": record.id,
+            "name": record.name,
+            "nameWithOwner": record.full_name,
+        }
+
+    def _pull_request(self, _info: Info, number: int) -> Record:
+        self._require("pull_requests")
+        pull = self._repository.pulls.get(number)
+        if pull is None:
+            raise not_found(f"PullRequest with the number of {number}")
+        return {
+            "id": node_id("PullRequest", pull.id),
+            "number": pull.number,
+            "title": pull.title,
+            "body": pull.body,
+            "author": actor(pull.author),
+            "state": "MERGED" if pull.merged else pull.state.upper(),
+            "merged": pull.merged,
+            "isDraft": pull.draft,
+            "isCrossRepository": pull.from_fork,
+            "headRefOid": pull.head_sha,
+            "headRefName": pull.head_branch,
+            "headRepository": self._head(pull.head_repository) if pull.head_repository else None,
+            "baseRefName": pull.base_branch,
+            "baseRefOid": pull.base_sha,
+            "maintainerCanModify": pull.maintainer_can_modify,
+            "createdAt": timestamp(pull.created_at),
+            "updatedAt": timestamp(pull.updated_at),
+            **self._computed(pull),
+            **self._lists(pull),
+        }
+
+    def _computed(self, pull: PullRequest) -> Record:
+        merging, landed = self._github.merging, pull.merge_commit_sha if pull.merged else None
+        words = {None: "UNKNOWN", True: "MERGEABLE", False: "CONFLICTING"}
+        return {
+            "mergeable": lambda _info: words[merging.mergeable(pull)],
+            "mergeStateStatus": lambda _info: merging.mergeable_state(pull).upper(),
+            "mergeCommit": lambda _info: None if landed is None else self._commit(landed),
+            "baseRef": lambda _info: self._ref(pull.base_branch),
+            "headRef": lambda _info: self._ref(pull.head_branch) if not pull.from_fork else None,
+            "reviewDecision": lambda _info: self._github.reviews.decision(pull),
+        }
+
+    def _lists(self, pull: PullRequest) -> Record:
+        def commits(info: Info, **bounds: Any) -> Record:
+            self._require("contents")
+            return connection(self._github.pulls.commits(pull), lambda found: self._of_pull(found.sha))(info, **bounds)
+
+        def reviews(info: Info, *, writersOnly: bool = False, **bounds: Any) -> Record:  # noqa: N803
+            return connection(self._opinions(pull, writersOnly), self._review)(info, **bounds)
+
+        return {
+            "labels": connection(pull.labels, label),
+            "assignees": connection(pull.assignees, actor),
+            "commits": commits,
+            "latestOpinionatedReviews": reviews,
+            "reviewThreads": connection(
+                pull.threads,
+                lambda found: {
+                    "id": node_id("PullRequestReviewThread", found.id),
+                    "isResolved": found.resolved_by is not None,
+                    "path": found.path,
+                },
+            ),
+        }
+
+    def _opinions(self, pull: PullRequest, writers_only: bool) -> Sequence[Review]:
+        """The newest review of each person that is more than a comment."""
+        newest = {review.user: review for review in pull.reviews if review.state != "COMMENTED"}
+        shown = [review for review in newest.values() if not writers_only or self._writes(review.user)]
+        return [review for review in shown if review.state != "DISMISSED"]
+
+    def _writes(self, user: User) -> bool:
+        return self._github.has_role(user, self._repository, "write")
+
+    def _review(self, review: Review) -> Record:
+        return {
+            "id": node_id("PullRequestReview", review.id),
+            "state": review.state,
+            "author": actor(review.user),
+            "commit": lambda _info: self._commit(review.commit_id),
+        }
+
+    def _of_pull(self, sha: str) -> Record:
+        return {"id": f"PURC_{sha}", "commit": self._commit(sha)}
+
+    def _commit(self, sha: str) -> Record:
+        self._require("contents")
+        found = self._repository.git.must(sha)
+        return {
+            "__typename": "Commit",
+            "id": f"C_{sha}",
+            "oid": sha,
+            "message": found.message,
+            "tree": {"__typename": "Tree", "id": f"T_{found.tree}", "oid": found.tree},
+            "parents": connection(found.parents, self._commit),
+        }
+
+    def _ref(self, branch: str) -> Record | None:
+        tip = self._repository.git.branch(branch)
+        if tip is None:
+            return None
+        return {
+            "id": f"REF_{self._repository.id}_{branch}",
+            "name": branch,
+            "prefix": "refs/heads/",
+            "target": lambda _info: self._commit(tip),
+            "compare": lambda _info, **given: self._compare(tip, given["headRef"]),
+        }
+
+    def _compare(self, tip: str, head_ref: str) -> Record | None:
+        self._require("contents")
+        git = self._repository.git
+        head = git.branch(head_ref)
+        if head is None and self._github.behaviour.comparison_of_commits:
+            head = git.resolve(head_ref)
+        if head is None:
+            return None
+        ahead, behind = git.ahead_behind(head, tip)
+        word = ("DIVERGED" if ahead else "BEHIND") if behind else ("AHEAD" if ahead else "IDENTICAL")
+        return {
+            "aheadBy": ahead,
+            "behindBy": behind,
+            "status": word,
+            "baseTarget": partial(_later, self._commit, tip),
+            "headTarget": partial(_later, self._commit, head),
+        }
+
+    def _object(self, _info: Info, *, oid: str | None = None, expression: str | None = None) -> Record | None:
+        self._require("contents")
+        sha = self._repository.git.resolve(oid or expression or "")
+        return None if sha is None else self._commit(sha)
+
+    def _collaborators(
+        self, info: Info, *, login: str | None = None, query: str | None = None, **bounds: Any
+    ) -> Record:
+        """`login` is an exact filter, `query` finds parts of logins. A bot is nobody's collaborator."""
+        if self._by_app and not self._github.behaviour.collaborators_shown:
+            raise Refused("FORBIDDEN", "You do not have permission to view repository collaborators.")
+        record = self._repository
+        logins = dict.fromkeys((record.owner.login, *record.collaborators))
+        users = [self._github.state.users[name.lower()] for name in logins]
+        found = [
+            user
+            for user in users
+            if user.kind == "User"
+            and (login is None or user.login.lower() == login.lower())
+            and (query is None or query.lower() in user.login.lower())
+            and self._github.role(user, record) != "none"
+        ]
+        page = connection(found, actor)(info, **bounds)
+        for edge, user in zip(page["edges"], found, strict=False):
+            edge["permission"] = self._github.role(user, record).upper()
+        return page
+
+    def _require(self, permission: str) -> None:
+        if not self._may(permission):
+            raise not_accessible()
+
+
+def _later(show: Callable[[str], Record], sha: str, _info: Info) -> Record:
+    return show(sha)
+
+
+def actor(user: User) -> Record:
+    """`Actor`: a bot's login comes without the `[bot]` that REST shows (policy-bot puts it back itself)."""
+    login = user.login.removesuffix("[bot]")
+    return {"__typename": user.kind, "id": node_id(user.kind, user.id), "login": login}
+
+
+def label(found: Any) -> Record:
+    """`Label`."""
+    return {"id": node_id("Label", found.id), "name": found.name, "color": found.color}
