@@ -10,8 +10,6 @@ from graphql import (
     ExecutionResult,
     GraphQLError,
     GraphQLSchema,
-    OperationDefinitionNode,
-    OperationType,
     build_schema,
     execute_sync,
     parse,
@@ -56,15 +54,6 @@ def read(query: str) -> tuple[DocumentNode | None, tuple[GraphQLError, ...]]:
     except GraphQLError as error:
         return None, (error,)
     return document, tuple(validate(schema(), document))
-
-
-def is_mutation(query: str) -> bool:
-    """Whether this text asks for a change, which costs more of the secondary limits."""
-    document, _ = read(query)
-    return document is not None and any(
-        isinstance(node, OperationDefinitionNode) and node.operation is OperationType.MUTATION
-        for node in document.definitions
-    )
 
 
 class Execution:

@@ -41,7 +41,7 @@ async def ask(client: Client, query: str, place: str = "/graphql", **variables: 
 
 async def test_query_tells_what_rest_tells_and_what_it_hides(client: Client, pull: Any) -> None:
     """One query: the pull request, its base's tip, decision, conversations and a person's permission."""
-    client.repo.protect("main", approvals=1)
+    client.repo.protect("main", required_approvals=1)
     pull.label("merge-queue", by="tom")
     pull.review("APPROVED", by="tom")
     for _ in range(3):
@@ -71,7 +71,7 @@ async def test_review_decision_follows_verdicts_of_people_who_may_write(client: 
         return answer["data"]["repository"]["pullRequest"]["reviewDecision"]
 
     assert await decision() is None
-    client.repo.protect("main", approvals=1)
+    client.repo.protect("main", required_approvals=1)
     pull.review("COMMENTED", by="maria")
     assert await decision() == "REVIEW_REQUIRED"
     pull.review("CHANGES_REQUESTED", by="maria")
@@ -86,7 +86,7 @@ async def test_reviews_that_only_a_ruleset_demands_may_be_unknown_to_the_decisio
 ) -> None:
     """Both are told of GitHub."""
     client.github.behaviour.decision_of_rulesets = known
-    client.repo.add_ruleset("reviews", branches=["main"], approvals=1)
+    client.repo.add_ruleset("reviews", branches=["main"], required_approvals=1)
     query = '{ repository(owner: "acme", name: "widgets") { pullRequest(number: %d) { reviewDecision } } }'
     answer = await ask(client, query % pull.number)
     shown = answer["data"]["repository"]["pullRequest"]["reviewDecision"]
