@@ -70,6 +70,15 @@ class Accounts:
         state.apps[app.id] = app
         return app
 
+    def app_for(self, slug: str, repository: Repository) -> App:
+        """The app of a CI, created when there is none, and installed where the repository is."""
+        app = next((app for app in self._github.state.apps.values() if app.slug == slug), None)
+        needs = {"checks": "write", "statuses": "write", "contents": "read"}
+        app = app or self._github.create_app(slug, permissions=needs)
+        if all(installation.app is not app for installation in self._github.state.installations_of(repository)):
+            self.install(app, repository.owner)
+        return app
+
     def install(
         self,
         app: App,

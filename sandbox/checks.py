@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sandbox.errors import Forbidden, Invalid
 from sandbox.happenings import Happening
-from sandbox.state import Actor, App, CheckRun, CheckSuite, CommitStatus, Repository
+from sandbox.state import Actor, App, CheckRun, CheckSuite, CommitStatus, Repository, WorkflowRun
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
@@ -22,19 +22,30 @@ _WORST_FIRST = (
     "neutral",
     "skipped",
 )
+ACTIONS_SLUG = "github-actions"
+"""The app under which GitHub Actions reports."""
 _STATUSES = ("queued", "in_progress", "completed", "waiting", "requested", "pending")
 
 
 class Checks:
-    """Everything reported on commits. Runs belong to the suite of their app and commit."""
+    """Everything reported on commits. Runs belong to the suite of their app and commit, or of their workflow run.
+
+    `same_name` says which of several runs of one app and name, in several suites, satisfy a required check: the
+    `newest` (orchestkit #4177), or `all` of them (operator-workflows #1050). GitHub's page on protected branches only
+    says that the result is ambiguous.
+    """
 
     def __init__(self, github: "GitHub") -> None:
         self._github = github
+        self.same_name: Literal["newest", "all"] = "newest"
 
     def requested(self, repository: Repository, sha: str, branch: str, before: str | None) -> None:
-        """GitHub's own part of a push: a suite for each app that may write checks, which alone is told."""
+        """GitHub's own part of a push: a suite for each app that may write checks, which alone is told.
+
+        Actions opens its suites itself, one per workflow run.
+        """
         for installation in self._github.state.installations_of(repository):
-            if installation.permissions.get("checks") == "write":
+            if installation.permissions.get("checks") == "write" and installation.app.slug != ACTIONS_SLUG:
                 self.suite(repository, installation.app, sha, branch=branch, before=before)
 
     def suite(
@@ -42,8 +53,14 @@ class Checks:
     ) -> CheckSuite:
         """The suite of an app on a commit, created (and `requested` of the app) when it is missing."""
         for suite in repository.suites_by_sha.get(sha, ()):
-            if suite.app is app:
+            if suite.app is app and suite.workflow_run is None:
                 return suite
+        return self.open_suite(repository, app, sha, branch=branch, before=before)
+
+    def open_suite(
+        self, repository: Repository, app: App, sha: str, *, branch: str | None = None, before: str | None = None
+    ) -> CheckSuite:
+        """A new suite, `requested` of its app."""
         branch = branch or _branch_at(repository, sha)
         now = self._github.clock.now()
         suite_id = self._github.state.next_id("check_suite")
@@ -67,23 +84,21 @@ class Checks:
         external_id: str = "",
         details_url: str | None = None,
         output: dict[str, Any] | None = None,
-        workflow: str | None = None,
+        workflow_run: WorkflowRun | None = None,
     ) -> CheckRun:
         """Report a new run. Raises Invalid for an unknown commit. A conclusion completes it.
 
-        With `workflow` it is a job of that workflow of Actions, and its details are the job's page.
+        With `workflow_run` it is a job of that run of Actions, and its details are the job's page.
         """
         if repository.git.commit(head_sha) is None:
             raise Invalid(f"No commit found for SHA: {head_sha}")
-        suite = self.suite(repository, app, head_sha)
-        run_id = self._github.state.next_id("check_run")
-        started = started_at or self._github.clock.now()
-        run = CheckRun(run_id, suite, name, head_sha, "queued", None, started, external_id=external_id)
-        if workflow is not None:
-            run.workflow_run = self._github.actions.run_of(suite, workflow)
-            run.workflow_run.add(run)
-            page = f"{self._github.html_url}/{repository.full_name}/actions/runs/{run.workflow_run.id}"
-            details_url = f"{page}/job/{run.id}"
+        suite = workflow_run.suite if workflow_run else self.suite(repository, app, head_sha)
+        run_id, now = self._github.state.next_id("check_run"), self._github.clock.now()
+        run = CheckRun(run_id, suite, name, head_sha, "queued", None, now, started_at or now, external_id=external_id)
+        if workflow_run is not None:
+            run.workflow_run, run.attempt = workflow_run, workflow_run.attempt
+            workflow_run.add(run)
+            details_url = f"{self._github.actions.page(workflow_run)}/job/{run.id}"
         suite.runs.append(run)
         repository.runs[run.id] = run
         repository.runs_by_sha.setdefault(head_sha, []).append(run)
@@ -160,11 +175,18 @@ class Checks:
         return list(reversed(repository.runs_by_sha.get(sha, ())))
 
     def latest_runs(self, repository: Repository, sha: str) -> list[CheckRun]:
-        """The newest run of each app and name, newest first."""
+        """The newest run of each name within each suite, newest first (wait-on-check-action #156: within a suite)."""
         newest: dict[tuple[int, str], CheckRun] = {}
         for run in self.runs(repository, sha):
-            newest.setdefault((run.app.id, run.name), run)
+            newest.setdefault((run.suite.id, run.name), run)
         return list(newest.values())
+
+    def required_runs(self, repository: Repository, sha: str, name: str) -> list[CheckRun]:
+        """The runs that decide about a required check: of each app, as `same_name` says."""
+        found = [run for run in self.latest_runs(repository, sha) if run.name == name]
+        if self.same_name == "all":
+            return found
+        return list({run.app.id: run for run in reversed(found)}.values())
 
     def suites(self, repository: Repository, sha: str) -> list[CheckSuite]:
         """All suites on a commit, oldest first."""
@@ -194,7 +216,8 @@ class Checks:
         suite = run.suite
         was_completed = suite.status == "completed"
         current = self._current(suite.runs)
-        if all(one.status == "completed" for one in current):
+        awaited = suite.workflow_run.awaited if suite.workflow_run else ()
+        if not awaited and all(one.status == "completed" for one in current):
             conclusions = {one.conclusion for one in current}
             suite.status = "completed"
             suite.conclusion = next(word for word in (*_WORST_FIRST, *conclusions) if word in conclusions)
@@ -206,6 +229,8 @@ class Checks:
             self._github.happenings.check_run(run, "completed")
         if suite.status == "completed" and not was_completed:
             self._github.happenings.check_suite(suite, "completed")
+        if suite.workflow_run is not None:
+            self._github.actions.progressed(suite.workflow_run)
 
     def _current(self, runs: Sequence[CheckRun]) -> list[CheckRun]:
         return list({run.name: run for run in runs}.values())

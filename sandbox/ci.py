@@ -1,6 +1,6 @@
 """A CI: watches pushes and pull requests, takes its time, judges the tree, and reports."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING
 from sandbox.actions import SLUG
 from sandbox.happenings import Happening
 from sandbox.schedule import Appointment
-from sandbox.state import Actor, App, CheckRun, Repository
+from sandbox.state import Actor, CheckRun, Repository
+from sandbox.verdict import conclude
+from sandbox.workflows import Judge
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
 
-Judge = Callable[[Mapping[str, str]], bool]
-"""Path -> text of the tree under test; whether it is green."""
-
-
-def all_green(files: Mapping[str, str]) -> bool:
-    """Every tree passes."""
-    return True
+_TESTED = ("opened", "synchronize", "reopened")
+"""The actions of a pull request that a CI tests."""
 
 
 @dataclass(eq=False, slots=True)
@@ -29,12 +26,15 @@ class _Job:
     sha: str
     line: str
     attempt: int
+    event: str
     run: CheckRun | None = None
     next_step: Appointment | None = None
 
 
 class CI:
     """One check of one repository, reported as check runs of an app of its own, or as commit statuses.
+
+    The plain case: one run a commit, whatever the events. `sandbox.runner` has workflows with runs per event.
 
     The tree of the commit is judged, so two changes can be green alone and red together. A commit is tested once,
     whether it was pushed or opened as a pull request first; a rerequested run is tested again. `waits` passes before
@@ -68,7 +68,7 @@ class CI:
         cancels_older: bool,
     ) -> None:
         self.name = name
-        self.app = _app(github, app if workflow is None else SLUG, repository)
+        self.app = github.accounts.app_for(app if workflow is None else SLUG, repository)
         self.duration = duration
         self.judge = judge
         self.flaky = flaky
@@ -97,20 +97,26 @@ class CI:
         if happening.repository is not self._repository:
             return
         if happening.kind == "rerequest":
-            if happening.run and happening.run.app is self.app and happening.run.name == self.name:
-                self._begin(happening.sha, happening.sha)
+            if happening.run and self._is_own(happening.run):
+                self._begin(happening.sha, happening.sha, "push")
+        elif happening.kind == "pull_request" and happening.action not in _TESTED:
+            return
         elif happening.kind in self._on and self._wants(happening.branch) and happening.sha not in self._attempts:
             line = f"#{happening.pull.number}" if happening.pull else happening.branch or happening.sha
-            self._begin(happening.sha, line)
+            self._begin(happening.sha, line, happening.kind)
+
+    def _is_own(self, run: CheckRun) -> bool:
+        workflow = run.workflow_run.workflow.name if run.workflow_run else None
+        return (run.app, run.name, workflow) == (self.app, self.name, self._workflow)
 
     def _wants(self, branch: str | None) -> bool:
         return self._branches is None or any(fnmatchcase(branch or "", pattern) for pattern in self._branches)
 
-    def _begin(self, sha: str, line: str) -> None:
+    def _begin(self, sha: str, line: str, event: str) -> None:
         self._attempts[sha] = self._attempts.get(sha, 0) + 1
         if not self.reports:
             return
-        job = _Job(sha, line, self._attempts[sha])
+        job = _Job(sha, line, self._attempts[sha], event)
         older, self._lines[line] = self._lines.get(line), job
         if older and self._cancels_older:
             self._cancel(older)
@@ -124,19 +130,25 @@ class CI:
         if self._as_status:
             self._report_status(job, "pending")
         else:
+            actions, workflow = self._github.actions, self._workflow
+            run = actions.run_of(self._repository, job.sha, workflow, event=job.event) if workflow else None
             job.run = self._github.checks.create_run(
                 self._repository,
                 app=self.app,
                 name=self.name,
                 head_sha=job.sha,
                 details_url=self._url(job),
-                workflow=self._workflow,
+                workflow_run=run,
             )
-        self._after(job, self._waits, self._start)
+        slow = timedelta(0) if self._workflow is None else self._github.timings.job_start
+        self._after(job, self._waits + slow, self._start)
 
     def _start(self, job: _Job) -> None:
         if job.run:
-            now = self._github.clock.now()
+            if job.run.status == "completed":
+                return
+            kept = self._workflow is not None and self._github.actions.started_at == "kept"
+            now = None if kept else self._github.clock.now()
             self._github.checks.update_run(job.run, status="in_progress", started_at=now)
         if self.finishes:
             chance = self._github.random(f"{self.name} {job.sha} {job.attempt} jitter")
@@ -144,24 +156,23 @@ class CI:
 
     def _finish(self, job: _Job) -> None:
         job.next_step = None
-        conclusion, title = self._conclude(job)
+        if job.run and job.run.status == "completed":
+            return
+        conclusion, title = conclude(
+            self._github,
+            self._repository.git.files(job.sha),
+            purpose=f"{self.name} {job.sha} {job.attempt}",
+            attempt=job.attempt,
+            plan=self.plan,
+            judge=self.judge,
+            flaky=self.flaky,
+        )
         if self._as_status:
             state = conclusion if conclusion in {"success", "failure"} else "error"
             self._report_status(job, state)
         elif job.run:
             summary = f"{self.name} tested the tree of {job.sha[:7]}."
             self._github.checks.update_run(job.run, conclusion=conclusion, output={"title": title, "summary": summary})
-
-    def _conclude(self, job: _Job) -> tuple[str, str]:
-        """The conclusion of an attempt and the sentence for it."""
-        if job.attempt <= len(self.plan):
-            planned = self.plan[job.attempt - 1]
-            return planned, f"Planned: {planned}"
-        if not self.judge(self._repository.git.files(job.sha)):
-            return "failure", "Some tests failed"
-        if self._github.random(f"{self.name} {job.sha} {job.attempt}").random() < self.flaky:
-            return "failure", "A test failed that passes elsewhere"
-        return "success", "All tests passed"
 
     def _cancel(self, job: _Job) -> None:
         if job.next_step is None:
@@ -189,11 +200,3 @@ class CI:
 
     def _url(self, job: _Job) -> str:
         return f"{self._github.html_url}/{self._repository.full_name}/actions/runs/{job.sha[:12]}-{job.attempt}"
-
-
-def _app(github: "GitHub", slug: str, repository: Repository) -> App:
-    app = next((app for app in github.state.apps.values() if app.slug == slug), None)
-    app = app or github.create_app(slug, permissions={"checks": "write", "statuses": "write", "contents": "read"})
-    if all(installation.app is not app for installation in github.state.installations_of(repository)):
-        github.accounts.install(app, repository.owner)
-    return app

@@ -25,6 +25,7 @@ from sandbox.state import (
     Review,
     Ruleset,
     Thread,
+    WorkflowRun,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """What watchers learn at once, webhook or not. `kind` is push, pull_request or rerequest."""
+    """What watchers learn at once, webhook or not. `kind` is push, pull_request, rerequest or approved.
+
+    `action` is a pull request's; `before` the commit that a push replaced; `branch` what was pushed to, or the base.
+    """
 
     kind: str
     repository: Repository
@@ -41,6 +45,10 @@ class Happening:
     branch: str | None = None
     pull: PullRequest | None = None
     run: CheckRun | None = None
+    workflow_run: WorkflowRun | None = None
+    action: str = ""
+    actor: Actor | None = None
+    before: str | None = None
 
 
 class Happenings:
@@ -83,7 +91,7 @@ class Happenings:
             self._send("delete" if after is None else "create", None, repository, actor, lambda: content)
         if after is not None:
             self._github.checks.requested(repository, after, branch, before)
-            self.tell(Happening("push", repository, after, branch=branch))
+            self.tell(Happening("push", repository, after, branch=branch, actor=actor, before=before))
 
     def pull_request(self, pull: PullRequest, action: str, actor: Actor, **extra: Any) -> None:
         """Something happened to a pull request; `extra` are the action's own fields."""
@@ -95,8 +103,8 @@ class Happenings:
             actor,
             lambda: {"number": pull.number, "pull_request": payloads.pull_request(github, pull, ask=False)} | extra,
         )
-        if action in {"opened", "synchronize", "reopened"}:
-            self.tell(Happening("pull_request", pull.repository, pull.head_sha, pull.base_branch, pull))
+        repository, sha = pull.repository, pull.head_sha
+        self.tell(Happening("pull_request", repository, sha, pull.base_branch, pull, action=action, actor=actor))
 
     def comment(self, pull: PullRequest, comment: Comment, action: str, actor: Actor, **extra: Any) -> None:
         """A comment was created, edited or deleted."""
@@ -181,6 +189,20 @@ class Happenings:
             Actor(suite.app.bot, suite.app),
             lambda: {"check_suite": payloads.check_suite(github, suite, webhook=True)},
             only=only,
+        )
+
+    def workflow_run(self, run: WorkflowRun, action: str) -> None:
+        """A run of Actions was requested, is in progress, or completed."""
+        github = self._github
+        self._send(
+            "workflow_run",
+            action,
+            run.repository,
+            Actor(run.rerun_by or run.actor),
+            lambda: {
+                "workflow": payloads.workflow(github, run.repository, run.workflow),
+                "workflow_run": payloads.workflow_run(github, run, webhook=True),
+            },
         )
 
     def status(self, repository: Repository, status: CommitStatus, actor: Actor) -> None:

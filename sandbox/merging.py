@@ -40,6 +40,22 @@ class Merging:
             self._github.schedule.after(delay, partial(self._computed, pull, key), name=f"mergeable #{pull.number}")
         return None
 
+    def test_merge(self, pull: PullRequest, head: str) -> str | None:
+        """The merge commit of a head and the base as it is now, at once; None on a conflict or a closed pull request.
+
+        For the current head GitHub knows `mergeable` from then on, and `refs/pull/N/merge` moves.
+        """
+        git = pull.repository.git
+        tip = git.branch(pull.base_branch)
+        if pull.state != "open" or tip is None:
+            return None
+        if head == pull.head_sha:
+            if pull.mergeable_for != (tip, head):
+                self._computed(pull, (tip, head))
+            return pull.merge_commit_sha if pull.mergeable else None
+        tree = git.merge_trees(tip, head)
+        return None if tree is None else self._test_commit(pull, tree, tip, head)
+
     def mergeable_state(self, pull: PullRequest) -> str:
         """GitHub's word: unknown, dirty, draft, blocked, behind, unstable or clean."""
         mergeable = self.mergeable(pull, ask=False)
@@ -143,11 +159,12 @@ class Merging:
             pull.rebaseable = False
             return
         pull.rebaseable = bool(rebased(git, tip, self._github.pulls.commits(pull), self._web_flow()))
-        text = f"Merge {head} into {tip}"
-        pull.merge_commit_sha = git.write_commit(
-            tree, (tip, head), text, self._signature(pull.author), self._web_flow()
-        )
+        pull.merge_commit_sha = self._test_commit(pull, tree, tip, head)
         git.set_ref(f"pull/{pull.number}/merge", pull.merge_commit_sha)
+
+    def _test_commit(self, pull: PullRequest, tree: str, tip: str, head: str) -> str:
+        text, author = f"Merge {head} into {tip}", self._signature(pull.author)
+        return pull.repository.git.write_commit(tree, (tip, head), text, author, self._web_flow())
 
     def _check_merge(self, pull: PullRequest, actor: Actor, sha: str | None, method: str) -> None:
         repository = pull.repository

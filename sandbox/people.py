@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sandbox.ci import CI, Judge, all_green
+from sandbox.ci import CI
 from sandbox.errors import NotFound
 from sandbox.git import Commit, Signature
 from sandbox.people_pulls import PullRequestHandle
 from sandbox.people_rules import RulesHandle
-from sandbox.state import CheckRun
+from sandbox.runner import WorkflowRunner
+from sandbox.state import CheckRun, WorkflowRun
+from sandbox.workflows import Job, Judge, Trigger, all_green
 
 if TYPE_CHECKING:
     pass
@@ -167,6 +169,16 @@ class RepositoryHandle(RulesHandle):
             else:
                 self.github.actions.rerun(run.workflow_run, actor=actor, failed_only=True)
 
+    def cancel(self, run: WorkflowRun, *, by: str | None = None, webhook: bool = True) -> None:
+        """Press "Cancel workflow" on a run of Actions."""
+        with self.github.happenings.muted(not webhook):
+            self.github.actions.cancel(run, actor=self._actor(by))
+
+    def approve(self, run: WorkflowRun, *, by: str | None = None, webhook: bool = True) -> None:
+        """Press "Approve and run" on a run of Actions that waits for it."""
+        with self.github.happenings.muted(not webhook):
+            self.github.actions.approve(run, actor=self._actor(by))
+
     def delete_label(self, name: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Delete a label from the repository and all its pull requests."""
         with self.github.happenings.muted(not webhook):
@@ -209,5 +221,24 @@ class RepositoryHandle(RulesHandle):
             finishes=finishes,
             on=frozenset(on),
             branches=branches,
+            cancels_older=cancels_older,
+        )
+
+    def add_workflow(
+        self,
+        name: str = "CI",
+        *,
+        jobs: Iterable[Job] = (Job("test"),),
+        on: Iterable[Trigger | str] = ("push", "pull_request"),
+        path: str | None = None,
+        cancels_older: bool = False,
+    ) -> WorkflowRunner:
+        """Add a workflow of GitHub Actions; see `sandbox.runner.WorkflowRunner`. An event's name has no filters."""
+        return WorkflowRunner(
+            self.github,
+            self.record,
+            self.github.actions.workflow(self.record, name, path),
+            triggers=[Trigger(one) if isinstance(one, str) else one for one in on],
+            jobs=tuple(jobs),
             cancels_older=cancels_older,
         )

@@ -18,8 +18,8 @@ def words_of(github: "GitHub", repository: Repository, sha: str, check: Required
     """The word for each source that reports a required check: `passing`, `failing`, `pending`...; empty: none."""
     words = [
         _word(run)
-        for run in github.checks.latest_runs(repository, sha)
-        if run.name == check.context and check.app_id in {None, run.app.id}
+        for run in github.checks.required_runs(repository, sha, check.context)
+        if check.app_id in {None, run.app.id}
     ]
     for status in github.checks.latest_statuses(repository, sha):
         app_id = status.app.id if status.app else None

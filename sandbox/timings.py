@@ -14,5 +14,9 @@ class Timings:
     """From 202 to the new head."""
     webhook: timedelta = timedelta(0)
     """From what happened to the webhook's departure."""
+    workflow_run: timedelta = timedelta(0)
+    """From an event to its workflow runs."""
+    job_start: timedelta = timedelta(0)
+    """How long a job of Actions stays queued for want of a runner; up to a day on GitHub (docs: "Usage limits")."""
     base_settles: timedelta = timedelta(0)
     """How long after a push a merge of a pull request whose `mergeable` is older answers "Base branch was modified"."""

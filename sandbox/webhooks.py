@@ -42,6 +42,7 @@ _NEEDED = {
     "push": ("contents",),
     "repository_ruleset": ("administration",),
     "status": ("statuses",),
+    "workflow_run": ("actions",),
 }
 """Event -> permissions of which an installation needs one, at least to read."""
 

@@ -5,6 +5,7 @@ showing a pull request asks for its `mergeable`, as on GitHub.
 """
 
 from sandbox.payloads.accounts import app, installation, integration, node_id, organization, user
+from sandbox.payloads.actions import job, workflow, workflow_run
 from sandbox.payloads.checks import check_run, check_suite, combined_status, status, status_event
 from sandbox.payloads.commits import commit, file_change, git_commit, git_user, push_commit
 from sandbox.payloads.issues import REACTIONS, comment, issue, issue_event, label, review, review_comment, thread
@@ -38,6 +39,9 @@ __all__ = [
     "review_comment",
     "thread",
     "REACTIONS",
+    "workflow",
+    "workflow_run",
+    "job",
     "check_run",
     "check_suite",
     "status",

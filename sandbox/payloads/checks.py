@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sandbox.payloads.accounts import avatar, integration, node_id, user
-from sandbox.payloads.commits import commit
+from sandbox.payloads.commits import commit, simple_commit
 from sandbox.payloads.pulls import pull_request_stub
 from sandbox.payloads.repositories import api, html, minimal_repository
 from sandbox.payloads.times import timestamp
@@ -41,23 +41,15 @@ def check_run(github: "GitHub", run: CheckRun) -> dict[str, Any]:
         },
         "check_suite": _suite(github, suite),
         "app": integration(github, run.app),
-        "pull_requests": _pulls(github, run.repository, run.head_sha),
+        "pull_requests": pulls_at(github, run.repository, run.head_sha),
     }
 
 
 def check_suite(github: "GitHub", suite: CheckSuite, *, webhook: bool = False) -> dict[str, Any]:
     """`check-suite`; in a webhook without its repository."""
     record = suite.repository
-    head = record.git.must(suite.head_sha)
     shown = _suite(github, suite) | {
-        "head_commit": {
-            "id": head.sha,
-            "tree_id": head.tree,
-            "message": head.message,
-            "timestamp": timestamp(head.committer.date),
-            "author": {"name": head.author.name, "email": head.author.email},
-            "committer": {"name": head.committer.name, "email": head.committer.email},
-        },
+        "head_commit": simple_commit(record, suite.head_sha),
         "latest_check_runs_count": len({run.name for run in suite.runs}),
         "check_runs_url": f"{api(github, record)}/check-suites/{suite.id}/check-runs",
         "rerequestable": True,
@@ -137,14 +129,14 @@ def _suite(github: "GitHub", suite: CheckSuite) -> dict[str, Any]:
         "url": f"{api(github, suite.repository)}/check-suites/{suite.id}",
         "before": suite.before,
         "after": suite.head_sha,
-        "pull_requests": _pulls(github, suite.repository, suite.head_sha),
+        "pull_requests": pulls_at(github, suite.repository, suite.head_sha),
         "app": integration(github, suite.app),
         "created_at": timestamp(suite.created_at),
         "updated_at": timestamp(suite.updated_at),
     }
 
 
-def _pulls(github: "GitHub", record: Repository, sha: str) -> list[dict[str, Any]]:
+def pulls_at(github: "GitHub", record: Repository, sha: str) -> list[dict[str, Any]]:
     """Open pull requests with this head; never those from forks, as on GitHub."""
     return [
         pull_request_stub(github, pull)

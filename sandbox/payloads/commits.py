@@ -143,3 +143,16 @@ def _pusher(github: "GitHub", who: Signature) -> dict[str, Any]:
     account = github.account_of(who)
     shown = {"name": who.name, "email": who.email, "date": timestamp(who.date)}
     return shown | ({} if account is None else {"username": account.login})
+
+
+def simple_commit(record: Repository, sha: str) -> dict[str, Any]:
+    """`simple-commit`, as check suites and workflow runs carry it."""
+    found = record.git.must(sha)
+    return {
+        "id": found.sha,
+        "tree_id": found.tree,
+        "message": found.message,
+        "timestamp": timestamp(found.committer.date),
+        "author": {"name": found.author.name, "email": found.author.email},
+        "committer": {"name": found.committer.name, "email": found.committer.email},
+    }

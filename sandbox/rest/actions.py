@@ -1,28 +1,94 @@
-"""Endpoints of GitHub Actions: running workflow runs again."""
+"""Endpoints of GitHub Actions: workflow runs listed, run again, cancelled, approved, and their jobs."""
 
 from typing import Any
 
+from sandbox import payloads
+from sandbox.errors import Forbidden
 from sandbox.rest.call import Call
 from sandbox.rest.errors import not_found
 from sandbox.rest.routing import Answer, Routes
 from sandbox.state import WorkflowRun
 
 routes = Routes("actions/workflow-runs")
-_WRITE = "actions=write"
+_READ, _WRITE = "actions=read", "actions=write"
+_JOBS = "actions/workflow-jobs"
+
+
+@routes.repository("GET", "/actions/runs", _READ)
+def list_runs(call: Call) -> Answer:
+    """The runs of all workflows, newest first. `status` names a status or a conclusion."""
+    runs = [run for run in reversed(call.repository.workflow_runs.values()) if _is_asked_for(call, run)]
+    return call.counted_page("workflow_runs", runs, lambda run: payloads.workflow_run(call.github, run))
+
+
+@routes.repository("GET", "/actions/runs/{run_id}", _READ)
+def get(call: Call) -> Answer:
+    """One run."""
+    return Answer(payloads.workflow_run(call.github, _run(call)))
+
+
+@routes.repository("GET", "/actions/runs/{run_id}/jobs", _READ, docs=_JOBS)
+def list_jobs(call: Call) -> Answer:
+    """The jobs of the newest attempt of each, or with `filter=all` of all attempts."""
+    run = _run(call)
+    jobs = run.jobs if call.query.get("filter", "latest") == "all" else run.current_jobs()
+    return call.counted_page("jobs", jobs, lambda job: payloads.job(call.github, run, job))
+
+
+@routes.repository("GET", "/actions/jobs/{job_id}", _READ, docs=_JOBS)
+def get_job(call: Call) -> Answer:
+    """One job."""
+    check = call.repository.runs.get(call.number("job_id"))
+    if check is None or check.workflow_run is None:
+        raise not_found()
+    return Answer(payloads.job(call.github, check.workflow_run, check))
 
 
 @routes.repository("POST", "/actions/runs/{run_id}/rerun", _WRITE, role="write")
 def rerun(call: Call) -> Answer:
     """Starts every job of a finished run again."""
     call.github.actions.rerun(_run(call), actor=call.actor)
-    return _empty()
+    return _empty(201)
 
 
 @routes.repository("POST", "/actions/runs/{run_id}/rerun-failed-jobs", _WRITE, role="write")
 def rerun_failed_jobs(call: Call) -> Answer:
     """Starts the failed jobs of a finished run again."""
     call.github.actions.rerun(_run(call), actor=call.actor, failed_only=True)
-    return _empty()
+    return _empty(201)
+
+
+@routes.repository("POST", "/actions/runs/{run_id}/cancel", _WRITE, role="write")
+def cancel(call: Call) -> Answer:
+    """Stops a run that is not over; 409 for one that is."""
+    call.github.actions.cancel(_run(call), actor=call.actor)
+    return _empty(202)
+
+
+@routes.repository("POST", "/actions/runs/{run_id}/approve", _WRITE, role="write")
+def approve(call: Call) -> Answer:
+    """Starts a run of a fork's pull request that waits for approval; every other run is refused."""
+    run = _run(call)
+    if run.parked == "app":
+        raise Forbidden("This run is not from a fork pull request or queued by the Actions bot.")
+    call.github.actions.approve(run, actor=call.actor)
+    return _empty(201)
+
+
+def _is_asked_for(call: Call, run: WorkflowRun) -> bool:
+    found = {
+        "head_sha": run.head_sha,
+        "branch": run.suite.head_branch,
+        "event": run.event,
+        "actor": run.actor.login,
+        "check_suite_id": str(run.suite.id),
+    }
+    if any(call.query.get(name, value) != value for name, value in found.items()):
+        return False
+    status = call.query.get("status")
+    if status == "action_required" and not call.github.actions.status_finds_parked:
+        return False
+    return status is None or status in {run.suite.status, run.suite.conclusion}
 
 
 def _run(call: Call) -> WorkflowRun:
@@ -32,6 +98,6 @@ def _run(call: Call) -> WorkflowRun:
     return run
 
 
-def _empty() -> Answer:
+def _empty(status: int) -> Answer:
     empty: dict[str, Any] = {}
-    return Answer(empty, 201)
+    return Answer(empty, status)

@@ -54,9 +54,12 @@ def get_ref(call: Call) -> Answer:
 
 @routes.repository("GET", "/git/matching-refs/{ref}", "contents=read")
 def matching_refs(call: Call) -> Answer:
-    """The branches whose reference starts like this."""
+    """The branches and pull requests' references that start like this."""
     start = call.params["ref"]
     names = [f"heads/{name}" for name in call.repository.git.branches()]
+    for number in call.repository.pulls:
+        ends = (f"pull/{number}/{end}" for end in ("head", "merge"))
+        names += [name for name in ends if call.repository.git.ref(name) is not None]
     return Answer([_shown(call, name) for name in names if name.startswith(start)])
 
 

@@ -5,7 +5,7 @@ the verbs (refs, pulls, merging, conversation, checks, rules). Times are aware a
 """
 
 from sandbox.state.accounts import ROLES, Actor, App, Installation, User
-from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus, WorkflowRun
+from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus, Workflow, WorkflowRun
 from sandbox.state.pulls import Comment, IssueEvent, Label, PullRequest, Reaction, Review, Thread
 from sandbox.state.repositories import Repository
 from sandbox.state.rules import METHODS, Protection, RequiredCheck, ReviewRule, Ruleset
@@ -23,6 +23,7 @@ __all__ = [
     "CheckRun",
     "CheckSuite",
     "CommitStatus",
+    "Workflow",
     "WorkflowRun",
     "Comment",
     "IssueEvent",

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 from sandbox.state.accounts import App, User
 
 if TYPE_CHECKING:
+    from sandbox.state.pulls import PullRequest
     from sandbox.state.repositories import Repository
 
 
 @dataclass(eq=False, slots=True, repr=False)
 class CheckSuite:
-    """The check runs of one app on one commit. `status` and `conclusion` follow its runs."""
+    """The check runs of one app on one commit, or of one workflow run. `status` and `conclusion` follow its runs.
+
+    GitHub Actions opens a suite per workflow run (lewagon/wait-on-check-action #156, merge-gatekeeper #96).
+    """
 
     id: int
     app: App
@@ -25,25 +29,60 @@ class CheckSuite:
     status: str = "queued"
     conclusion: str | None = None
     runs: list["CheckRun"] = field(default_factory=list)
+    workflow_run: "WorkflowRun | None" = None
+    """For a suite of GitHub Actions."""
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Workflow:
+    """A workflow file of a repository."""
+
+    id: int
+    name: str
+    path: str
+    created_at: datetime
+    runs: int = 0
+    """How many runs it has had; the newest has this number."""
 
 
 @dataclass(eq=False, slots=True, repr=False)
 class WorkflowRun:
-    """A run of a workflow of GitHub Actions on one commit; its jobs are check runs, one more for each attempt."""
+    """A run of a workflow of GitHub Actions; its jobs are check runs, one more for each attempt.
+
+    `tested_sha` is what the jobs check out: the head itself, or for `pull_request` the test merge commit. The check
+    runs are reported on the suite's head all the same. A rerun tests the same commit (docs: "Re-running workflows").
+    """
 
     id: int
     suite: CheckSuite
-    workflow: str
+    workflow: Workflow
+    number: int
+    event: str
+    tested_sha: str
+    actor: User
     created_at: datetime
+    pull: "PullRequest | None" = None
     attempt: int = 1
+    started_at: datetime | None = None
+    """When the newest attempt was asked for; None for the first."""
+    rerun_by: User | None = None
+    parked: str | None = None
+    """Why it waits for a person's approval: "fork" or "app"; None when it does not."""
+    announced: str = "requested"
+    """The newest action of its `workflow_run` webhooks."""
     jobs: list["CheckRun"] = field(default_factory=list)
     awaited: set[str] = field(default_factory=set)
-    """Names of the jobs that were asked for again and have not begun."""
+    """Names of the jobs that will run and have no check run yet, in this attempt."""
 
     @property
     def repository(self) -> "Repository":
         """Where it runs."""
         return self.suite.repository
+
+    @property
+    def head_sha(self) -> str:
+        """The commit on which it reports."""
+        return self.suite.head_sha
 
     @property
     def running(self) -> bool:
@@ -70,12 +109,15 @@ class CheckRun:
     head_sha: str
     status: str
     conclusion: str | None
+    created_at: datetime
     started_at: datetime
     completed_at: datetime | None = None
     external_id: str = ""
     details_url: str | None = None
     workflow_run: WorkflowRun | None = None
     """For a job of Actions."""
+    attempt: int = 1
+    """For a job of Actions: the attempt of its workflow run."""
     output: dict[str, str | None] = field(default_factory=dict)
     annotations: list[dict[str, Any]] = field(default_factory=list)
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sandbox.git import Git
 from sandbox.state.accounts import User
-from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus, WorkflowRun
+from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus, Workflow, WorkflowRun
 from sandbox.state.pulls import Label, PullRequest
 from sandbox.state.rules import Protection, Ruleset
 
@@ -41,7 +41,13 @@ class Repository:
     suites_by_sha: dict[str, list[CheckSuite]] = field(default_factory=dict)
     runs: dict[int, CheckRun] = field(default_factory=dict)
     runs_by_sha: dict[str, list[CheckRun]] = field(default_factory=dict)
+    workflows: dict[str, Workflow] = field(default_factory=dict)
+    """By path."""
     workflow_runs: dict[int, WorkflowRun] = field(default_factory=dict)
+    fork_approval: str = ""
+    """Whose fork pull requests wait for approval: `first_time_contributors`, `all_external_contributors`, nobody's."""
+    app_approval: bool = False
+    """Whether runs that an app's push causes wait for approval."""
     statuses: dict[str, list[CommitStatus]] = field(default_factory=dict)
     """By SHA, oldest first."""
     deployed: dict[str, set[str]] = field(default_factory=dict)

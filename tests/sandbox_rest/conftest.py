@@ -36,6 +36,7 @@ EVENTS = (
     "check_run",
     "check_suite",
     "status",
+    "workflow_run",
     "issue_comment",
     "pull_request_review",
     "pull_request_review_comment",

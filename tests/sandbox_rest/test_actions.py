@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from sandbox.state import CheckRun
+from sandbox.workflows import Job
 from tests.sandbox_rest.conftest import PERMISSIONS, Client, R
 
 
@@ -47,3 +48,49 @@ async def test_run_of_another_app_is_not_rerequested(client: Client) -> None:
     await client.settle()
     told = [body for headers, body in client.receiver.received if headers["X-GitHub-Event"] == "check_run"]
     assert [body["check_run"]["id"] for body in told if body["action"] == "rerequested"] == [own["id"]]
+
+
+async def test_runs_are_listed_by_what_identifies_them(client: Client) -> None:
+    """By head, event, branch, status or conclusion; a run's jobs are its check runs; `refs/pull/N/merge` exists."""
+    client.repo.add_workflow("Build", jobs=[Job("test", timedelta(seconds=1), plan=("failure",))])
+    pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
+    client.repo.push("main", {"c": "1\n"}, by="maria")
+    await client.settle(0)
+    listed = await client.get(f"{R}/actions/runs?head_sha={pull.head_sha}")
+    assert [(run["event"], run["name"], run["status"]) for run in listed["workflow_runs"]] == [
+        ("pull_request", "Build", "in_progress"),
+        ("push", "Build", "in_progress"),
+    ]
+    for query, count in (("event=push", 2), ("branch=topic", 2), ("status=in_progress", 3), ("status=failure", 0)):
+        assert (await client.get(f"{R}/actions/runs?{query}"))["total_count"] == count, query
+    run = listed["workflow_runs"][0]
+    [job] = (await client.get(f"{R}/actions/runs/{run['id']}/jobs"))["jobs"]
+    [check] = [
+        one
+        for one in (await client.get(f"{R}/commits/{pull.head_sha}/check-runs"))["check_runs"]
+        if one["check_suite"]["id"] == run["check_suite_id"]
+    ]
+    assert (job["id"], job["html_url"]) == (check["id"], check["details_url"])
+    refs = await client.get(f"{R}/git/matching-refs/pull/{pull.number}/")
+    assert [ref["ref"] for ref in refs.content] == ["refs/pull/1/head", "refs/pull/1/merge"]
+    await client.call("POST", f"{R}/actions/runs/{run['id']}/cancel", 202)
+    seen = await client.call("POST", f"{R}/actions/runs/{run['id']}/cancel", 409)
+    assert seen["message"] == "Cannot cancel a workflow run that is completed."
+
+
+async def test_parked_run_is_approved_only_where_github_lets_it(client: Client) -> None:
+    """A fork's run is; one that an app's push caused is not, and a filter by its conclusion may not even find it."""
+    client.repo.record.app_approval = True
+    client.repo.add_workflow(on=["pull_request"])
+    pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
+    client.repo.push("main", {"c": "1\n"}, by="maria")
+    await client.call("PUT", f"{R}/pulls/{pull.number}/update-branch", 202)
+    await client.settle(5)
+    [run] = (await client.get(f"{R}/actions/runs?head_sha={pull.head_sha}"))["workflow_runs"]
+    assert (run["status"], run["conclusion"], run["actor"]["login"]) == ("completed", "action_required", "imq[bot]")
+    seen = await client.call("POST", f"{R}/actions/runs/{run['id']}/approve", 403)
+    assert seen["message"] == "This run is not from a fork pull request or queued by the Actions bot."
+    for finds, count in ((False, 0), (True, 1)):
+        client.github.actions.status_finds_parked = finds
+        assert (await client.get(f"{R}/actions/runs?status=action_required"))["total_count"] == count
+    assert (await client.get(f"{R}/commits/{pull.head_sha}/check-runs"))["total_count"] == 0

@@ -1,9 +1,11 @@
 """Every endpoint's answer and every webhook, against the schemas that GitHub publishes."""
 
+from datetime import timedelta
 from typing import Any
 
 from sandbox.rest.endpoints import ROUTES
 from sandbox.state import ReviewRule
+from sandbox.workflows import Job
 from tests.sandbox_rest.conftest import EVENTS, Client, R
 from tests.sandbox_rest.schemas import SCHEMAS, check_webhook
 
@@ -111,18 +113,35 @@ async def use_checks(client: Client, sha: str) -> None:
     await client.call("PATCH", place, 200, json_body={"conclusion": "success"})
     await client.get(place)
     await client.call("POST", f"{place}/rerequest", 201)
-    actions = client.github.create_app("github-actions", permissions={"checks": "write"})
-    for again in ("rerun", "rerun-failed-jobs"):
-        job = client.github.checks.create_run(
-            client.repo.record, app=actions, name="unit", head_sha=sha, workflow="ci", conclusion="failure"
-        )
-        assert job.workflow_run is not None
-        await client.call("POST", f"{R}/actions/runs/{job.workflow_run.id}/{again}", 201)
+    await use_actions(client)
     await client.get(f"{R}/commits/{sha}/check-runs")
     await client.get(f"{R}/commits/topic/check-suites")
     await client.call("POST", f"{R}/statuses/{sha}", 201, json_body={"state": "success", "context": "ci/old"})
     await client.get(f"{R}/commits/{sha}/status")
     await client.get(f"{R}/commits/{sha}/statuses")
+
+
+async def use_actions(client: Client) -> None:
+    """A run that fails, runs again, again in part, is cancelled; and one of a stranger's fork, approved."""
+    client.repo.add_workflow(jobs=[Job("unit", timedelta(seconds=1), plan=("failure",) * 9)], on=["pull_request"])
+    client.repo.record.fork_approval = "all_external_contributors"
+    client.repo.open_pull_request("Mine", head="mine", by="ann", files={"x": "1\n"})
+    await client.settle(5)
+    run = (await client.get(f"{R}/actions/runs?status=failure"))["workflow_runs"][0]
+    place = f"{R}/actions/runs/{run['id']}"
+    await client.get(place)
+    jobs = await client.get(f"{place}/jobs")
+    await client.get(f"{R}/actions/jobs/{jobs['jobs'][0]['id']}")
+    for again in ("rerun", "rerun-failed-jobs"):
+        await client.call("POST", f"{place}/{again}", 201)
+        await client.settle(5)
+    await client.call("POST", f"{place}/rerun", 201)
+    await client.call("POST", f"{place}/cancel", 202)
+    client.repo.open_pull_request("Theirs", head="theirs", fork_of="stranger", files={"y": "1\n"})
+    await client.settle(5)
+    parked = (await client.get(f"{R}/actions/runs?event=pull_request"))["workflow_runs"][0]
+    await client.call("POST", f"{R}/actions/runs/{parked['id']}/approve", 201)
+    await client.settle(5)
 
 
 async def use_conversation(client: Client, number: int) -> None:
@@ -186,6 +205,7 @@ async def test_every_webhook_fits_githubs_schema(client: Client) -> None:
     assert seen["pull_request_review"] == {"submitted", "dismissed"}
     assert seen["pull_request_review_thread"] == {"resolved", "unresolved"}
     assert seen["repository_ruleset"] == {"created", "deleted"}
+    assert seen["workflow_run"] == {"requested", "in_progress", "completed"}
     assert seen["issue_comment"] == {"created", "edited", "deleted"}
     assert seen["pull_request"] >= {
         "opened", "labeled", "unlabeled", "synchronize", "closed", "reopened", "edited", "converted_to_draft",
@@ -233,5 +253,6 @@ async def act_as_people(client: Client) -> None:
     await client.call("PATCH", f"{R}/check-runs/{run['id']}", 200, json_body={"conclusion": "failure"})
     await client.call("POST", f"{R}/check-runs/{run['id']}/rerequest", 201)
     await client.call("POST", f"{R}/statuses/{sha}", 201, json_body={"state": "failure", "context": "ci/old"})
+    repo.add_workflow(on=["push"])
     pull.merge("squash", by="maria")
     repo.delete_branch("topic", by="ann")
