@@ -103,8 +103,8 @@ class Merging:
         self._github.refs.move(repository, pull.base_branch, landed, actor=actor, landed=pull)
         self._github.happenings.pull_request(pull, "closed", actor)
         if repository.delete_branch_on_merge and pull.head_repository is repository:
-            self._github.pulls.retarget(repository, pull.head_branch, pull.base_branch, actor)
-            self._github.refs.delete(repository, pull.head_branch, actor=actor)
+            delete = partial(self._delete_head, pull, actor)
+            self._github.schedule.later(self._github.timings.retarget, delete, name=f"retarget on #{pull.number}")
         return landed
 
     def update_branch(self, pull: PullRequest, *, actor: Actor, expected_head_sha: str | None = None) -> None:
@@ -153,6 +153,8 @@ class Merging:
         if pull.state != "open" or (git.branch(pull.base_branch), pull.head_sha) != key:
             return
         tree = git.merge_trees(tip, head)
+        if self._github.timings.unnoticed_conflicts and git.is_ancestor(head, tip):
+            tree = None
         pull.mergeable_for, pull.mergeable = key, tree is not None
         self._github.history.changed()
         if tree is None:
@@ -230,6 +232,13 @@ class Merging:
         text = f"Merge branch '{pull.base_branch}' into {pull.head_branch}"
         sha = head.git.write_commit(tree, (expected, tip), text, self._signature(actor.user), self._web_flow())
         self._github.refs.move(head, pull.head_branch, sha, actor=actor)
+
+    def _delete_head(self, pull: PullRequest, actor: Actor) -> None:
+        """Retarget what is stacked on a merged head branch, and delete it, unless it moved or is gone."""
+        repository, branch = pull.repository, pull.head_branch
+        if repository.git.branch(branch) == pull.head_sha:
+            self._github.pulls.retarget(repository, branch, pull.base_branch, actor)
+            self._github.refs.delete(repository, branch, actor=actor)
 
     def _signature(self, user: User) -> Signature:
         return Signature(user.login, user.email, self._github.clock.now())

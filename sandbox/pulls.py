@@ -1,6 +1,5 @@
 """Pull requests: opened, edited, closed, reopened, drafted; and what moving branches does to them."""
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sandbox.diff import FileChange
@@ -115,12 +114,8 @@ class Pulls:
         self.record(pull, "merged", actor, commit_id=sha)
         self.record(pull, "closed", actor)
 
-    def head_moved(self, pull: PullRequest, before: str | None, after: str | None, forced: bool, actor: Actor) -> None:
-        """Its head branch moved, or is gone."""
-        if after is None:
-            self.record(pull, "head_ref_deleted", actor)
-            self.close(pull, actor)
-            return
+    def head_moved(self, pull: PullRequest, before: str | None, after: str, forced: bool, actor: Actor) -> None:
+        """Its head branch moved."""
         tip = pull.repository.git.branch(pull.base_branch)
         pull.head_sha, pull.base_sha = after, tip or pull.base_sha
         pull.repository.git.set_ref(f"pull/{pull.number}/head", after)
@@ -132,13 +127,33 @@ class Pulls:
         if tip is not None and pull.repository.git.is_ancestor(after, tip):
             self.close(pull, actor)
 
-    def base_moved(self, pull: PullRequest, brought: Mapping[str, Commit] | None, actor: Actor) -> None:
-        """Its base moved: merged when its head is among the commits brought (by SHA), closed when the base is gone."""
-        if brought is None:
-            self.close(pull, actor)
-        elif pull.head_sha in brought:
-            self.mark_merged(pull, _landing_commit(pull, brought.values()), actor)
-            self._github.happenings.pull_request(pull, "closed", actor)
+    def branch_gone(self, pull: PullRequest, repository: Repository, branch: str, actor: Actor) -> None:
+        """Its head or base branch was deleted: it is closed when that is noticed, unless it has another one by then."""
+        of_head = pull.head_repository is repository and pull.head_branch == branch
+        if of_head:
+            self.record(pull, "head_ref_deleted", actor)
+
+        def notice() -> None:
+            still = branch == (pull.head_branch if of_head else pull.base_branch)
+            if pull.state == "open" and still and repository.git.branch(branch) is None:
+                self.close(pull, actor)
+
+        self._github.schedule.later(self._github.timings.branch_gone, notice, name=f"branch gone #{pull.number}")
+
+    def brought(self, pull: PullRequest, landed: str, actor: Actor) -> None:
+        """A push brought its head into its base, by commit `landed`: it is merged when that is noticed."""
+        head = pull.head_sha
+
+        def notice() -> None:
+            if pull.state != "open":
+                return
+            if pull.head_sha == head:
+                self.mark_merged(pull, landed, actor)
+                self._github.happenings.pull_request(pull, "closed", actor)
+            elif self._github.timings.moved_head_closes:
+                self.close(pull, actor)
+
+        self._github.schedule.later(self._github.timings.merged_by_push, notice, name=f"merged by push #{pull.number}")
 
     def retarget(self, repository: Repository, old: str, new: str, actor: Actor) -> None:
         """Aim the open pull requests on a branch at another: what GitHub does before it deletes a merged head itself.
@@ -219,11 +234,6 @@ class Pulls:
             same = pull.head_repository is head and pull.head_branch == branch and pull.base_branch == base
             if same and pull.state == "open":
                 raise _invalid("", "custom", f"A pull request already exists for {head.owner.login}:{branch}.")
-
-
-def _landing_commit(pull: PullRequest, brought: Iterable[Commit]) -> str:
-    """The merge commit that brought the head into the base; the head itself after a fast-forward."""
-    return next((commit.sha for commit in brought if pull.head_sha in commit.parents[1:]), pull.head_sha)
 
 
 def _invalid(field: str, code: str, message: str = "") -> Invalid:

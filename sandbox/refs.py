@@ -1,10 +1,12 @@
 """Branches that move, and what follows: pushes told, pull requests synchronised, merged or closed."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pygit2 import GitError
 
 from sandbox.errors import Forbidden, Invalid, NotFound
+from sandbox.git import Commit
 from sandbox.state import Actor, PullRequest, Repository
 
 if TYPE_CHECKING:
@@ -93,10 +95,12 @@ class Refs:
         brought = git.log(after, before) if pulls and after and before else []
         by_sha = {commit.sha: commit for commit in brought}
         for pull in pulls:
-            if pull.head_repository is repository and pull.head_branch == branch:
+            if after is None:
+                self._github.pulls.branch_gone(pull, repository, branch, actor)
+            elif pull.head_repository is repository and pull.head_branch == branch:
                 self._github.pulls.head_moved(pull, before, after, forced, actor)
-            elif before is not None:
-                self._github.pulls.base_moved(pull, None if after is None else by_sha, actor)
+            elif pull.head_sha in by_sha:
+                self._github.pulls.brought(pull, _landing_commit(pull, by_sha.values()), actor)
 
     def _pulls_touching(self, repository: Repository, branch: str) -> list[PullRequest]:
         everywhere = (repository, repository.parent) if repository.parent else (repository,)
@@ -121,6 +125,11 @@ class Refs:
     def _check_workflows(self, repository: Repository, before: str, after: str, actor: Actor) -> None:
         if not actor.may("workflows"):
             check_workflows([change.filename for change in repository.git.diff(before, after)])
+
+
+def _landing_commit(pull: PullRequest, brought: Iterable[Commit]) -> str:
+    """The merge commit that brought the head into the base; the head itself after a fast-forward."""
+    return next((commit.sha for commit in brought if pull.head_sha in commit.parents[1:]), pull.head_sha)
 
 
 def check_workflows(paths: list[str]) -> None:

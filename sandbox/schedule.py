@@ -53,6 +53,13 @@ class Schedule:
         """Call `callback` when `delay` has passed."""
         return self.at(self.clock.now() + delay, callback, name=name)
 
+    def later(self, delay: timedelta, callback: Callable[[], None], *, name: str = "") -> None:
+        """Call `callback` when `delay` has passed; at once, before this returns, when there is none."""
+        if delay:
+            self.after(delay, callback, name=name)
+        else:
+            callback()
+
     def next_due(self) -> datetime | None:
         """When the next callback is due; None when nothing is planned."""
         while self._heap and self._heap[0].cancelled:

@@ -247,6 +247,7 @@ async def a_world(
     """
     clock = SharedClock()
     github = GitHub(clock, seed=seed, directory=directory / "github")
+    github.timings.notice_after(timedelta(seconds=1))
     server = SandboxServer(github)
     await server.start()
     for login in ("mona", "hubot", "tria", "rhea"):
