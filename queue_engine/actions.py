@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from queue_engine.facts import BranchRules, CheckReport, Comparison, MergeMethod, PullRequest
+from queue_engine.facts import BranchRules, CheckReport, Comparison, MergeMethod, Permission, PullRequest
 from queue_engine.model import Entry
 from queue_engine.reasons import Reason
 
@@ -18,6 +18,8 @@ class Fact(Enum):
     CHECKS = "checks"
     RULES = "rules"
     CO_AUTHORS = "co_authors"
+    PERMISSION = "permission"
+    """What the person who queued it may do on the repository."""
     BASE_REPORTS = "base_reports"
     """The reports on the base's tip: whether a check that failed fails there, too."""
 
@@ -33,6 +35,8 @@ class Seen:
     base_reports: tuple[CheckReport, ...] | None = None
     co_authors: tuple[str, ...] | None = None
     """Who else wrote its commits, as `Name <address>`, for the words of the commit that lands it."""
+    permission: Permission | None = None
+    """What the person who queued it may do on the repository now."""
     update_refused: str | None = None
     """GitHub's words, when it refused to update the branch in this pass."""
     update_forbidden: bool = False

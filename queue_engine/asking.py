@@ -36,6 +36,8 @@ async def look(github: GitHub, entry: Entry, fact: Fact, seen: Seen, policy: Pol
             assert seen.pull is not None
             authors = await github.co_authors(repository, entry.number, author=seen.pull.author)
             return replace(seen, co_authors=authors)
+        case Fact.PERMISSION:
+            return replace(seen, permission=await github.permission(repository, entry.queued_by))
         case Fact.RULES:
             return replace(seen, rules=await github.branch_rules(repository, base))
 

@@ -1,10 +1,12 @@
 """P4: what lands is the head that was queued, or IMQ's own update of it. Pure judgements over plain data."""
 
 from queue_engine.door import barred
-from queue_engine.facts import Comparison, PullRequest
+from queue_engine.facts import Comparison, Permission, PullRequest
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
+
+_MORE_THAN_WRITE = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 
 
 def withdrawn(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | None:
@@ -50,10 +52,13 @@ def may_be_updated_unseen(repository: Repository, pull: PullRequest) -> bool:
     return pull.head_repository == repository.full_name
 
 
-def is_own_update(updated_from: str | None, comparison: Comparison) -> bool:
+def is_own_update(updated_from: str | None, comparison: Comparison, policy: Policy) -> bool:
     """Whether the compared head is IMQ's update: its parents are the old head and a commit of the base, in this order.
 
     The second parent is a commit of the base exactly if it is the merge base of head and base. This is asked of every
-    update, whoever sent it.
+    update, whoever sent it. Parents prove what was merged, not its content: where write permission is not enough to
+    queue, GitHub's signature has to say as well that IMQ made the merge.
     """
-    return updated_from is not None and comparison.head.parents == (updated_from, comparison.merge_base)
+    if updated_from is None or comparison.head.parents != (updated_from, comparison.merge_base):
+        return False
+    return comparison.head.made_by_imq or policy.may_queue not in _MORE_THAN_WRITE

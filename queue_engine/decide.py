@@ -11,6 +11,7 @@ from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save
 from queue_engine.checks import judge, of_now, required_checks
 from queue_engine.config.templates import needs_co_authors
 from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
+from queue_engine.door import may_queue
 from queue_engine.entering import bound, enter, looked, unseen_head, up_to_date, updating
 from queue_engine.facts import CheckState, Comparison, MergeMethod
 from queue_engine.merging import commit_words, merge_method, no_method
@@ -59,7 +60,7 @@ def _pending(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         # It was updated, and gave its turn to a hotfix: an update of an unproved head would hide what it came from.
         if seen.comparison is None:
             return Look(Fact.COMPARISON)
-        if (unproved := _prove(entry, seen.comparison)) is not None:
+        if (unproved := _prove(entry, seen.comparison, policy)) is not None:
             return unproved
     if entry.known_behind:
         return Update(updating(entry, entry.base_tip, policy, now))
@@ -108,7 +109,7 @@ def _judge_candidate(entry: Entry, candidate: str, seen: Seen, policy: Policy, n
         return Leave(Reason.HEAD_CHANGED)
     if seen.comparison is None:
         return Look(Fact.COMPARISON)
-    if not is_own_update(entry.head, seen.comparison):
+    if not is_own_update(entry.head, seen.comparison, policy):
         return Leave(Reason.HEAD_CHANGED)
     return Save(bound(entry, candidate, policy, now, proved=True))
 
@@ -123,7 +124,7 @@ def _follow_base(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Act
     """The base is said to have moved: what runs now can no longer land, so update at once rather than at the end."""
     if seen.comparison is None:
         return Look(Fact.COMPARISON)
-    if (unproved := _prove(entry, seen.comparison)) is not None:
+    if (unproved := _prove(entry, seen.comparison, policy)) is not None:
         return unproved
     if seen.comparison.behind > 0:
         return _start_over(entry, seen.comparison, policy, now)
@@ -137,11 +138,11 @@ def _start_over(entry: Entry, comparison: Comparison, policy: Policy, now: datet
     return Update(updating(entry, comparison.base_tip, policy, now))
 
 
-def _prove(entry: Entry, comparison: Comparison) -> Action | None:
+def _prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None:
     """Prove an update by its parents, once; None when there is nothing left to prove."""
     if entry.head_proved:
         return None
-    if not is_own_update(entry.updated_from, comparison):
+    if not is_own_update(entry.updated_from, comparison, policy):
         return Leave(Reason.HEAD_CHANGED)
     return Save(replace(entry, head_proved=True, tested_tree=comparison.head.tree))
 
@@ -157,7 +158,7 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         return verdict
     if seen.comparison is None:
         return Look(Fact.COMPARISON)
-    if (unproved := _prove(entry, seen.comparison)) is not None:
+    if (unproved := _prove(entry, seen.comparison, policy)) is not None:
         return unproved
     if seen.comparison.behind > 0:
         return _start_over(entry, seen.comparison, policy, now)
@@ -170,6 +171,10 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         return Look(Fact.CHECKS)
     if not _is_green(entry, seen, policy):
         return Save(replace(enter(entry, EntryStatus.CHECKING, now), merge_requested_at=None, recheck_at=now))
+    if seen.permission is None:
+        return Look(Fact.PERMISSION)
+    if may_queue(policy, entry.queued_by, seen.permission) is not None:
+        return Leave(Reason.PERMISSION_LOST)
     linear = seen.rules.linear_history or forbids_merge_commits(seen.merge_refused)
     rules = replace(seen.rules, linear_history=linear)
     method = merge_method(seen.pull, rules, policy)

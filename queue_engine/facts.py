@@ -71,6 +71,8 @@ class Commit:
     sha: str
     tree: str
     parents: tuple[str, ...]
+    made_by_imq: bool = False
+    """Whether GitHub's own signature says that GitHub made it for IMQ. False where the answer does not tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class Reason(StrEnum):
     DRAFT = "draft"
     BASE_CHANGED = "base_changed"
     HEAD_CHANGED = "head_changed"
+    PERMISSION_LOST = "permission_lost"
     # At the door
     LABEL_WITHOUT_RIGHT = "label_without_right"
     QUEUE_FULL = "queue_full"
@@ -103,6 +104,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.DRAFT: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
     Reason.BASE_CHANGED: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
     Reason.HEAD_CHANGED: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
+    Reason.PERMISSION_LOST: ReasonFacts(Outcome.CANCELLED, Move.MAINTAINER),
     Reason.LABEL_WITHOUT_RIGHT: ReasonFacts(Outcome.REFUSED, Move.MAINTAINER),
     Reason.QUEUE_FULL: ReasonFacts(Outcome.HELD, Move.NOBODY, label_off=False),
     Reason.FORK_DELETED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),

@@ -96,7 +96,7 @@ async def _join_again(
         return True
     if entry.status is EntryStatus.UPDATING:
         compared = await engine.github.comparison(repository, entry.base_branch, pull.head_sha)
-        if is_own_update(entry.head, compared):
+        if is_own_update(entry.head, compared, policy):
             return False
     permission = await engine.github.permission(repository, push.by)
     if may_queue(policy, push.by, permission) is not None:

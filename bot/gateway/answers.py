@@ -136,17 +136,20 @@ class CommitAnswer(BaseModel):
 
 
 class InnerCommitAnswer(BaseModel):
-    """The git part of a listed commit."""
+    """The git part of a listed commit. Without `verification` GitHub says nothing of its signature."""
 
     tree: ShaAnswer
+    verification: VerificationAnswer | None = None
 
 
 class ListedCommitAnswer(BaseModel):
-    """A commit where GitHub lists it."""
+    """A commit where GitHub lists it. `author` and `committer` are the accounts whose addresses it carries."""
 
     sha: str
     commit: InnerCommitAnswer
     parents: list[ShaAnswer]
+    author: UserAnswer | None = None
+    committer: UserAnswer | None = None
 
 
 class ComparisonAnswer(BaseModel):

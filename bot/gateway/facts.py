@@ -31,6 +31,9 @@ from queue_engine.facts import (
 PASSING_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
 """GitHub's "About status checks": these three satisfy a required check."""
 
+_WEB_FLOW = "web-flow"
+"""The account as which GitHub commits what is changed through its pages and its API."""
+
 _GHOST = "ghost"
 """Whom GitHub shows in place of a deleted account."""
 
@@ -81,9 +84,22 @@ def commit(answer: CommitAnswer) -> Commit:
     return Commit(answer.sha, answer.tree.sha, tuple(parent.sha for parent in answer.parents))
 
 
-def listed_commit(answer: ListedCommitAnswer) -> Commit:
+def listed_commit(answer: ListedCommitAnswer, *, own_login: str) -> Commit:
     """A commit from a list or a comparison."""
-    return Commit(answer.sha, answer.commit.tree.sha, tuple(parent.sha for parent in answer.parents))
+    parents = tuple(parent.sha for parent in answer.parents)
+    return Commit(answer.sha, answer.commit.tree.sha, parents, made_by_imq=_is_made_by(answer, own_login))
+
+
+def _is_made_by(commit: ListedCommitAnswer, login: str) -> bool:
+    """Whether GitHub itself made this commit for that account: signed with GitHub's key, which nobody else has.
+
+    GitHub signs what an App changes through the API ("About commit signature verification: signature verification
+    for bots"), `update-branch` too, and commits it as `web-flow`.
+    """
+    verification = commit.commit.verification
+    signed = verification is not None and verification.verified
+    by_github = commit.committer is not None and commit.committer.login == _WEB_FLOW
+    return signed and by_github and commit.author is not None and commit.author.login == login
 
 
 def permission(answer: PermissionAnswer) -> Permission:

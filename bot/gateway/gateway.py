@@ -122,7 +122,9 @@ class Gateway(Surroundings):
         answer = await self._connection.get(repository.installation_id, ComparisonAnswer, template, variables)
         # When nothing is ahead, no commit is listed, and the head is the merge base.
         last = answer.commits[-1] if answer.commits else answer.merge_base_commit
-        head = facts.listed_commit(last) if last.sha == head_sha else await self.commit(repository, head_sha)
+        own_login = await self.own_login()
+        listed = facts.listed_commit(last, own_login=own_login)
+        head = listed if last.sha == head_sha else await self.commit(repository, head_sha)
         return Comparison(
             base_tip=answer.base_commit.sha,
             merge_base=answer.merge_base_commit.sha,

@@ -43,6 +43,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "New commits arrived after it was queued. Only what was queued is merged, so that nothing lands unseen.",
         "When the new commits are as they should be, set the label {label} again.",
     ),
+    Reason.PERMISSION_LOST: ReasonText(
+        "The person who queued it may no longer queue here.",
+        "Somebody who may queue can set the label {label} again, or comment `/queue`.",
+    ),
     Reason.LABEL_WITHOUT_RIGHT: ReasonText(
         "Queueing needs the right to merge, and the person who set the label {label} does not have it here.",
         "Somebody with write permission can set the label {label} again.",

@@ -15,6 +15,7 @@ from queue_engine.facts import (
     Commit,
     Comparison,
     MergeMethod,
+    Permission,
     PullRequest,
     RequiredCheck,
 )
@@ -103,5 +104,5 @@ def report(
 
 
 def seen(**facts: Any) -> Seen:
-    """The facts of one pass."""
-    return Seen(**facts)
+    """The facts of one pass; who queued it may queue it still."""
+    return Seen(**({"permission": Permission.WRITE} | facts))

@@ -1,8 +1,10 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from queue_engine.consent import is_own_update, withdrawn
+from queue_engine.facts import Permission
 from queue_engine.model import EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -110,15 +112,35 @@ def test_consent_withdrawn_in_several_ways_gives_the_plainest_reason(changes: di
 def test_own_update_is_proved_by_its_parents_in_order(parents: tuple[str, ...], merge_base: str, own: bool) -> None:
     """The old head first, a commit of the base second, nothing else."""
     update = comparison("head-2", base_tip="base-2", merge_base=merge_base, parents=parents)
-    assert is_own_update("head-1", update) is own
+    assert is_own_update("head-1", update, POLICY) is own
 
 
 def test_own_update_is_still_proved_when_the_base_moved_on() -> None:
     """The second parent has to be of the base, not its present tip."""
     update = comparison("head-2", behind=3, base_tip="base-5", merge_base="base-2", parents=("head-1", "base-2"))
-    assert is_own_update("head-1", update)
+    assert is_own_update("head-1", update, POLICY)
 
 
 def test_own_update_of_nothing_is_none() -> None:
     """An entry that was never updated has no update to prove."""
-    assert not is_own_update(None, comparison(parents=("head-1", "base-1")))
+    assert not is_own_update(None, comparison(parents=("head-1", "base-1")), POLICY)
+
+
+@pytest.mark.parametrize(
+    ("permission", "made_by_imq", "own"),
+    [
+        (Permission.TRIAGE, False, True),
+        (Permission.WRITE, False, True),
+        (Permission.MAINTAIN, False, False),
+        (Permission.MAINTAIN, True, True),
+        (Permission.ADMIN, False, False),
+        (Permission.ADMIN, True, True),
+    ],
+)
+def test_own_update_needs_githubs_signature_where_write_is_not_enough_to_queue(
+    permission: Permission, made_by_imq: bool, own: bool
+) -> None:
+    """P4: a writer can craft a merge with the right parents and any content; who may not queue it gains nothing."""
+    update = comparison("head-2", base_tip="base-2", merge_base="base-2", parents=("head-1", "base-2"))
+    update = replace(update, head=replace(update.head, made_by_imq=made_by_imq))
+    assert is_own_update("head-1", update, Policy(may_queue=permission)) is own

@@ -7,7 +7,7 @@ import pytest
 from queue_engine.actions import Confirm, Fact, Leave, Look, Merge, Save, Update, Wait
 from queue_engine.decide import decide
 from queue_engine.entering import enter
-from queue_engine.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.facts import CheckReport, CheckState, Permission, RequiredCheck
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -203,3 +203,14 @@ def test_update_past_its_limit_is_looked_for_before_the_next_slow_look() -> None
     """The limit is not put off by a wait that reaches beyond it."""
     late = entry(status=UPDATING, recheck=5, recheck_at=NOW + HOUR, status_since=NOW - POLICY.update_timeout)
     assert decide(late, seen(), POLICY, NOW) == Look(Fact.PULL)
+
+
+@pytest.mark.parametrize("permission", [Permission.NONE, Permission.READ, Permission.TRIAGE])
+def test_entry_of_a_person_who_may_no_longer_queue_is_dequeued_instead_of_merged(permission: Permission) -> None:
+    """P4: the permission is read again right before the merge."""
+    facts = seen(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(report("ci"),), permission=None)
+    at = entry(status=READY)
+    assert decide(at, facts, POLICY, NOW) == Look(Fact.PERMISSION)
+    assert decide(at, replace(facts, permission=permission), POLICY, NOW) == Leave(Reason.PERMISSION_LOST)
+    named = Policy(may_queue_too=frozenset({at.queued_by.casefold()}))
+    assert isinstance(decide(at, replace(facts, permission=permission), named, NOW), Merge)

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from queue_engine.actions import Action, BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
 from queue_engine.checks import judge, of_now, run_key
 from queue_engine.decide import decide
-from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, MergeMethod, PullRequest, RequiredCheck
+from queue_engine.facts import (
+    BranchRules,
+    CheckReport,
+    CheckState,
+    Comparison,
+    MergeMethod,
+    Permission,
+    PullRequest,
+    RequiredCheck,
+)
 from queue_engine.model import TRANSITIONS, Entry
 from queue_engine.reasons import Reason
 from tests.queue_engine.examples import (
@@ -122,6 +131,7 @@ sights = st.builds(
     reports=often(st.lists(checks, max_size=3).map(tuple)),
     base_reports=often(st.lists(checks, max_size=3).map(tuple)),
     rules=often(branch_rules),
+    permission=often(st.sampled_from(Permission)),
     update_refused=mostly(None, "merge conflict", "no"),
     update_forbidden=mostly(False, True),
     merge_refused=mostly(None, "Base branch was modified", "no"),
@@ -187,6 +197,8 @@ def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry
     assert compared.behind == 0
     assert (action.entry.tested_tree, action.entry.base_tip) == (compared.head.tree, compared.base_tip)
     assert action.entry.merge_requested_at == NOW
+    assert facts.permission is not None
+    assert facts.permission.may_merge
     assert facts.rules is not None
     assert facts.reports is not None
     assert judge(facts.rules.required_checks, of_now(at, facts.reports)).state is CheckState.PASSED

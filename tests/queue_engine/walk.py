@@ -7,7 +7,7 @@ from typing import Any
 
 from queue_engine.actions import Action, BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
 from queue_engine.decide import decide
-from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, PullRequest
+from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, Permission, PullRequest
 from queue_engine.invariants import check_transition
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
@@ -37,6 +37,8 @@ class GitHub:
 
     pull: PullRequest = field(default_factory=pull)
     rules: BranchRules = field(default_factory=lambda: rules("ci"))
+    permission: Permission = Permission.WRITE
+    """That of the person who queued it."""
     base_tip: str = "base-1"
     merge_base: str = "base-1"
     parents: tuple[str, ...] = ("work-1",)
@@ -186,6 +188,10 @@ class Walk:
             self.asked.append(name)
 
     def _look(self, fact: Fact) -> None:
+        if fact is Fact.PERMISSION:
+            # Read before every merge; no walk but those about it counts it.
+            self._seen = replace(self._seen, permission=self.github.permission)
+            return
         self._ask(fact.value)
         match fact:
             case Fact.PULL:

@@ -9,6 +9,8 @@ import pytest
 from queue_engine.reasons import Reason
 from tests.scenarios.world import CI_TIME, LABEL, World
 
+MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
+
 Act = Callable[[World, Any, bool], object]
 
 ACTS: dict[str, tuple[Act, Reason]] = {
@@ -85,3 +87,58 @@ async def test_update_by_somebody_else_with_the_right_parents_keeps_its_place(wo
     pull = await queued(world, "updating")
     await world.until(lambda: pull.merged)
     assert world.spoken(pull) == 1
+
+
+async def test_entry_leaves_before_its_merge_when_the_person_who_queued_it_lost_the_permission(world: World) -> None:
+    """P4: no webhook tells IMQ of it, so the permission is read again right before the merge."""
+    pull = await queued(world, "checking")
+    world.repository.record.collaborators["mona"] = "read"
+    await world.until_status(pull, None)
+    assert await reasons_of(world, pull) == [Reason.PERMISSION_LOST.value]
+    assert world.requests(f"PUT {MERGE}") == 0
+    world.repository.record.collaborators["mona"] = "write"
+    pull.comment("/queue", by="mona")
+    await world.until(lambda: pull.merged)
+
+
+def _craft(world: World, pull: Any) -> None:
+    """A writer pushes a merge with the parents of IMQ's update and a content of his own."""
+    git = world.repository.record.git
+    tip, head = world.repository.sha("main"), pull.head_sha
+    tree = git.write_tree(git.tree(tip), {"pull.py": "2\n", "crafted.py": "crafted\n"})
+    signature = git.must(head).author
+    crafted = git.write_commit(tree, (head, tip), "Merge branch 'main' into pull", signature, signature)
+    world.repository.push_commit("pull", crafted, by="hubot", webhook=False)
+
+
+@pytest.mark.parametrize(("who_may_queue", "lands"), [("maintain", False), ("write", True)])
+async def test_crafted_update_of_a_writer_lands_only_where_writers_may_queue(
+    world: World, who_may_queue: str, lands: bool
+) -> None:
+    """P4: the parents of an update prove what was merged, and GitHub's signature that IMQ made the merge."""
+    rules = f"who_may_queue:\n  permission: {who_may_queue}\n"
+    world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
+    pull = world.repository.open_pull_request("Pull", head="pull", by="mona", files={"pull.py": "2\n"})
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"moved.py": "moved\n"}, "Move", by="rhea")
+    await world.settle()
+    world.server.faults.add(
+        kind="fail", method="PUT", route="/repos/{owner}/{repo}/pulls/{number}/update-branch", status=502, times=None
+    )
+    pull.label(LABEL, by="rhea")
+    await world.until_status(pull, "updating")
+    _craft(world, pull)
+    world.server.faults.clear()
+    await world.pass_time(timedelta(hours=1))
+    assert pull.merged is lands
+    assert ("crafted.py" in world.repository.files("main")) is lands
+
+
+async def test_update_of_imq_lands_where_only_maintainers_may_queue(world: World) -> None:
+    """GitHub signs what IMQ has it merge, and names IMQ as the author."""
+    rules = "who_may_queue:\n  permission: maintain\n"
+    world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
+    await world.settle()
+    pull = await world.behind("pull")
+    pull.label(LABEL, by="rhea")
+    await world.until(lambda: pull.merged)
