@@ -21,6 +21,7 @@ from sandbox.merging import Merging
 from sandbox.people import RepositoryHandle
 from sandbox.people_pulls import PullRequestHandle
 from sandbox.pulls import Pulls
+from sandbox.ref_rules import RefRules
 from sandbox.refs import Refs
 from sandbox.reviews import Reviews
 from sandbox.rules import Rules
@@ -55,6 +56,7 @@ class GitHub:
         self.refs = Refs(self)
         self.pulls = Pulls(self)
         self.rules = Rules(self)
+        self.ref_rules = RefRules(self)
         self.reviews = Reviews(self)
         self.checks = Checks(self)
         self.actions = Actions(self)

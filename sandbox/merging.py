@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sandbox.github import GitHub
 
 _ALLOWED = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
+_VIOLATIONS = "Repository rule violations found\n\n"
 _METHOD_NAMES = {"merge": "Merge commits are", "squash": "Squash merges are", "rebase": "Rebase merges are"}
 
 
@@ -25,6 +26,9 @@ class Merging:
     def __init__(self, github: "GitHub") -> None:
         self._github = github
         self._computing: set[tuple[int, str, str]] = set()
+        self.merges_refuse_workflows_with_409 = False
+        """Which status `POST /merges` has for a missing `workflows` permission: 403 as other calls, or 409 as rule
+        violations (mantidproject/mantid #41541)."""
 
     def mergeable(self, pull: PullRequest, *, ask: bool = True) -> bool | None:
         """Whether it merges without conflict; None while GitHub has not computed it. Asking makes it compute."""
@@ -116,11 +120,14 @@ class Merging:
         git = pull.repository.git
         if git.is_ancestor(tip, pull.head_sha):
             raise Invalid("There are no new commits on the base branch.")
-        if git.merge_trees(pull.head_sha, tip) is None:
+        tree = git.merge_trees(pull.head_sha, tip)
+        if tree is None:
             raise Invalid("merge conflict between base and head")
         if pull.from_fork and not actor.may("workflows"):
             base = git.merge_base(tip, pull.head_sha) or tip
             check_workflows([change.filename for change in git.diff(base, tip)])
+        merged = self._update_commit(pull, head, pull.head_sha, tip, tree, actor)
+        self._github.ref_rules.check(head, pull.head_branch, pull.head_sha, merged, actor=actor, force=False)
         update = partial(self._update, pull, head, pull.head_sha, actor)
         self._github.schedule.after(self._github.timings.update_branch, update, name=f"update-branch #{pull.number}")
 
@@ -142,9 +149,32 @@ class Merging:
             raise Conflict("Merge conflict")
         text = message or f"Merge {head} into {base}"
         sha = git.write_commit(tree, (tip, other), text, self._signature(actor.user), self._web_flow())
-        self._github.rules.check_push(repository, base, sha, actor=actor, force=False)
+        try:
+            if not actor.may("workflows"):
+                check_workflows([change.filename for change in git.diff(tip, tree)])
+            self._github.ref_rules.check(repository, base, tip, sha, actor=actor, force=False)
+        except (Forbidden, Invalid) as refusal:
+            if isinstance(refusal, Forbidden) and not self.merges_refuse_workflows_with_409:
+                raise
+            said = refusal.message.removeprefix(_VIOLATIONS)
+            raise Conflict(_VIOLATIONS + said) from refusal
         self._github.refs.move(repository, base, sha, actor=actor)
         return sha
+
+    def _delete_head(self, pull: PullRequest, actor: Actor) -> None:
+        """Retarget what is stacked on a merged head branch, and delete it, unless it moved, is gone, or rules forbid it.
+
+        The merge is answered with 200 all the same (WordPress/WordPress-Coding-Standards #2751).
+        """
+        repository, branch = pull.repository, pull.head_branch
+        if repository.git.branch(branch) != pull.head_sha:
+            return
+        try:
+            self._github.ref_rules.check(repository, branch, pull.head_sha, None, actor=actor, force=False)
+        except Invalid:
+            return
+        self._github.pulls.retarget(repository, branch, pull.base_branch, actor)
+        self._github.refs.delete(repository, branch, actor=actor)
 
     def _computed(self, pull: PullRequest, key: tuple[str, str]) -> None:
         self._computing.discard((pull.id, *key))
@@ -181,7 +211,7 @@ class Merging:
             raise NotMergeable("Pull Request is still a draft")
         if sha is not None and sha != pull.head_sha:
             raise Conflict("Head branch was modified. Review and try the merge again.")
-        if not getattr(repository, _ALLOWED[method]) or not self._github.rules.allows(pull, method):
+        if not getattr(repository, _ALLOWED[method]) or not self._github.rules.allows(pull, method, actor=actor):
             raise NotMergeable(f"{_METHOD_NAMES[method]} not allowed on this repository.")
         settled = repository.pushed_at + self._github.timings.base_settles
         tip = repository.git.branch(pull.base_branch)
@@ -229,16 +259,14 @@ class Merging:
         tree = pull.repository.git.merge_trees(expected, tip)
         if tree is None or pull.repository.git.is_ancestor(tip, expected):
             return
-        text = f"Merge branch '{pull.base_branch}' into {pull.head_branch}"
-        sha = head.git.write_commit(tree, (expected, tip), text, self._signature(actor.user), self._web_flow())
+        sha = self._update_commit(pull, head, expected, tip, tree, actor)
         self._github.refs.move(head, pull.head_branch, sha, actor=actor)
 
-    def _delete_head(self, pull: PullRequest, actor: Actor) -> None:
-        """Retarget what is stacked on a merged head branch, and delete it, unless it moved or is gone."""
-        repository, branch = pull.repository, pull.head_branch
-        if repository.git.branch(branch) == pull.head_sha:
-            self._github.pulls.retarget(repository, branch, pull.base_branch, actor)
-            self._github.refs.delete(repository, branch, actor=actor)
+    def _update_commit(
+        self, pull: PullRequest, head: Repository, expected: str, tip: str, tree: str, actor: Actor
+    ) -> str:
+        text = f"Merge branch '{pull.base_branch}' into {pull.head_branch}"
+        return head.git.write_commit(tree, (expected, tip), text, self._signature(actor.user), self._web_flow())
 
     def _signature(self, user: User) -> Signature:
         return Signature(user.login, user.email, self._github.clock.now())

@@ -1,6 +1,6 @@
 """What administrators do to a repository: protect branches, set rulesets."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sandbox.state import Actor, Protection, Repository, RequiredCheck, ReviewRule, Ruleset
@@ -74,8 +74,10 @@ class RulesHandle:
         name: str,
         *,
         branches: Sequence[str] = ("~DEFAULT_BRANCH",),
+        excluded: Sequence[str] = (),
         required_checks: Iterable[Required] = (),
         strict: bool = False,
+        checks_on_create: bool = True,
         required_approvals: int = 0,
         reviews: ReviewRule | None = None,
         linear_history: bool = False,
@@ -85,7 +87,11 @@ class RulesHandle:
         signatures: bool = False,
         deployments: Sequence[str] = (),
         workflows: Sequence[str] = (),
-        bypass: Sequence[str] = (),
+        creation: bool = False,
+        deletion: bool = False,
+        branch_name: str = "",
+        code_scanning: Sequence[str] = (),
+        bypass: Sequence[str] | Mapping[str, str] = (),
         enforcement: str = "active",
         organisation: bool = False,
         repositories: Sequence[str] = ("*",),
@@ -94,8 +100,9 @@ class RulesHandle:
     ) -> Ruleset:
         """A ruleset for branches named by patterns, `~DEFAULT_BRANCH` or `~ALL`.
 
-        `bypass` are logins and app slugs that it does not bind. With `organisation` it is the owner's, and holds in all
-        of its `repositories` (name patterns).
+        `bypass` are logins and app slugs that may bypass it: each with its mode (always, pull_request, exempt), or a
+        list of those who always may. With `organisation` it is the owner's, and holds in all of its `repositories`
+        (name patterns).
         """
         now = self.github.clock.now()
         ruleset = Ruleset(
@@ -104,9 +111,11 @@ class RulesHandle:
             branches=list(branches),
             created_at=now,
             updated_at=now,
+            excluded=list(excluded),
             enforcement=enforcement,
             required_checks=_required(required_checks),
             strict=strict,
+            checks_on_create=checks_on_create,
             reviews=_reviews(required_approvals, reviews),
             linear_history=linear_history,
             merge_queue=merge_queue,
@@ -115,7 +124,11 @@ class RulesHandle:
             signatures=signatures,
             deployments=list(deployments),
             workflows=list(workflows),
-            bypass=list(bypass),
+            creation=creation,
+            deletion=deletion,
+            branch_name=branch_name,
+            code_scanning=list(code_scanning),
+            bypass=dict(bypass) if isinstance(bypass, Mapping) else dict.fromkeys(bypass, "always"),
             organisation=self.record.owner if organisation else None,
             repositories=list(repositories),
         )

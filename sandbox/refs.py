@@ -20,12 +20,18 @@ class Refs:
         self._github = github
 
     def create(self, repository: Repository, branch: str, sha: str, *, actor: Actor) -> None:
-        """A new branch at a commit. Raises Invalid when it exists, is badly named, or the commit does not exist."""
+        """A new branch at a commit. Raises Invalid when it exists, is badly named, the commit does not exist, or the
+        rules refuse.
+        """
         self._check_access(repository, actor)
         if repository.git.branch(branch) is not None:
             raise Invalid("Reference already exists")
         if repository.git.commit(sha) is None:
             raise Invalid("Object does not exist")
+        default = repository.git.branch(repository.default_branch)
+        if default is not None:
+            self._check_workflows(repository, repository.git.merge_base(default, sha) or default, sha, actor)
+        self._github.ref_rules.check(repository, branch, None, sha, actor=actor, force=False)
         self.move(repository, branch, sha, actor=actor)
 
     def update(self, repository: Repository, branch: str, sha: str, *, actor: Actor, force: bool = False) -> None:
@@ -42,17 +48,18 @@ class Refs:
         if forced and not force:
             raise Invalid("Update is not a fast forward")
         self._check_workflows(repository, before, sha, actor)
-        self._github.rules.check_push(repository, branch, sha, actor=actor, force=forced)
+        self._github.ref_rules.check(repository, branch, before, sha, actor=actor, force=forced)
         self.move(repository, branch, sha, actor=actor)
 
     def delete(self, repository: Repository, branch: str, *, actor: Actor) -> None:
         """Delete a branch; open pull requests of it and on it are closed. Raises Invalid when the rules refuse."""
         self._check_access(repository, actor)
-        if repository.git.branch(branch) is None:
+        before = repository.git.branch(branch)
+        if before is None:
             raise Invalid("Reference does not exist")
         if branch == repository.default_branch:
             raise Invalid("Cannot delete the default branch")
-        self._github.rules.check_push(repository, branch, None, actor=actor, force=False)
+        self._github.ref_rules.check(repository, branch, before, None, actor=actor, force=False)
         self.move(repository, branch, None, actor=actor)
 
     def check(self, repository: Repository, branch: str, sha: str | None, *, actor: Actor, force: bool) -> None:

@@ -35,6 +35,21 @@ def unmet(github: "GitHub", repository: Repository, sha: str, checks: Sequence[R
     yield from sentence({context: word for context, word in worst.items() if word != "passing"}, of=len(checks))
 
 
+def unscanned(github: "GitHub", repository: Repository, sha: str, tools: Sequence[str]) -> Iterable[str]:
+    """What a rule for code scanning still misses. A check run named like the tool stands for the tool's results."""
+    for tool in tools:
+        words = words_of(github, repository, sha, RequiredCheck(tool))
+        if not words and not any(run.name == tool for run in repository.runs.values()):
+            # The words of StreamScapeTV/agent-state-dashboard #71.
+            yield "Waiting for Code Scanning results. Code Scanning may not be configured for the target branch."
+        elif not words or (_worst(words) not in {"passing", "failing"}):
+            # The words of github/codeql #19459.
+            yield f"Code scanning is waiting for results from {tool} for the commit {sha[:7]}."
+        elif _worst(words) == "failing":
+            # No public thread quotes what GitHub says of alerts: whoever reads this must not know the words.
+            yield f"Code scanning results from {tool} do not meet the rule."
+
+
 def sentence(unmet_words: dict[str, str], *, of: int) -> Iterable[str]:
     """The sentence for unmet checks by context: by name when it is one, else in numbers."""
     if not unmet_words:

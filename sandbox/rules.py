@@ -5,12 +5,11 @@ Source of the rules: GitHub's pages on protected branches and rulesets; the mess
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from sandbox import required_checks
-from sandbox.errors import Invalid
+from sandbox.ruleset_scope import applies, bypass_mode, is_named, matches
 from sandbox.state import Actor, Protection, PullRequest, Repository, RequiredCheck, ReviewRule, Ruleset
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ class Demand:
     locked: bool = False
     frozen: bool = False
     workflows: Sequence[str] = ()
+    code_scanning: Sequence[str] = ()
 
 
 class Rules:
@@ -40,6 +40,9 @@ class Rules:
 
     def __init__(self, github: "GitHub") -> None:
         self._github = github
+        self.methods_worded_as_settings = True
+        """Whether a method that a ruleset forbids is refused in the words of the repository's settings, or in those of
+        a rule (termux/termux-packages #23456)."""
 
     def protect(self, repository: Repository, protection: Protection, *, actor: Actor) -> None:
         """Set the protection of its pattern, replacing an older one."""
@@ -68,25 +71,23 @@ class Rules:
         """The classic protection of a branch: its exact name wins, else the oldest matching pattern."""
         if branch in repository.protections:
             return repository.protections[branch]
-        matching = (found for found in repository.protections.values() if fnmatchcase(branch, found.pattern))
+        matching = (found for found in repository.protections.values() if matches(branch, found.pattern))
         return next(matching, None)
 
     def rulesets(self, repository: Repository, branch: str) -> list[Ruleset]:
         """The active rulesets that hold for a branch: the repository's own, then its organisation's."""
         everywhere = [*repository.rulesets.values(), *self._github.state.organisation_rulesets.values()]
-        return [
-            ruleset
-            for ruleset in everywhere
-            if ruleset.enforcement == "active"
-            and _concerns(repository, ruleset)
-            and any(_matches(repository, branch, pattern) for pattern in ruleset.branches)
-        ]
+        return [ruleset for ruleset in everywhere if applies(repository, ruleset, branch)]
 
     def demands(self, repository: Repository, branch: str, actor: Actor | None = None) -> list[Demand]:
-        """Everything asked of a branch; an administrator may pass classic protection that spares administrators."""
+        """Everything asked of a pull request for a branch.
+
+        Whoever may bypass a ruleset, in any mode, merges without it; an administrator may pass classic protection that
+        spares administrators.
+        """
         found = []
         classic = self.protection(repository, branch)
-        if classic and not self._bypasses(repository, classic, actor):
+        if classic and not self.spares(repository, classic, actor):
             found.append(
                 Demand(
                     False,
@@ -113,9 +114,10 @@ class Rules:
                 queue=rules.merge_queue,
                 frozen=rules.update,
                 workflows=rules.workflows,
+                code_scanning=rules.code_scanning,
             )
             for rules in self.rulesets(repository, branch)
-            if actor is None or not passes(rules, actor)
+            if actor is None or bypass_mode(rules, actor) is None
         ]
         return found
 
@@ -129,7 +131,8 @@ class Rules:
         violations: list[str] = []
         from_ruleset = False
         protection = self.protection(pull.repository, pull.base_branch)
-        if protection and actor and not self._may_push(protection, actor):
+        pushers = protection.restrict_pushes if protection else None
+        if actor is not None and pushers is not None and not is_named(actor, pushers):
             violations.append("You're not authorized to push to this branch.")
         for demand in self.demands(pull.repository, pull.base_branch, actor):
             found = list(self._violations_of(pull, demand, method))
@@ -151,50 +154,14 @@ class Rules:
             next(self._github.reviews.missing(pull, demand.reviews), None) for demand in demands if demand.reviews
         )
 
-    def allows(self, pull: PullRequest, method: str) -> bool:
-        """Whether every ruleset leaves this merge method."""
-        demands = self.demands(pull.repository, pull.base_branch)
-        return all(demand.reviews is None or method in demand.reviews.methods for demand in demands)
+    def allows(self, pull: PullRequest, method: str, *, actor: Actor) -> bool:
+        """Whether no ruleset forbids this merge method in the words of the repository's settings."""
+        demands = self.demands(pull.repository, pull.base_branch, actor)
+        allowed = all(demand.reviews is None or method in demand.reviews.methods for demand in demands)
+        return allowed or not self.methods_worded_as_settings
 
-    def check_push(self, repository: Repository, branch: str, sha: str | None, *, actor: Actor, force: bool) -> None:
-        """Raise Invalid when the rules refuse to move a branch to `sha` (None: to delete it) without a pull request."""
-        protection = self.protection(repository, branch)
-        if protection and not self._bypasses(repository, protection, actor):
-            self._check_protection(protection, sha, actor, force)
-        for rules in self.rulesets(repository, branch):
-            if passes(rules, actor):
-                continue
-            if force and rules.non_fast_forward:
-                raise Invalid("Repository rule violations found\n\nCannot force-push to this branch\n\n")
-            if rules.merge_queue:
-                raise Invalid("Repository rule violations found\n\nChanges must be made through the merge queue\n\n")
-            if rules.update:
-                raise Invalid("Repository rule violations found\n\nCannot update this protected ref.\n\n")
-        if sha is None:
-            return
-        for demand in self.demands(repository, branch, actor):
-            if demand.reviews:
-                raise Invalid("Changes must be made through a pull request.")
-            missing = list(required_checks.unmet(self._github, repository, sha, demand.checks))
-            if missing:
-                raise Invalid(missing[0])
-            if demand.linear and len(repository.git.must(sha).parents) > 1:
-                raise Invalid("This branch must not contain merge commits.")
-
-    def _check_protection(self, protection: Protection, sha: str | None, actor: Actor, force: bool) -> None:
-        if sha is None and not protection.allow_deletions:
-            raise Invalid("Cannot delete this protected branch")
-        if force and not protection.allow_force_pushes:
-            raise Invalid("Cannot force-push to this protected branch")
-        if protection.lock:
-            raise Invalid("Cannot change this locked branch")
-        if not self._may_push(protection, actor):
-            raise Invalid("You're not authorized to push to this branch.")
-
-    def _may_push(self, protection: Protection, actor: Actor) -> bool:
-        return protection.restrict_pushes is None or _named(actor, protection.restrict_pushes)
-
-    def _bypasses(self, repository: Repository, protection: Protection, actor: Actor | None) -> bool:
+    def spares(self, repository: Repository, protection: Protection, actor: Actor | None) -> bool:
+        """Whether classic protection does not bind somebody: administrators where they are spared, and no app."""
         if actor is None or actor.app is not None or protection.enforce_admins:
             return False
         return self._github.has_role(actor.user, repository, "admin")
@@ -209,6 +176,8 @@ class Rules:
             yield "Changes must be made through the merge queue"
         if demand.linear and method == "merge":
             yield "This branch must not contain merge commits."
+        if demand.from_ruleset and demand.reviews and method and method not in demand.reviews.methods:
+            yield f"{method.capitalize()} is not an allowed merge method in this repository."
         # A squash lands one commit that GitHub signs itself; the other methods land the author's own.
         if demand.signatures and (method == "rebase" or (method != "squash" and not self._all_signed(pull))):
             yield "Commits must have verified signatures."
@@ -228,6 +197,7 @@ class Rules:
             yield from required_checks.unmet(self._github, repository, head, demand.checks)
         workflows = [RequiredCheck(PurePosixPath(path).stem) for path in demand.workflows]
         yield from required_checks.unmet(self._github, repository, head, workflows)
+        yield from required_checks.unscanned(self._github, repository, head, demand.code_scanning)
 
     def _all_signed(self, pull: PullRequest) -> bool:
         return all(self._github.verified(commit) for commit in self._github.pulls.commits(pull))
@@ -240,29 +210,5 @@ class Rules:
         return tip is not None and pull.repository.git.is_ancestor(tip, pull.head_sha)
 
 
-def passes(ruleset: Ruleset, actor: Actor) -> bool:
-    """Whether somebody stands on the list of those whom a ruleset does not bind."""
-    return _named(actor, ruleset.bypass)
-
-
 def _spared(actor: Actor | None, reviews: ReviewRule) -> bool:
-    return actor is not None and _named(actor, reviews.spared)
-
-
-def _named(actor: Actor, names: Sequence[str]) -> bool:
-    return actor.user.login in names or (actor.app is not None and actor.app.slug in names)
-
-
-def _concerns(repository: Repository, ruleset: Ruleset) -> bool:
-    if ruleset.organisation is None:
-        return True
-    named = any(fnmatchcase(repository.name, pattern) for pattern in ruleset.repositories)
-    return ruleset.organisation is repository.owner and named
-
-
-def _matches(repository: Repository, branch: str, pattern: str) -> bool:
-    if pattern == "~ALL":
-        return True
-    if pattern == "~DEFAULT_BRANCH":
-        return branch == repository.default_branch
-    return fnmatchcase(branch, pattern.removeprefix("refs/heads/"))
+    return actor is not None and is_named(actor, reviews.spared)

@@ -12,7 +12,7 @@ from sandbox.payloads.issues import REACTIONS, comment, issue, issue_event, labe
 from sandbox.payloads.protection import full_protection
 from sandbox.payloads.pulls import pull_request, pull_request_stub, simple_pull_request
 from sandbox.payloads.repositories import minimal_repository, repository, repository_stub, webhook_repository
-from sandbox.payloads.rules import branch_rules, protection_rule, ruleset
+from sandbox.payloads.rules import branch_rules, protection_rule, ruleset, ruleset_heading
 from sandbox.payloads.times import timestamp
 
 __all__ = [
@@ -54,5 +54,6 @@ __all__ = [
     "full_protection",
     "protection_rule",
     "ruleset",
+    "ruleset_heading",
     "branch_rules",
 ]

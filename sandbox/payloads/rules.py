@@ -70,8 +70,16 @@ def ruleset_rules(record: Repository | None, found: Ruleset) -> list[dict[str, A
         "update": {"update_allows_fetch_and_merge": False} if found.update else None,
         "required_deployments": {"required_deployment_environments": found.deployments} if found.deployments else None,
         "workflows": _workflows(record, found) if found.workflows else None,
+        "code_scanning": {"code_scanning_tools": [_tool(name) for name in found.code_scanning]}
+        if found.code_scanning
+        else None,
+        "branch_name_pattern": {"name": "", "negate": False, "operator": "regex", "pattern": found.branch_name}
+        if found.branch_name
+        else None,
     }
     bare = {
+        "creation": found.creation,
+        "deletion": found.deletion,
         "required_linear_history": found.linear_history,
         "non_fast_forward": found.non_fast_forward,
         "required_signatures": found.signatures,
@@ -94,8 +102,19 @@ def branch_rules(record: Repository, found: Ruleset) -> list[dict[str, Any]]:
 
 def ruleset(github: "GitHub", record: Repository | None, found: Ruleset) -> dict[str, Any]:
     """`repository-ruleset`; of the organisation when there is no repository."""
-    include = [name if name.startswith("~") else f"refs/heads/{name}" for name in found.branches]
-    conditions: dict[str, Any] = {"ref_name": {"include": include, "exclude": []}}
+    include, exclude = _refs(found.branches), _refs(found.excluded)
+    conditions: dict[str, Any] = {"ref_name": {"include": include, "exclude": exclude}}
+    if record is None:
+        conditions["repository_name"] = {"include": found.repositories, "exclude": []}
+    return ruleset_heading(github, record, found) | {
+        "bypass_actors": [_bypass(github, name, mode) for name, mode in found.bypass.items()],
+        "conditions": conditions,
+        "rules": ruleset_rules(record, found),
+    }
+
+
+def ruleset_heading(github: "GitHub", record: Repository | None, found: Ruleset) -> dict[str, Any]:
+    """A ruleset as lists show it, without its rules; of the organisation when there is no repository."""
     if record is not None:
         kind, source = "Repository", record.full_name
         links = {
@@ -105,7 +124,6 @@ def ruleset(github: "GitHub", record: Repository | None, found: Ruleset) -> dict
     else:
         assert found.organisation is not None, "a ruleset belongs to a repository or an organisation"
         kind, source = "Organization", found.organisation.login
-        conditions["repository_name"] = {"include": found.repositories, "exclude": []}
         links = {
             "self": f"{github.api_url}/orgs/{source}/rulesets/{found.id}",
             "html": f"{github.html_url}/organizations/{source}/settings/rules/{found.id}",
@@ -117,20 +135,32 @@ def ruleset(github: "GitHub", record: Repository | None, found: Ruleset) -> dict
         "source_type": kind,
         "source": source,
         "enforcement": found.enforcement,
-        "bypass_actors": [],
         "node_id": node_id("RepositoryRuleset", found.id),
         "_links": {name: {"href": link} for name, link in links.items()},
-        "conditions": conditions,
-        "rules": ruleset_rules(record, found),
         "created_at": timestamp(found.created_at),
         "updated_at": timestamp(found.updated_at),
     }
 
 
+def _refs(patterns: list[str]) -> list[str]:
+    return [name if name.startswith("~") else f"refs/heads/{name}" for name in patterns]
+
+
+def _bypass(github: "GitHub", name: str, mode: str) -> dict[str, Any]:
+    app = next((app for app in github.state.apps.values() if app.slug == name), None)
+    if app is not None:
+        return {"actor_id": app.id, "actor_type": "Integration", "bypass_mode": mode}
+    return {"actor_id": github.user(name).id, "actor_type": "User", "bypass_mode": mode}
+
+
+def _tool(name: str) -> dict[str, str]:
+    return {"tool": name, "alerts_threshold": "errors", "security_alerts_threshold": "high_or_higher"}
+
+
 def _checks(found: Ruleset) -> dict[str, Any]:
     return {
         "strict_required_status_checks_policy": found.strict,
-        "do_not_enforce_on_create": False,
+        "do_not_enforce_on_create": not found.checks_on_create,
         "required_status_checks": [_check(check) for check in found.required_checks],
     }
 
@@ -149,7 +179,7 @@ def _reviews(rule: ReviewRule) -> dict[str, Any]:
 def _workflows(record: Repository | None, found: Ruleset) -> dict[str, Any]:
     home = record.id if record else 0
     return {
-        "do_not_enforce_on_create": False,
+        "do_not_enforce_on_create": not found.checks_on_create,
         "workflows": [{"path": path, "repository_id": home, "ref": "refs/heads/main"} for path in found.workflows],
     }
 

@@ -6,10 +6,10 @@ from urllib.parse import quote
 from sandbox import payloads
 from sandbox.payloads.repositories import api, html
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, not_found
-from sandbox.rest.routing import Answer, Routes
-from sandbox.rules import passes
-from sandbox.state import Protection
+from sandbox.rest.errors import Refusal, not_accessible, not_found
+from sandbox.rest.routing import Access, Answer, Routes
+from sandbox.ruleset_scope import bypass_mode, concerns
+from sandbox.state import Protection, Repository, Ruleset
 
 routes = Routes("branches/branches")
 
@@ -59,16 +59,56 @@ def list_rules(call: Call) -> Answer:
     return call.page(rules, lambda rule: rule)
 
 
+@routes.repository("GET", "/rulesets", docs="repos/rules")
+def list_rulesets(call: Call) -> Answer:
+    """The repository's rulesets, whatever their enforcement, and unless `includes_parents` is false its
+    organisation's; without their rules.
+    """
+    own = list(call.repository.rulesets.values())
+    above = [] if call.query.get("includes_parents") == "false" else _of_owner(call)
+    return call.page([*own, *above], lambda found: payloads.ruleset_heading(call.github, _home(call, found), found))
+
+
 @routes.repository("GET", "/rulesets/{ruleset_id}", docs="repos/rules")
 def get_ruleset(call: Call) -> Answer:
     """One ruleset, also one of the organisation's that holds here; whom it does not bind only administrators see."""
-    everywhere = call.repository.rulesets | call.github.state.organisation_rulesets
+    everywhere = call.repository.rulesets | {found.id: found for found in _of_owner(call)}
     found = everywhere.get(call.number("ruleset_id"))
-    if found is None or found.organisation not in (None, call.repository.owner):
+    if found is None:
         raise not_found()
-    shown = payloads.ruleset(call.github, None if found.organisation else call.repository, found)
+    shown = payloads.ruleset(call.github, _home(call, found), found)
     del shown["bypass_actors"]
-    return Answer(shown | {"current_user_can_bypass": "always" if passes(found, call.actor) else "never"})
+    return Answer(shown | {"current_user_can_bypass": _CAN_BYPASS[bypass_mode(found, call.actor)]})
+
+
+@routes.add(
+    "GET",
+    "/orgs/{org}/rulesets/{ruleset_id}",
+    Access("installation", ("organization_administration=write",)),
+    docs="orgs/rules",
+)
+def get_organisation_ruleset(call: Call) -> Answer:
+    """A ruleset of the installation's organisation, with whom it does not bind."""
+    if not call.actor.may("organization_administration"):
+        raise not_accessible(call.route.access.accepted)
+    found = call.github.state.organisation_rulesets.get(call.number("ruleset_id"))
+    account = call.installation.account
+    if found is None or found.organisation is not account or account.login.lower() != call.params["org"].lower():
+        raise not_found()
+    return Answer(payloads.ruleset(call.github, None, found))
+
+
+_CAN_BYPASS = {None: "never", "always": "always", "pull_request": "pull_requests_only", "exempt": "exempt"}
+"""What `current_user_can_bypass` says of each bypass mode (schema `repository-ruleset`)."""
+
+
+def _of_owner(call: Call) -> list[Ruleset]:
+    everywhere = call.github.state.organisation_rulesets.values()
+    return [found for found in everywhere if concerns(call.repository, found)]
+
+
+def _home(call: Call, found: Ruleset) -> Repository | None:
+    return None if found.organisation else call.repository
 
 
 def _tip(call: Call, name: str) -> str:

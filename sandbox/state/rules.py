@@ -62,16 +62,21 @@ class Protection:
 
 @dataclass(eq=False, slots=True)
 class Ruleset:
-    """A ruleset of a repository or an organisation. `branches` are fnmatch patterns, `~DEFAULT_BRANCH` or `~ALL`."""
+    """A ruleset of a repository or an organisation. `branches` and `excluded` are patterns as GitHub reads them
+    (`sandbox.ruleset_scope`), `~DEFAULT_BRANCH` or `~ALL`.
+    """
 
     id: int
     name: str
     branches: list[str]
     created_at: datetime
     updated_at: datetime
+    excluded: list[str] = field(default_factory=list)
     enforcement: str = "active"
     required_checks: list[RequiredCheck] = field(default_factory=list)
     strict: bool = False
+    checks_on_create: bool = True
+    """A new branch needs its checks, too; False is GitHub's `do_not_enforce_on_create`."""
     reviews: ReviewRule | None = None
     linear_history: bool = False
     merge_queue: bool = False
@@ -82,8 +87,16 @@ class Ruleset:
     deployments: list[str] = field(default_factory=list)
     workflows: list[str] = field(default_factory=list)
     """Paths of workflows that must pass; the sandbox takes a check run named like the file for the workflow's run."""
-    bypass: list[str] = field(default_factory=list)
-    """Logins and app slugs that may pass it."""
+    creation: bool = False
+    """Nobody may create a branch."""
+    deletion: bool = False
+    """Nobody may delete a branch."""
+    branch_name: str = ""
+    """A regular expression that the names of new branches must match; empty: any name."""
+    code_scanning: list[str] = field(default_factory=list)
+    """Tools whose results must be there and good; the sandbox takes a check run named like the tool for them."""
+    bypass: dict[str, str] = field(default_factory=dict)
+    """Logins and app slugs that may bypass it, each with its mode: always, pull_request or exempt."""
     organisation: User | None = None
     """Whose ruleset it is when it is not the repository's own."""
     repositories: list[str] = field(default_factory=list)

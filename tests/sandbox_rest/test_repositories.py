@@ -119,12 +119,15 @@ async def test_standalone_server_says_how_to_use_it() -> None:
     assert process.returncode == 0
 
 
-async def test_ruleset_says_whether_the_caller_may_pass_it(client: Client) -> None:
+@pytest.mark.parametrize(
+    ("mode", "told"), [("always", "always"), ("pull_request", "pull_requests_only"), ("exempt", "exempt")]
+)
+async def test_ruleset_says_whether_the_caller_may_pass_it(client: Client, mode: str, told: str) -> None:
     """`current_user_can_bypass` is the caller's own; the list itself is for administrators, another's is 404."""
-    rules = client.repo.add_ruleset("the queue's", update=True, bypass=["imq"], by="acme")
+    rules = client.repo.add_ruleset("the queue's", update=True, bypass={"imq": mode}, by="acme")
     place = f"{R}/rulesets/{rules.id}"
     seen = await client.get(place)
-    assert seen["current_user_can_bypass"] == "always"
+    assert seen["current_user_can_bypass"] == told
     assert "bypass_actors" not in seen.content
     assert (await client.get(place, who="maria"))["current_user_can_bypass"] == "never"
     ours = client.repo.add_ruleset("ours", organisation=True, required_approvals=1, by="acme")

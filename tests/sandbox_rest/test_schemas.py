@@ -66,9 +66,14 @@ async def use_repository(client: Client) -> None:
         signatures=True,
         deployments=["staging"],
         workflows=[".github/workflows/ci.yml"],
+        creation=True,
+        deletion=True,
+        branch_name="^main$",
+        code_scanning=["CodeQL"],
+        bypass={"maria": "always", "imq": "exempt"},
         by="acme",
     )
-    client.repo.add_ruleset("organisation's", organisation=True, required_approvals=2, by="acme")
+    above = client.repo.add_ruleset("organisation's", organisation=True, required_approvals=2, by="acme")
     await client.get(R)
     for login in ("acme", "maria", "tom", "stranger"):
         await client.get(f"{R}/collaborators/{login}/permission")
@@ -79,9 +84,15 @@ async def use_repository(client: Client) -> None:
     rules = await client.get(f"{R}/rules/branches/main")
     for ruleset in {rule["ruleset_id"] for rule in rules.content}:
         await client.get(f"{R}/rulesets/{ruleset}")
+    assert len((await client.get(f"{R}/rulesets")).content) == 2
+    assert len((await client.get(f"{R}/rulesets?includes_parents=false")).content) == 1
+    await client.get(f"/orgs/acme/rulesets/{above.id}", 403)
+    token = client.installation_token({"organization_administration": "write"})
+    await client.get(f"/orgs/acme/rulesets/{above.id}", headers={"Authorization": f"Bearer {token}"})
     assert {rule["type"] for rule in rules.content} == {
         "required_status_checks", "pull_request", "merge_queue", "required_linear_history", "non_fast_forward",
-        "update", "required_signatures", "required_deployments", "workflows",
+        "update", "required_signatures", "required_deployments", "workflows", "creation", "deletion",
+        "branch_name_pattern", "code_scanning",
     }  # fmt: skip
     assert {(rule["ruleset_source_type"], rule["ruleset_source"]) for rule in rules.content} == {
         ("Repository", "acme/widgets"),
