@@ -17,3 +17,14 @@ class Behaviour:
     """Whether `reviewDecision` knows the reviews that rulesets demand, or only classic ones (atlantis #6373)."""
     comparison_of_commits: bool = True
     """Whether GraphQL's `Ref.compare` takes a SHA as head; if not, only branches, and other heads give null."""
+    apps_bypass_updates: bool = True
+    """Whether the bypass mode `always` covers what an App does to a branch: it does for mitodl/ol-infrastructure #5710
+    and dmf-mxl/mxl #356; MFlowCode/MFC #1467 says that Apps must open pull requests all the same."""
+    pull_request_rule_on_create: bool = True
+    """Whether a ruleset's pull request rule forbids to create a branch, or only to update one."""
+    methods_worded_as_settings: bool = True
+    """Whether a method that a ruleset forbids is refused in the words of the repository's settings, or in those of a
+    rule (termux/termux-packages #23456)."""
+    merges_refuse_workflows_with_409: bool = False
+    """Which status `POST /merges` has for a missing `workflows` permission: 403 as other calls, or 409 as rule
+    violations (mantidproject/mantid #41541)."""

@@ -26,9 +26,6 @@ class Merging:
     def __init__(self, github: "GitHub") -> None:
         self._github = github
         self._computing: set[tuple[int, str, str]] = set()
-        self.merges_refuse_workflows_with_409 = False
-        """Which status `POST /merges` has for a missing `workflows` permission: 403 as other calls, or 409 as rule
-        violations (mantidproject/mantid #41541)."""
 
     def mergeable(self, pull: PullRequest, *, ask: bool = True) -> bool | None:
         """Whether it merges without conflict; None while GitHub has not computed it. Asking makes it compute."""
@@ -154,7 +151,7 @@ class Merging:
                 check_workflows([change.filename for change in git.diff(tip, tree)])
             self._github.ref_rules.check(repository, base, tip, sha, actor=actor, force=False)
         except (Forbidden, Invalid) as refusal:
-            if isinstance(refusal, Forbidden) and not self.merges_refuse_workflows_with_409:
+            if isinstance(refusal, Forbidden) and not self._github.behaviour.merges_refuse_workflows_with_409:
                 raise
             said = refusal.message.removeprefix(_VIOLATIONS)
             raise Conflict(_VIOLATIONS + said) from refusal

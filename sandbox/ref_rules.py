@@ -22,11 +22,6 @@ class RefRules:
 
     def __init__(self, github: "GitHub") -> None:
         self._github = github
-        self.apps_bypass_updates = True
-        """Whether the mode `always` covers what an app does to a branch. It does for mitodl/ol-infrastructure #5710 and
-        dmf-mxl/mxl #356; MFlowCode/MFC #1467 says that apps must open pull requests all the same."""
-        self.pull_request_rule_on_create = True
-        """Whether the pull request rule forbids to create a branch."""
 
     def check(
         self, repository: Repository, branch: str, before: str | None, after: str | None, *, actor: Actor, force: bool
@@ -49,7 +44,7 @@ class RefRules:
     def _bypasses(self, ruleset: Ruleset, actor: Actor) -> bool:
         mode = bypass_mode(ruleset, actor)
         if mode == "always":
-            return actor.app is None or self.apps_bypass_updates
+            return actor.app is None or self._github.behaviour.apps_bypass_updates
         return mode == "exempt"
 
     def _violations(
@@ -69,7 +64,7 @@ class RefRules:
             yield from self._of_creation(ruleset, branch)
         else:
             yield from _of_update(ruleset, force)
-        if ruleset.reviews and (before is not None or self.pull_request_rule_on_create):
+        if ruleset.reviews and (before is not None or self._github.behaviour.pull_request_rule_on_create):
             yield "Changes must be made through a pull request."
         if before is not None or ruleset.checks_on_create:
             workflows = [RequiredCheck(PurePosixPath(path).stem) for path in ruleset.workflows]

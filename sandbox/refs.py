@@ -26,12 +26,7 @@ class Refs:
         self._check_access(repository, actor)
         if repository.git.branch(branch) is not None:
             raise Invalid("Reference already exists")
-        if repository.git.commit(sha) is None:
-            raise Invalid("Object does not exist")
-        default = repository.git.branch(repository.default_branch)
-        if default is not None:
-            self._check_workflows(repository, repository.git.merge_base(default, sha) or default, sha, actor)
-        self._github.ref_rules.check(repository, branch, None, sha, actor=actor, force=False)
+        self.check(repository, branch, sha, actor=actor, force=False)
         self.move(repository, branch, sha, actor=actor)
 
     def update(self, repository: Repository, branch: str, sha: str, *, actor: Actor, force: bool = False) -> None:
@@ -40,44 +35,36 @@ class Refs:
         before = repository.git.branch(branch)
         if before is None:
             raise Invalid("Reference does not exist")
-        if repository.git.commit(sha) is None:
-            raise Invalid("Object does not exist")
-        if before == sha:
-            return
-        forced = not repository.git.is_ancestor(before, sha)
-        if forced and not force:
-            raise Invalid("Update is not a fast forward")
-        self._check_workflows(repository, before, sha, actor)
-        self._github.ref_rules.check(repository, branch, before, sha, actor=actor, force=forced)
-        self.move(repository, branch, sha, actor=actor)
+        self.check(repository, branch, sha, actor=actor, force=force)
+        if before != sha:
+            self.move(repository, branch, sha, actor=actor)
 
     def delete(self, repository: Repository, branch: str, *, actor: Actor) -> None:
         """Delete a branch; open pull requests of it and on it are closed. Raises Invalid when the rules refuse."""
         self._check_access(repository, actor)
-        before = repository.git.branch(branch)
-        if before is None:
+        if repository.git.branch(branch) is None:
             raise Invalid("Reference does not exist")
-        if branch == repository.default_branch:
-            raise Invalid("Cannot delete the default branch")
-        self._github.ref_rules.check(repository, branch, before, None, actor=actor, force=False)
+        self.check(repository, branch, None, actor=actor, force=False)
         self.move(repository, branch, None, actor=actor)
 
     def check(self, repository: Repository, branch: str, sha: str | None, *, actor: Actor, force: bool) -> None:
         """Raise what `create`, `update` or `delete` (without a `sha`) would raise, and change nothing."""
         self._check_access(repository, actor)
-        before = repository.git.branch(branch)
-        if sha is not None and repository.git.commit(sha) is None:
+        git = repository.git
+        before = git.branch(branch)
+        if sha is not None and git.commit(sha) is None:
             raise Invalid("Object does not exist")
-        if before is None or before == sha:
+        if before == sha:
             return
         if sha is None and branch == repository.default_branch:
             raise Invalid("Cannot delete the default branch")
-        forced = sha is not None and not repository.git.is_ancestor(before, sha)
+        forced = sha is not None and before is not None and not git.is_ancestor(before, sha)
         if forced and not force:
             raise Invalid("Update is not a fast forward")
         if sha is not None:
-            self._check_workflows(repository, before, sha, actor)
-        self._github.rules.check_push(repository, branch, sha, actor=actor, force=forced)
+            default = git.branch(repository.default_branch) or sha
+            self._check_workflows(repository, before or git.merge_base(default, sha) or default, sha, actor)
+        self._github.ref_rules.check(repository, branch, before, sha, actor=actor, force=forced)
 
     def move(
         self, repository: Repository, branch: str, after: str | None, *, actor: Actor, landed: PullRequest | None = None

@@ -40,9 +40,6 @@ class Rules:
 
     def __init__(self, github: "GitHub") -> None:
         self._github = github
-        self.methods_worded_as_settings = True
-        """Whether a method that a ruleset forbids is refused in the words of the repository's settings, or in those of
-        a rule (termux/termux-packages #23456)."""
 
     def protect(self, repository: Repository, protection: Protection, *, actor: Actor) -> None:
         """Set the protection of its pattern, replacing an older one."""
@@ -158,7 +155,7 @@ class Rules:
         """Whether no ruleset forbids this merge method in the words of the repository's settings."""
         demands = self.demands(pull.repository, pull.base_branch, actor)
         allowed = all(demand.reviews is None or method in demand.reviews.methods for demand in demands)
-        return allowed or not self.methods_worded_as_settings
+        return allowed or not self._github.behaviour.methods_worded_as_settings
 
     def spares(self, repository: Repository, protection: Protection, actor: Actor | None) -> bool:
         """Whether classic protection does not bind somebody: administrators where they are spared, and no app."""

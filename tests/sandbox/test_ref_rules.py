@@ -89,7 +89,7 @@ def test_all_violations_of_a_branch_are_listed(repository: RepositoryHandle) -> 
 def test_pull_request_rule_on_creation_is_a_switch(github: GitHub, repository: RepositoryHandle) -> None:
     """Sources differ on whether that rule forbids a new branch; it always forbids a push to it."""
     repository.add_ruleset("all", branches=["~ALL"], required_approvals=1)
-    github.ref_rules.pull_request_rule_on_create = False
+    github.behaviour.pull_request_rule_on_create = False
     repository.create_branch("new")
     with pytest.raises(Invalid, match="Changes must be made through a pull request"):
         repository.push("new", {"b": "1"})
@@ -117,7 +117,7 @@ def test_bypass_mode_decides_about_merges_and_branch_updates(
     github: GitHub, repository: RepositoryHandle, queue: Actor, mode: str | None, apps_bypass: bool, moves: bool
 ) -> None:
     """Every mode merges past the rules; `pull_request` pushes nothing, and of `always` vendors disagree for apps."""
-    github.ref_rules.apps_bypass_updates = apps_bypass
+    github.behaviour.apps_bypass_updates = apps_bypass
     bypass = {} if mode is None else {"queue": mode}
     repository.add_ruleset("rules", required_approvals=1, required_checks=["ci/test"], bypass=bypass)
     pull = repository.open_pull_request("One", head="one", files={"a": "1"}).record
@@ -164,7 +164,7 @@ def test_branch_with_changed_workflows_needs_the_permission(
     sha = repository.push("one", WORKFLOW)
     refs, record = github.refs, repository.record
     repository.create_branch("other")
-    github.merging.merges_refuse_workflows_with_409 = "conflict" in way
+    github.behaviour.merges_refuse_workflows_with_409 = "conflict" in way
     calls: dict[str, Callable[[], object]] = {
         "create": lambda: refs.create(record, "new", sha, actor=queue),
         "update": lambda: refs.update(record, "other", sha, actor=queue),
@@ -220,7 +220,7 @@ def test_method_that_a_ruleset_forbids_has_two_wordings(github: GitHub, reposito
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     with pytest.raises(NotMergeable, match=r"^Merge commits are not allowed on this repository\.$"):
         pull.merge()
-    github.rules.methods_worded_as_settings = False
+    github.behaviour.methods_worded_as_settings = False
     with pytest.raises(NotMergeable, match="Merge is not an allowed merge method in this repository"):
         pull.merge()
     assert pull.merge("squash")
