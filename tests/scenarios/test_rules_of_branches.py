@@ -119,9 +119,9 @@ async def test_commits_are_asked_for_signatures_only_where_rules_demand_them(wor
     commits = "GET /repos/{owner}/{repo}/pulls/{number}/commits"
     await lands(world, await green(world, "before"))
     assert world.requests(commits) == 0
+    signed = await world.behind("signed")
     rule(world, signatures=True)
     world.bot.engine.github.forget_rules(world.repository.record.id)
-    signed = await world.behind("signed")
     signed.sign()
     signed.label(LABEL, by="mona")
     await world.until(lambda: signed.merged, within=CI_TIME * 2)
