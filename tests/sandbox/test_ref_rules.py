@@ -134,13 +134,16 @@ def test_bypass_mode_decides_about_merges_and_branch_updates(
             github.refs.update(repository.record, "main", sha, actor=queue)
 
 
-def test_merge_of_a_branch_that_may_not_be_deleted_lands_and_leaves_it(repository: RepositoryHandle) -> None:
+async def test_merge_of_a_branch_that_may_not_be_deleted_lands_and_leaves_it(repository: RepositoryHandle) -> None:
     """WordPress/WordPress-Coding-Standards #2751: the deletion is skipped without a word."""
     repository.record.delete_branch_on_merge = True
-    repository.add_ruleset("keep", branches=["~ALL"], deletion=True)
-    pull = repository.open_pull_request("One", head="one", files={"a": "1"})
-    assert pull.merge()
-    assert repository.record.git.branch("one") == pull.head_sha
+    repository.add_ruleset("keep", branches=["one"], deletion=True)
+    kept, deleted = (repository.open_pull_request(name, head=name, files={name: "1"}) for name in ("one", "two"))
+    assert kept.merge()
+    assert deleted.merge()
+    await repository.github.advance(repository.github.timings.retarget)
+    assert repository.record.git.branch("one") == kept.head_sha
+    assert repository.record.git.branch("two") is None
     with pytest.raises(Invalid, match="Cannot delete this branch"):
         repository.delete_branch("one")
 
