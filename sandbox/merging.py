@@ -159,7 +159,7 @@ class Merging:
         return sha
 
     def _delete_head(self, pull: PullRequest, actor: Actor) -> None:
-        """Retarget what is stacked on a merged head branch, and delete it; not if it moved, is gone, or rules forbid it.
+        """Retarget what is stacked on a merged head branch, and delete it; not if it moved or rules forbid it.
 
         The merge is answered with 200 all the same (WordPress/WordPress-Coding-Standards #2751).
         """
