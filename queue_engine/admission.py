@@ -132,6 +132,8 @@ async def let_in(
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
         if leaving is not None:
+            # Others give places and then wake the queue: in this order nobody waits for each other.
+            await change.tx.queues.give_places(queue.id)
             left = await journal.dismiss(change.tx, leaving, why, policy, change.now, delivery=request.delivery)
             change.happenings.append(left)
         depth = await places_taken(change, queue, pull.number)

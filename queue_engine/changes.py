@@ -65,8 +65,12 @@ class PullRequestChanges:
             return
         async with self._engine.store.reading() as tx:
             queued = await tx.entries.stands(repository.id, hint.number)
+            waits = not queued and await tx.held.find(repository.id, hint.number) is not None
+        if waits and not await self._waiting.review(
+            repository, hint.number, push=_push_of(hint), called_off=called_off
+        ):
+            raise StaleVersion(f"pull request {hint.number} waits for a place no more")
         if not queued:
-            await self._waiting.review(repository, hint.number, push=_push_of(hint), called_off=called_off)
             return
         if hint.action == "synchronize" and await self._own_update(repository, hint):
             return

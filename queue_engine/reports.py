@@ -30,15 +30,16 @@ class Reports:
         if hint.head_sha is None or not await self._awaited((repository.id, hint.head_sha)):
             return
         async with self._engine.change() as change:
-            await change.tx.red_bases.reported(repository.id, hint.head_sha, change.now)
-            entries = await change.tx.entries.by_head(repository.id, hint.head_sha)
+            # Read once: an entry whose head is bound between two reads would be in neither.
+            entries = await change.tx.entries.updated_or_checked(repository.id)
             bound = [e for e in entries if e.status is EntryStatus.CHECKING and e.head == hint.head_sha]
             for entry in bound:
                 await _count(change, entry, hint)
             if not bound:
-                for entry in await change.tx.entries.of_repository(repository.id):
+                for entry in entries:
                     if entry.status is EntryStatus.UPDATING and entry.head != hint.head_sha:
                         await _keep(change.tx, entry, hint)
+            await change.tx.red_bases.reported(repository.id, hint.head_sha, change.now)
 
     async def _are_awaited(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
         """For each repository and commit whether a report on it may count; most are on commits that nobody queued.
@@ -71,10 +72,12 @@ async def _count(change: Change, entry: Entry, hint: Hint) -> None:
     if name is not None:
         reported = tuple(dict.fromkeys((*entry.reported_checks, name)))
         counted = replace(entry, reported_checks=reported[-_REPORTS_KEPT:])
-    if hint.passed is False or awaited <= set(counted.reported_checks):
+    decides = hint.passed is False or awaited <= set(counted.reported_checks)
+    if decides:
         counted = replace(counted, recheck_at=change.now)
-        await change.tx.queues.wake(entry.queue_id, change.now)
     await change.tx.entries.save(counted)
+    if decides:
+        await change.tx.queues.wake(entry.queue_id, change.now)
     if (event := progress(entry, counted)) is not None:
         change.progress.append(event)
 

@@ -187,6 +187,6 @@ class Sweeper:
             new = [n for n in sorted(labelled - queued) if await held.find(repository.id, n) is None]
             refused = {n: await change.tx.refusals.find(repository.id, n) for n in new if n in heads}
             new = [n for n in new if (known := refused.get(n)) is None or known.news(heads[n])]
-            for queue_id in {entry.queue_id for entry in entries}:
+            for queue_id in sorted({entry.queue_id for entry in entries}):
                 await change.tx.queues.wake(queue_id, change.now)
         return sorted(queued), new

@@ -171,11 +171,11 @@ async def _tell(
                 await _note(change, queue, "paused", stands.reason, stands.detail, stands.until)
             return True
         assert before is not None
-        await change.tx.queues.note_told(queue.id, None)
-        await telling.tell_resumed(change.tx, entries, policy, change.now)
         for entry in entries[:1]:
             if (going_on := before.gone_on(entry, change.now)) != entry:
                 await change.tx.entries.save(going_on)
+        await change.tx.queues.note_told(queue.id, None)
+        await telling.tell_resumed(change.tx, entries, policy, change.now)
         if not before.noted:
             await _note(change, queue, "resumed", Reason(before.reason), before.detail, None)
     return True
@@ -222,6 +222,8 @@ async def _let_overdue_go(
     if not overdue:
         return False
     async with engine.change() as change:
+        if not all([await change.tx.entries.keep(entry) for entry in overdue]):
+            raise StaleVersion("an entry changed while it waited for a base that passes")
         for entry in overdue:
             change.happenings.append(
                 await journal.dismiss(change.tx, entry, Reason.BASE_STAYS_RED, policy, now, detail=red.check)

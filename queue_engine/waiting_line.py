@@ -16,10 +16,11 @@ from queue_engine.core.line import Line
 from queue_engine.core.outcomes import Hold
 from queue_engine.door import barred, may_queue
 from queue_engine.engine import Engine
-from queue_engine.errors import GitHubError, NotFound, RateLimited
+from queue_engine.errors import GitHubError, NotFound, RateLimited, StaleVersion
 from queue_engine.facts import PullRequest
 from queue_engine.journal import call_waiting
 from queue_engine.model import Queue, Repository
+from queue_engine.places import still_waiting
 from queue_engine.policy import OnPush, Policy
 from queue_engine.reasons import Reason
 from queue_engine.refusing import refuse
@@ -63,26 +64,21 @@ class WaitingLine:
 
     async def review(
         self, repository: Repository, number: int, *, push: Push | None = None, called_off: bool = False
-    ) -> None:
+    ) -> bool:
         """Something about a pull request changed: if it is held, find out whether it is still wanted as it was.
 
-        `called_off` says that a person is known to have taken its label off. Raises GitHubError.
+        `called_off` says that a person is known to have taken its label off. False when it is not held. Raises
+        GitHubError, and StaleVersion when it got its place in this moment.
         """
-        if await self._find(repository.id, number) is not None:
-            pull = await self._engine.github.pull_request(repository, number)
-            await self.judge(repository, pull, push=push, called_off=called_off)
-
-    async def judge(
-        self, repository: Repository, pull: PullRequest, *, push: Push | None = None, called_off: bool = False
-    ) -> None:
-        """Let a held pull request go if these facts, just read, say that it is not wanted any more."""
-        waiting = await self._find(repository.id, pull.number)
+        waiting = await self._find(repository.id, number)
         if waiting is None:
-            return
+            return False
+        pull = await self._engine.github.pull_request(repository, number)
         queue = await self._queue(waiting)
         pull = await self._as_wished(queue, waiting, pull, called_off=called_off)
         if push is None or not await self._wait_on(queue, waiting, pull, push):
             await self._still_wanted(queue, waiting, pull)
+        return True
 
     async def _wait_on(self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest, push: Push) -> bool:
         """Whether nothing but this push speaks against it, and whoever pushed may have the new head wait instead."""
@@ -168,10 +164,13 @@ class WaitingLine:
     async def _let_go(
         self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest, reason: Reason, policy: Policy
     ) -> bool:
-        """Let it go, unless it got its place in this moment, or was asked for anew; whether it went."""
+        """Let it go, unless it was asked for anew; whether it went. Raises StaleVersion when it got its place."""
         by, delivery = waiting.queued_by, waiting.delivery
         async with self._engine.change() as change:
-            if await change.tx.held.find(waiting.repository_id, waiting.number) != waiting:
+            standing = await still_waiting(change.tx, waiting.repository_id, waiting.number)
+            if standing is None and await change.tx.entries.stands(waiting.repository_id, waiting.number):
+                raise StaleVersion(f"pull request {waiting.number} got its place")
+            if standing != waiting:
                 return False
             if await change.tx.outbox.stands(LetterKind.COMMENT, waiting.repository_id, waiting.number):
                 bar = barred(pull, policy)

@@ -94,6 +94,15 @@ def fault_of(error: BaseException | None) -> Fault | None:
     return next((fault for each in _chain(error) if (fault := _classified(each)) is not None), None)
 
 
+def lost_race(error: BaseException) -> bool:
+    """Whether PostgreSQL ended a transaction because of another one, so that running it again may succeed.
+
+    Its class 40: a deadlock, or a serialization failure ("Serialization Failure Handling" in its documentation).
+    """
+    sqlstate = getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
+    return isinstance(sqlstate, str) and sqlstate.startswith("40")
+
+
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """Only what it was raised from on purpose: a mistake that was met while handling a fault is still a mistake."""
     while error is not None:

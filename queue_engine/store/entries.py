@@ -20,7 +20,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
-    or_,
     select,
     update,
 )
@@ -116,14 +115,12 @@ _FIND = _in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.number == _NUMBER)
 _OF_QUEUE = _in_order(_IN_QUEUE)
 _FIRST_OF_QUEUE = _in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most", type_=Integer))
 _OF_REPOSITORY = _in_order(_IN_REPOSITORY)
-_BY_HEAD = _in_order(
-    _IN_REPOSITORY,
-    or_(_IN_REPOSITORY.c.head == bindparam("sha"), _IN_REPOSITORY.c.candidate_head == bindparam("sha")),
-)
+_ON_THE_WAY = [EntryStatus.UPDATING, EntryStatus.CHECKING]
+_UPDATED_OR_CHECKED = _in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY))
 _STANDS = select(entries.c.seq).where(_ITS_OWN)
 _UNDER_WAY = select(entries.c.repository_id, entries.c.status, entries.c.head).where(
     entries.c.repository_id.in_(bindparam("repositories", expanding=True)),
-    entries.c.status.in_([EntryStatus.UPDATING, EntryStatus.CHECKING]),
+    entries.c.status.in_(_ON_THE_WAY),
 )
 _COUNT = select(func.count()).select_from(entries).where(entries.c.queue_id == _QUEUE)
 _KEEP = select(entries.c.seq).where(_SAME).with_for_update()
@@ -198,9 +195,12 @@ class Entries:
         """Every entry of a repository, queue by queue, each in order."""
         return await self._read(_OF_REPOSITORY, its_repository=repository_id)
 
-    async def by_head(self, repository_id: int, sha: str) -> tuple[Entry, ...]:
-        """The entries for which this commit is the head, or a head not yet judged."""
-        return await self._read(_BY_HEAD, its_repository=repository_id, sha=sha)
+    async def updated_or_checked(self, repository_id: int) -> tuple[Entry, ...]:
+        """The entries that are being updated or checked, as they are at one instant.
+
+        One statement, so that no entry escapes it by passing from the one status to the other meanwhile.
+        """
+        return await self._read(_UPDATED_OR_CHECKED, its_repository=repository_id)
 
     async def under_way(self, repository_ids: Collection[int]) -> tuple[tuple[int, EntryStatus, str], ...]:
         """The entries of these repositories that are being updated or checked: repository, status and head."""

@@ -14,8 +14,10 @@ from queue_engine.store.tables import queues
 _TIPS = select(queues.c.repository_id, queues.c.red_tip).where(
     queues.c.repository_id.in_(bindparam("repositories", expanding=True)), queues.c.red_check.is_not(None)
 )
-_WAITING = select(queues.c.id).where(
-    queues.c.repository_id == bindparam("its_repository"), queues.c.red_tip == bindparam("its_tip")
+_WAITING = (
+    select(queues.c.id)
+    .where(queues.c.repository_id == bindparam("its_repository"), queues.c.red_tip == bindparam("its_tip"))
+    .order_by(queues.c.id)
 )
 _CHANGE = update(queues).where(queues.c.id == bindparam("its_id"))
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import partial
 
 from sqlalchemy import select
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Database
@@ -16,6 +17,8 @@ from queue_engine.core.job_table import NEXT_DUE as NEXT_JOB
 from queue_engine.core.jobs import Jobs
 from queue_engine.core.listen import Voice
 from queue_engine.core.meter import Meter, Silent
+from queue_engine.core.outage import lost_race
+from queue_engine.errors import StaleVersion
 from queue_engine.store.answers import Answers
 from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
@@ -85,11 +88,20 @@ class Store:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction]:
-        """A transaction that may write: whole at its end, or not at all on any exception. Never nest two."""
-        async with self.database.transaction() as connection:
-            tx = Transaction(connection, self._meter)
-            yield tx
-            await self.voice.tell(connection, tx.due)
+        """A transaction that may write: whole at its end, or not at all on any exception. Never nest two.
+
+        Raises StaleVersion when PostgreSQL ended it because of another one. Whoever writes both entries and queues
+        writes the entries first, so that no two wait for each other.
+        """
+        try:
+            async with self.database.transaction() as connection:
+                tx = Transaction(connection, self._meter)
+                yield tx
+                await self.voice.tell(connection, tx.due)
+        except DBAPIError as error:
+            if lost_race(error):
+                raise StaleVersion("another transaction wanted the same rows") from error
+            raise
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[Transaction]:

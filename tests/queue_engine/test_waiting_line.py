@@ -37,13 +37,15 @@ class Door(GitHub):
         super().__init__()
         self.failing: dict[int, Exception] = {}
         self.read: list[int] = []
+        self.heads: dict[int, str] = {}
+        """The heads of those that somebody pushed to."""
 
     async def pull_request(self, *asked: object) -> PullRequest:
         number = cast(int, asked[1])
         self.read.append(number)
         if number in self.failing:
             raise self.failing[number]
-        return await self._answer("pull", pull(number=number, head_sha=f"head-{number}"))
+        return await self._answer("pull", pull(number=number, head_sha=self.heads.get(number, f"head-{number}")))
 
     async def permission(self, *_: object) -> Permission:
         return await self._answer("permission", Permission.WRITE)
@@ -200,7 +202,8 @@ async def test_refusal_of_a_held_one_calls_the_next(outside: Outside) -> None:
     """Its place in the line is free for those behind, who are told in the same transaction."""
     await outside.label(1, 2, 3)
     await outside.leave()
-    await outside.line.judge(REPOSITORY, replace(pull(number=2, head_sha="other")))
+    outside.github.heads[2] = "other"
+    assert await outside.line.review(REPOSITORY, 2)
     assert await outside.standing() == ([], [3])
     assert f"{PLACE_JOB} 0" in await outside.kinds()
 

@@ -77,14 +77,16 @@ async def test_of_queue_orders_by_priority_then_arrival_and_counts_positions(t: 
     assert (await t.entries.count(main.id), await t.entries.count(release.id)) == (4, 1)
 
 
-async def test_by_head_finds_bound_and_candidate_heads_with_their_positions(t: Transaction) -> None:
-    """A check on a commit finds every entry that it may concern, in its own repository only."""
-    main = await queue(t)
-    bound, candidate = await stand(t, main, 1, head="abc"), await stand(t, main, 2)
-    await stand(t, await queue(t, "main", OTHER), 3, head="abc")
-    candidate = await t.entries.save(replace(candidate, candidate_head="abc"))
-    assert await t.entries.by_head(REPOSITORY.id, "abc") == (bound, candidate)
-    assert await t.entries.by_head(REPOSITORY.id, "xyz") == ()
+async def test_updated_or_checked_finds_entries_under_way_with_their_positions(t: Transaction) -> None:
+    """A check that ended finds every entry that it may concern, in its own repository only."""
+    main, release = await queue(t), await queue(t, "release")
+    await stand(t, await queue(t, "main", OTHER), 3)
+    waiting, updated, checked = [await stand(t, to, number) for to, number in ((main, 1), (main, 2), (release, 4))]
+    updated = await t.entries.save(replace(updated, status=EntryStatus.UPDATING))
+    checked = await t.entries.save(replace(checked, status=EntryStatus.CHECKING))
+    found = await t.entries.updated_or_checked(REPOSITORY.id)
+    assert [(entry.id, entry.version) for entry in found] == [(e.id, e.version) for e in (updated, checked)]
+    assert waiting.id not in {entry.id for entry in found}
 
 
 async def test_save_keeps_every_field(t: Transaction) -> None:
