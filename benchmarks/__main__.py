@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from benchmarks.jobs import jobs_rows
 from benchmarks.kills import kills_row
 from benchmarks.merging import requests_rows, ten_row
 from benchmarks.reaction import reaction_row
+from benchmarks.stage import READS_LAG
 from benchmarks.table import Row, save, show
 
 Measure = Callable[..., Coroutine[None, None, list[Row]]]
@@ -38,27 +40,33 @@ MEASURES: Mapping[str, Measure] = {
 @click.command()
 @click.option("--quick", is_flag=True, help="Small figures: does it run, not how good is it.")
 @click.option("--seed", default=1, show_default=True, help="Of every random choice.")
+@click.option("--lag", default=0.0, show_default=True, help="Seconds: the state that GitHub's reads show is this old.")
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows here as well.")
 @click.option(
     "--only", multiple=True, type=click.Choice(tuple(MEASURES)), help="Run this measure alone; may be repeated."
 )
-def main(quick: bool, seed: int, file: Path | None, only: tuple[str, ...]) -> None:
+def main(quick: bool, seed: int, lag: float, file: Path | None, only: tuple[str, ...]) -> None:
     """Measure IMQ against its goals and references."""
     console, errors = Console(width=None if Console().is_terminal else 200), Console(stderr=True)
     # What the bot has to say would stand between the lines of the table; its processes write to files.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     logging.disable(logging.WARNING)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    READS_LAG.set(timedelta(seconds=lag))
     rows: list[Row] = []
     start = time.monotonic()
     for name in only or MEASURES:
         errors.print(f"measuring {name} ...", style="dim")
         rows += asyncio.run(MEASURES[name](quick=quick, seed=seed))
     took = time.monotonic() - start
-    about = f"seed {seed}, {cores} cores, Python {platform.python_version()}, {took:.0f} s" + (", QUICK" * quick)
+    about = (
+        f"seed {seed}, {cores} cores, Python {platform.python_version()}, {took:.0f} s"
+        + (f", reads {lag:g} s late" if lag else "")
+        + (", QUICK" * quick)
+    )
     show(console, rows, f"IMQ measured ({about})")
     if file is not None:
-        save(file, rows, {"seed": seed, "quick": quick, "cores": cores, "seconds": round(took, 1)})
+        save(file, rows, {"seed": seed, "lag": lag, "quick": quick, "cores": cores, "seconds": round(took, 1)})
     if any(row.met is False for row in rows):
         raise SystemExit(1)
 

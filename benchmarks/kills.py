@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.reaction import DEFAULTS
+from benchmarks.stage import READS_LAG
 from benchmarks.table import Row
 from sandbox.people_pulls import PullRequestHandle
 from tests.scenarios.processes import Theatre, a_theatre
@@ -22,7 +23,7 @@ async def kills_row(*, quick: bool, seed: int) -> list[Row]:
     count = 2 if quick else 20
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        async with a_theatre(f"sqlite:///{directory / 'imq.db'}", directory) as theatre:
+        async with a_theatre(f"sqlite:///{directory / 'imq.db'}", directory, lag=READS_LAG.get()) as theatre:
             theatre.environment |= DEFAULTS
             pulls = await _killed_again_and_again(theatre, count, random.Random(seed))
             in_time = await _come_to_an_end(theatre, pulls)

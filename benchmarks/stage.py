@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,8 @@ from sandbox.rest.server import SandboxServer
 from sandbox.state import App, Installation
 from tests.scenarios.world import EVENTS, FILES, LABEL, PERMISSIONS, REPOSITORY
 
+READS_LAG = ContextVar("READS_LAG", default=timedelta(0))
+"""How old the state is that the reads of every stage's GitHub show."""
 SECRET = "s3cret"
 CHECK = "ci/test"
 
@@ -69,6 +72,8 @@ async def a_stage(
     installation = github.install(app, "acme")
     ci = repository.add_ci(CHECK, duration=ci_time, jitter=jitter)
     repository.protect("main", required_checks=[(CHECK, ci.app.id)], strict=True, by="rhea")
+    if lag := READS_LAG.get():
+        server.lag.set(lag)
     try:
         yield Stage(github, server, repository, app, installation, ci)
     finally:

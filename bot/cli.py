@@ -79,12 +79,15 @@ def resume(repository: str, branch: str) -> None:
 @main.command()
 @click.option("--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="Times.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Decides everything that is left to chance.")
+@click.option(
+    "--lag", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Seconds; GitHub's reads lag."
+)
 @click.option("--keep-open", is_flag=True, help="Leave the sandbox and the bot running at the end.")
-def demo(speed: float, seed: int, keep_open: bool) -> None:
+def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
     """Ten pull requests through the queue on a local GitHub."""
     from bot.demo.run import run_demo
 
-    sys.exit(run_demo(speed, seed, keep_open))
+    sys.exit(run_demo(speed, seed, keep_open, lag=lag))
 
 
 def _run(*, web: bool, worker: bool) -> None:

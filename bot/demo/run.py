@@ -25,16 +25,17 @@ _PLAIN_WIDTH = 140
 """Columns where there is no terminal to ask."""
 
 
-def run_demo(speed: float, seed: int, keep_open: bool) -> int:
+def run_demo(speed: float, seed: int, keep_open: bool, *, lag: float = 0.0) -> int:
     """Run the demo; its exit code: 0 when everything held, 1 if not, 130 when it was interrupted before the end.
 
     `speed` scales the sandbox's time, CI included; the bot lives in real time. `seed` decides order, pauses and names.
+    `lag`: how old the state is that GitHub's reads show, in seconds of the sandbox's time.
     """
     console = Console()
     if not console.is_terminal:
         console = Console(width=_PLAIN_WIDTH)
     try:
-        return asyncio.run(perform(tell(seed), console, speed=speed, seed=seed, keep_open=keep_open))
+        return asyncio.run(perform(tell(seed), console, speed=speed, seed=seed, lag=lag, keep_open=keep_open))
     except (KeyboardInterrupt, asyncio.CancelledError):
         console.print("Interrupted.")
         return 130
@@ -45,7 +46,9 @@ def run_demo(speed: float, seed: int, keep_open: bool) -> int:
         return 1
 
 
-async def perform(story: Story, console: Console, *, speed: float, seed: int, keep_open: bool = False) -> int:
+async def perform(
+    story: Story, console: Console, *, speed: float, seed: int, lag: float = 0.0, keep_open: bool = False
+) -> int:
     """Set the stage, play the story, print the end; the exit code."""
     task = asyncio.current_task()
     assert task is not None, "a coroutine runs in a task"
@@ -53,6 +56,7 @@ async def perform(story: Story, console: Console, *, speed: float, seed: int, ke
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     console.print(f"A local GitHub and the bot start (speed {speed:g}, seed {seed})...")
     async with open_stage(story, speed=speed, seed=seed) as stage:
+        stage.server.lag.set(timedelta(seconds=lag))
         began = time.monotonic()
         play = Play(stage, story)
         in_time = await _watch(console, play, began + _LIMIT_SECONDS * max(1.0, 1 / speed))

@@ -1,6 +1,7 @@
 """The world as a fixture, and who calls its API."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
@@ -9,11 +10,25 @@ import pytest
 from tests.scenarios.callers import Caller, caller
 from tests.scenarios.world import World, a_world
 
+LAG = timedelta(seconds=2)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Modules and tests with the mark `lagging` run twice: with a GitHub that shows all at once, and one that lags."""
+    if "world" in metafunc.fixturenames and metafunc.definition.get_closest_marker("lagging"):
+        metafunc.parametrize("lag", [timedelta(0), LAG], ids=["at_once", "lagging"])
+
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+def lag() -> timedelta:
+    """How old the state is that GitHub's reads show."""
+    return timedelta(0)
+
+
+@pytest.fixture
+async def world(tmp_path: Path, lag: timedelta) -> AsyncIterator[World]:
     """A fresh world on SQLite."""
-    async with a_world(tmp_path) as made:
+    async with a_world(tmp_path, lag=lag) as made:
         yield made
 
 

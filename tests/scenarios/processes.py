@@ -116,11 +116,13 @@ class Theatre:
 
 
 @asynccontextmanager
-async def a_theatre(database_url: str, directory: Path) -> AsyncIterator[Theatre]:
-    """A theatre with one protected repository and its CI; the bot is not started yet."""
+async def a_theatre(database_url: str, directory: Path, *, lag: timedelta = timedelta(0)) -> AsyncIterator[Theatre]:
+    """A theatre with one protected repository and its CI, whose reads lag; the bot is not started yet."""
     github = GitHub(SystemClock(), seed=1, directory=directory / "github")
     server = SandboxServer(github)
     await server.start()
+    if lag:
+        server.lag.set(lag)
     port = free_port()
     for login in ("mona", "rhea"):
         github.create_user(login)
