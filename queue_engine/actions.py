@@ -43,6 +43,8 @@ class Seen:
     """The refusal was a missing right, not a fact about the pull request."""
     merge_refused: str | None = None
     """GitHub's words, when it refused to merge in this pass."""
+    refused_methods: frozenset[MergeMethod] = frozenset()
+    """Merge methods that GitHub refused in this pass because they are not allowed here."""
     merge_denied: Reason | None = None
     """The reason that the refusal stands for where its status leaves no doubt that it is final."""
 

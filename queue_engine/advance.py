@@ -177,9 +177,9 @@ class _Pass:
         return None
 
     async def _merge(self, entry: Entry, how: Merge) -> datetime | None:
-        self._seen = Seen()
+        refused, self._seen = self._seen.refused_methods, Seen()
         try:
-            answer = await asking.merge(self._engine.github, entry, how)
+            answer = await asking.merge(self._engine.github, entry, how, refused)
         except RateLimited as limited:
             # Nothing was done, so nothing is in doubt.
             await self._save(entry, replace(entry, merge_requested_at=None))

@@ -9,11 +9,12 @@ from dataclasses import replace
 from queue_engine.actions import Fact, Merge, Seen
 from queue_engine.checks import required_checks
 from queue_engine.errors import Forbidden, HeadMoved, Invalid, NotFound, NotMergeable
-from queue_engine.facts import CheckReport
+from queue_engine.facts import CheckReport, MergeMethod
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
 from queue_engine.reasons import Reason
+from queue_engine.refusal import refused_merge
 
 
 async def look(github: GitHub, entry: Entry, fact: Fact, seen: Seen, policy: Policy) -> Seen:
@@ -53,15 +54,18 @@ async def update(github: GitHub, entry: Entry) -> Seen:
     return Seen()
 
 
-async def merge(github: GitHub, entry: Entry, how: Merge) -> str | Seen:
-    """Merge the entry's head: the SHA that landed, or the refusal. One with a status of its own names its reason."""
+async def merge(github: GitHub, entry: Entry, how: Merge, refused: frozenset[MergeMethod] = frozenset()) -> str | Seen:
+    """Merge the entry's head: the SHA that landed, or the refusal. One with a status of its own names its reason.
+
+    `refused` are the methods that GitHub refused before; the refusal that names this one adds it.
+    """
     try:
         return await github.merge(
             entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
         )
     except (NotMergeable, HeadMoved) as refusal:
         github.forget_rules(entry.repository.id)
-        return Seen(merge_refused=refusal.message)
+        return refused_merge(refusal.message, how.method, refused)
     except Invalid as refusal:
         return Seen(merge_refused=refusal.message, merge_denied=Reason.REFUSED_BY_RULES)
     except Forbidden as refusal:

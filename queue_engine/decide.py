@@ -177,9 +177,10 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         return Leave(Reason.PERMISSION_LOST)
     linear = seen.rules.linear_history or forbids_merge_commits(seen.merge_refused)
     rules = replace(seen.rules, linear_history=linear)
-    method = merge_method(seen.pull, rules, policy)
+    pull = replace(seen.pull, methods=tuple(one for one in seen.pull.methods if one not in seen.refused_methods))
+    method = merge_method(pull, rules, policy)
     if method is None:
-        reason, asked_for = no_method(seen.pull, rules, policy)
+        reason, asked_for = no_method(pull, rules, policy)
         return Leave(named(seen.merge_refused or "") or reason, detail=asked_for)
     if seen.co_authors is None and needs_co_authors(policy) and method is not MergeMethod.REBASE:
         return Look(Fact.CO_AUTHORS)

@@ -12,7 +12,7 @@ from queue_engine.actions import Action, Fact, Leave, Look, Save, Seen, Wait
 from queue_engine.core.backoff import wait
 from queue_engine.core.monitor import unvaried
 from queue_engine.entering import check_limit, enter, looked, unseen_head, up_to_date
-from queue_engine.facts import PullRequest
+from queue_engine.facts import MergeMethod, PullRequest
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -21,11 +21,16 @@ from queue_engine.verdicts import timed_out
 WORDS: tuple[tuple[str, Reason], ...] = (
     # What only a maintainer or the operator can change comes first: nobody is sent for an approval in vain.
     ("merge queue", Reason.NATIVE_QUEUE_REQUIRED),
+    # An App lacks a permission (kong-operator #4536, auto-pull-request-merge #481), a token of a person a scope (mantid
+    # #41541).
     ("without `workflows` permission", Reason.WORKFLOWS_PERMISSION),
+    ("without `workflow` scope", Reason.WORKFLOWS_PERMISSION),
     ("locked branch", Reason.BRANCH_LOCKED),
     ("cannot update this protected ref", Reason.BRANCH_LOCKED),
     ("not authorized to push to this branch", Reason.PUSH_RESTRICTED),
+    # The repository's setting (mergify #48, dependabot-pr-action #17), and a ruleset (termux-packages #23456).
     ("are not allowed on this repository", Reason.METHOD_NOT_ALLOWED),
+    ("is not an allowed merge method", Reason.METHOD_NOT_ALLOWED),
     ("requesting changes", Reason.CHANGES_REQUESTED),
     ("code owner review", Reason.CODE_OWNER_MISSING),
     ("approving review", Reason.APPROVAL_MISSING),
@@ -40,10 +45,15 @@ WORDS: tuple[tuple[str, Reason], ...] = (
 _BASE_MODIFIED = "base branch was modified"
 _STATUS_CHECK = "status check"
 _ENDED_BADLY = ("fail", "error", "cancel", "timed out", "action required", "stale")
-_AWAITS_RESULTS = "waiting for results"
-"""Code scanning: "Code scanning is waiting for results from CodeQL for the commits ..." (codeql #19459)."""
-_CHECK_NAMED = re.compile(r'status check "([^"]+)"|waiting for results from (.+?) for ', re.IGNORECASE)
-_PASSING = (_BASE_MODIFIED, _STATUS_CHECK, _AWAITS_RESULTS)
+_AWAITS_RESULTS = ("waiting for results", "waiting for code scanning results", "still expecting")
+"""Code scanning: "Code scanning is waiting for results from CodeQL for the commits ..." (codeql #19459), "Waiting for
+Code Scanning results. Code Scanning may not be configured for the target branch." (agent-state-dashboard #71), "Code
+scanning is still expecting 2 results from CodeQL" (microsoft/apm #2968)."""
+_CHECK_NAMED = re.compile(
+    r'status check "([^"]+)"|(?:waiting for results|still expecting \d+ results?) from ([^.\n]+?)(?: for |[.\n]|$)',
+    re.IGNORECASE,
+)
+_PASSING = (_BASE_MODIFIED, _STATUS_CHECK, *_AWAITS_RESULTS)
 """Words for what passes and has nothing to do with conflicts."""
 
 
@@ -90,8 +100,7 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
     if seen.pull is not None and seen.pull.mergeable is False:
         return Leave(Reason.CONFLICT)
     known = named(words)
-    if known is Reason.METHOD_NOT_ALLOWED and entry.refusals < policy.merge_refusals:
-        # The settings changed since they were read; with fresh ones another method may be left.
+    if known is Reason.METHOD_NOT_ALLOWED and seen.refused_methods:
         return None
     if known is not None:
         return Leave(known, detail=words)
@@ -103,7 +112,7 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
         return _await_check(entry, words, policy, now)
     if forbids_merge_commits(words):
         lasting = Leave(Reason.LINEAR_HISTORY_REQUIRED, detail=words)
-        return None if entry.refusals < policy.merge_refusals else lasting
+        return None if seen.refused_methods or entry.refusals < policy.merge_refusals else lasting
     return _ask_again(entry, words, policy, now)
 
 
@@ -130,7 +139,7 @@ def _ask_again(entry: Entry, words: str, policy: Policy, now: datetime) -> Actio
 def awaits_check(words: str | None) -> bool:
     """Whether GitHub refuses a merge for nothing but checks that have not ended, or not begun."""
     small = (words or "").lower()
-    awaited = _STATUS_CHECK in small or _AWAITS_RESULTS in small
+    awaited = _STATUS_CHECK in small or any(said in small for said in _AWAITS_RESULTS)
     return awaited and not any(said in small for said in _ENDED_BADLY)
 
 
@@ -168,6 +177,17 @@ def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) ->
     if now < deadline:
         again = min(again, deadline)
     return Wait(replace(entry, recheck_at=again), again)
+
+
+def refused_merge(words: str, method: MergeMethod, refused: frozenset[MergeMethod]) -> Seen:
+    """What is known after a refused merge; `refused` are the methods that GitHub refused before in this pass.
+
+    A refusal that names the method excludes it: GitHub does not show an App which methods a repository allows.
+    """
+    excludes = named(words) is Reason.METHOD_NOT_ALLOWED or (
+        method is MergeMethod.MERGE and forbids_merge_commits(words)
+    )
+    return Seen(merge_refused=words, refused_methods=refused | {method} if excludes else refused)
 
 
 def forbids_merge_commits(words: str | None) -> bool:

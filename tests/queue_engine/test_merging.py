@@ -86,9 +86,8 @@ def test_merge_by_a_method_forbidden_since_the_door_is_not_asked_for() -> None:
     assert ready(Policy(method=SQUASH), pull=pull(methods=(MERGE,))) == Leave(
         Reason.METHOD_NOT_ALLOWED, detail="squash"
     )
-    assert ready(Policy(method=MERGE), merge_refused="Merge commits are not allowed on this repository.") == Leave(
-        Reason.METHOD_NOT_ALLOWED, detail="merge"
-    )
+    refused = {"merge_refused": "Merge commits are not allowed on this repository.", "refused_methods": {MERGE}}
+    assert ready(Policy(method=MERGE), **refused) == Leave(Reason.METHOD_NOT_ALLOWED, detail="merge")
     assert ready(Policy(method=MERGE), merge_refused="This branch must not contain merge commits.") == Leave(
         Reason.LINEAR_HISTORY_REQUIRED, detail="merge"
     )

@@ -4,10 +4,10 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.actions import Fact, Leave, Look, Save, Wait
-from queue_engine.facts import PullRequest
+from queue_engine.facts import MergeMethod, PullRequest
 from queue_engine.model import Entry
 from queue_engine.reasons import Reason
-from queue_engine.refusal import WORDS, judge_refused_merge, judge_refused_update, named
+from queue_engine.refusal import WORDS, judge_refused_merge, judge_refused_update, named, refused_merge
 from queue_engine.verdicts import judge_checks
 from tests.queue_engine.examples import (
     CHECKING,
@@ -42,6 +42,11 @@ SAID = [
         "without `workflows` permission",
         Reason.WORKFLOWS_PERMISSION,
     ),
+    (
+        "refusing to allow a Personal Access Token to create or update workflow `.github/workflows/ci.yml` "
+        "without `workflow` scope",
+        Reason.WORKFLOWS_PERMISSION,
+    ),
     ("Cannot change this locked branch", Reason.BRANCH_LOCKED),
     ("Cannot update this protected ref.", Reason.BRANCH_LOCKED),
     ("You're not authorized to push to this branch.", Reason.PUSH_RESTRICTED),
@@ -61,6 +66,12 @@ SAID = [
 ]
 
 
+METHODS = [
+    "Squash merges are not allowed on this repository.",
+    "Merge is not an allowed merge method in this repository.",
+]
+
+
 @pytest.mark.parametrize("frame", ["{}", RULESET])
 @pytest.mark.parametrize(("words", "reason"), SAID)
 def test_refused_merge_leaves_for_what_githubs_words_name(words: str, reason: Reason, frame: str) -> None:
@@ -73,7 +84,7 @@ def test_refused_merge_leaves_for_what_githubs_words_name(words: str, reason: Re
 
 def test_refused_merge_words_are_all_heard() -> None:
     """No row of the table is there in vain: GitHub says each."""
-    heard = [said.lower() for said, _ in [*SAID, ("Squash merges are not allowed on this repository.", None)]]
+    heard = [said.lower() for said in [*(said for said, _ in SAID), *METHODS]]
     assert all(any(known in said for said in heard) for known, _ in WORDS)
 
 
@@ -140,14 +151,16 @@ def test_refused_merge_over_merge_commits_that_no_method_cures_says_so() -> None
     )
 
 
-def test_refused_merge_by_a_method_just_forbidden_is_tried_with_fresh_settings_first() -> None:
-    """Somebody may have changed them; one that stays forbidden is named."""
-    words = "Squash merges are not allowed on this repository."
-    assert judge_refused_merge(entry(status=READY, refusals=1), words, seen(pull=pull()), POLICY, NOW) is None
-    often = entry(status=READY, refusals=POLICY.merge_refusals)
-    assert judge_refused_merge(often, words, seen(pull=pull()), POLICY, NOW) == Leave(
-        Reason.METHOD_NOT_ALLOWED, detail=words
-    )
+def test_refused_merge_that_names_its_method_excludes_it() -> None:
+    """Another one may be left; a refusal for anything else excludes none."""
+    squash = "Squash merges are not allowed on this repository."
+    first = refused_merge("This branch must not contain merge commits.", MergeMethod.MERGE, frozenset())
+    second = refused_merge(squash, MergeMethod.SQUASH, first.refused_methods)
+    assert second.refused_methods == {MergeMethod.MERGE, MergeMethod.SQUASH}
+    asked = replace(second, pull=pull())
+    assert judge_refused_merge(entry(status=READY, refusals=9), squash, asked, POLICY, NOW) is None
+    waiting = 'Required status check "ci" is expected.'
+    assert refused_merge(waiting, MergeMethod.MERGE, frozenset()).refused_methods == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -297,6 +310,7 @@ def test_refused_update_leaves_for_what_is_known(mergeable: bool | None, words: 
         (RULESET.format('Required status check "ci" is expected.'), "ci"),
         ("2 of 3 required status checks are expected.", "2 of 3 required status checks are expected."),
         ("Code scanning is waiting for results from CodeQL for the commits 7f2 or 9c1.", "CodeQL"),
+        ("Code scanning is still expecting 2 results from CodeQL.", "CodeQL"),
     ],
 )
 def test_refused_merge_for_a_check_that_github_misses_is_waited_out_and_names_it(words: str, named: str) -> None:

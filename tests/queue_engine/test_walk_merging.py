@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from queue_engine.actions import Leave, Wait
-from queue_engine.facts import CheckState
+from queue_engine.facts import CheckState, MergeMethod
 from queue_engine.reasons import Reason
 from tests.queue_engine.examples import (
     CHECKING,
@@ -191,3 +191,35 @@ def test_walk_whose_merge_happened_is_merged_whatever_happened_since() -> None:
         walk.github.pull, labels=frozenset(), head_repository=None, head_sha="later", base_branch="gone"
     )
     assert landed(walk.go())
+
+
+SETTINGS = ["Merge commits are not allowed on this repository.", "Squash merges are not allowed on this repository."]
+RULES = [
+    f"Repository rule violations found\n\n{method} is not an allowed merge method in this repository.\n\n"
+    for method in ("Merge", "Squash")
+]
+LINEAR = ["This branch must not contain merge commits.", SETTINGS[1]]
+MODIFIED = Refusal("Base branch was modified. Review and try the merge again.")
+
+
+@pytest.mark.parametrize("said", [SETTINGS, RULES, LINEAR])
+@pytest.mark.parametrize("before", [[], [MODIFIED]])
+def test_walk_whose_methods_are_refused_lands_by_the_one_that_is_left(said: list[str], before: list[Refusal]) -> None:
+    """A repository that allows only rebase does not show it to an App: each refusal excludes one method."""
+    walk = ready(*before, *map(Refusal, said))
+    assert landed(walk.go())
+    assert walk.methods[len(before) :] == ["merge", "squash", "rebase"]
+
+
+def test_walk_whose_every_method_is_refused_leaves_and_names_that() -> None:
+    """P5: three calls, then a maintainer reads that no method is left."""
+    walk = ready(*map(Refusal, SETTINGS), Refusal("Rebase merges are not allowed on this repository."), *[MODIFIED] * 9)
+    assert walk.go() == Leave(Reason.METHOD_NOT_ALLOWED, detail=None)
+    assert walk.asked.count("merge") == 3
+
+
+def test_walk_whose_configured_method_is_refused_lands_by_no_other() -> None:
+    """Who configured a method wants no other one."""
+    walk = ready(Refusal(SETTINGS[0]))
+    walk.policy = replace(walk.policy, method=MergeMethod.MERGE)
+    assert walk.go() == Leave(Reason.METHOD_NOT_ALLOWED, detail="merge")

@@ -7,15 +7,16 @@ from typing import Any
 
 from queue_engine.actions import Action, BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
 from queue_engine.decide import decide
-from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, Permission, PullRequest
+from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, MergeMethod, Permission, PullRequest
 from queue_engine.invariants import check_transition
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
+from queue_engine.refusal import refused_merge
 from queue_engine.verdicts import rerun_answered
 from tests.queue_engine.examples import CHECKING, NOW, POLICY, UPDATING, comparison, entry, pull, report, rules
 
-STEPS = 25
+STEPS = 50
 """More than any pass needs between two calls that change something."""
 
 
@@ -109,6 +110,8 @@ class Walk:
     """The statuses gone through."""
     merged_heads: list[str] = field(default_factory=list)
     """Heads that a merge was asked for."""
+    methods: list[MergeMethod] = field(default_factory=list)
+    """By which methods."""
     meanwhile: dict[str, Callable[[], None]] = field(default_factory=dict)
     """What happens on GitHub right after the next request of this name."""
     _seen: Seen = field(default_factory=Seen)
@@ -141,9 +144,9 @@ class Walk:
                     self._save(changed)
                     if not self._update():
                         return None
-                case Merge(changed):
+                case Merge(changed, method):
                     self._save(changed)
-                    outcome = self._merge()
+                    outcome = self._merge(method)
                     if outcome is not _AGAIN:
                         return outcome
         raise AssertionError(f"no end after {STEPS} steps: {self.asked}")
@@ -231,11 +234,12 @@ class Walk:
         self._save(rerun_answered(self.entry, failed, words, self.policy, self.now))
         return True
 
-    def _merge(self) -> Action | None:
+    def _merge(self, method: MergeMethod) -> Action | None:
         """What became of the merge: confirmed, unknown (None), or refused and to be decided again."""
         self._ask("merge")
         self.merged_heads.append(self.entry.head)
-        self._seen = Seen()
+        self.methods.append(method)
+        refused, self._seen = self._seen.refused_methods, Seen()
         refusal = self.github.merges.pop(0) if self.github.merges else None
         if refusal is None or refusal.happened:
             self.github.merge()
@@ -243,7 +247,7 @@ class Walk:
             return Confirm("landed-1")
         if refusal.lost:
             return None
-        self._seen = Seen(merge_refused=refusal.words, merge_denied=refusal.final)
+        self._seen = replace(refused_merge(refusal.words, method, refused), merge_denied=refusal.final)
         if refusal.final is None:
             since = self.entry.refused_since or self.now
             self.entry = replace(self.entry, refusals=self.entry.refusals + 1, refused_since=since)
