@@ -25,6 +25,7 @@ from bot.gateway.answers import (
 )
 from bot.gateway.client import Call
 from bot.gateway.connection import Connection, Page, listed, understood
+from bot.gateway.histories import compare_histories, may_lack_diff
 from bot.gateway.letters import place
 from bot.gateway.limits import Budget
 from bot.gateway.rules import RuleBook
@@ -32,7 +33,7 @@ from bot.gateway.surroundings import Surroundings
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter
 from queue_engine.core.slots import SlotsStatus
-from queue_engine.errors import Forbidden, NotFound
+from queue_engine.errors import Forbidden, GitHubError, NotFound
 from queue_engine.facts import (
     BranchRules,
     CheckReport,
@@ -115,14 +116,20 @@ class Gateway(Surroundings):
     async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
         """`GET /repos/{owner}/{repo}/compare/{base}...{head}`; the head's commit by itself if GitHub does not list it.
 
-        Without paging parameters the last of at most 250 commits is the newest (GitHub's "Compare two commits").
+        Without paging parameters the last of at most 250 commits is the newest (GitHub's "Compare two commits"). When
+        GitHub cannot make the diff, the commits of both tell the same.
         """
         template = "/repos/{owner}/{repo}/compare/{base}...{head}"
         variables = {**place(repository), "base": base_branch, "head": head_sha}
-        answer = await self._connection.get(repository.installation_id, ComparisonAnswer, template, variables)
+        own_login = await self.own_login()
+        try:
+            answer = await self._connection.get(repository.installation_id, ComparisonAnswer, template, variables)
+        except GitHubError as fault:
+            if not may_lack_diff(fault):
+                raise
+            return await compare_histories(self._connection, repository, base_branch, head_sha, own_login=own_login)
         # When nothing is ahead, no commit is listed, and the head is the merge base.
         last = answer.commits[-1] if answer.commits else answer.merge_base_commit
-        own_login = await self.own_login()
         listed = facts.listed_commit(last, own_login=own_login)
         head = listed if last.sha == head_sha else await self.commit(repository, head_sha)
         return Comparison(

@@ -48,6 +48,7 @@ class GitHubDouble:
         self.tokens = 0
         self._clock = clock
         self._answers: defaultdict[tuple[str, str], list[Says]] = defaultdict(list)
+        self.on("GET", "/app", Says({"slug": "imq"}))
         self._end = asyncio.Event()
         app = web.Application()
         app.router.add_route("*", "/{tail:.*}", self._answer)

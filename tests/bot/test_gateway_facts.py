@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bot.gateway import Gateway
-from queue_engine.errors import Unavailable
+from queue_engine.errors import NotFound, Unavailable
 from queue_engine.facts import Commit, MergeMethod, Permission
 from queue_engine.model import Repository
 from queue_engine.port import GitHub, Letters
@@ -125,6 +125,71 @@ async def test_comparison_with_nothing_ahead_finds_the_head_in_the_base(
     """No commit is listed then; the head is the merge base, and no further request is needed."""
     github.on("GET", f"{REPO}/compare/main...h1", Says(comparison(merge_base_commit=listed_commit("h1", "h0"))))
     assert (await gateway.comparison(repository, "main", "h1")).head == Commit("h1", "tree-h1", ("h0",))
+
+
+NO_DIFF = {"message": "Sorry, this diff is taking too long to generate."}
+
+
+def history(*commits: tuple[str, ...]) -> Says:
+    """A list of commits, each with its parents, newest first."""
+    return Says([listed_commit(sha, *parents) for sha, *parents in commits])
+
+
+@pytest.mark.parametrize("status", [422, 500, 503])
+@pytest.mark.parametrize(
+    ("of_head", "of_base", "expected"),
+    [
+        # An update of ours: the base's tip is its second parent.
+        ([("h1", "h0", "tip"), ("h0", "m"), ("tip", "m"), ("m",)], [("tip", "m"), ("m",)], ("tip", "tip", 0, 2)),
+        # The base went on by a merge of two commits.
+        ([("h1", "m"), ("m",)], [("tip", "m", "x"), ("x", "m"), ("m",)], ("tip", "m", 2, 1)),
+        # Nothing is ahead.
+        ([("h1", "m"), ("m",)], [("h1", "m"), ("m",)], ("h1", "h1", 0, 0)),
+    ],
+)
+async def test_comparison_whose_diff_github_cannot_make_is_made_of_commits(
+    gateway: Gateway,
+    github: GitHubDouble,
+    repository: Repository,
+    status: int,
+    of_head: list[tuple[str, ...]],
+    of_base: list[tuple[str, ...]],
+    expected: tuple[str, str, int, int],
+) -> None:
+    """P5: a large change lands as well: two lists of commits tell tip, merge base, how far behind, and the head."""
+    github.on("GET", f"{REPO}/compare/main...h1", Says(NO_DIFF, status))
+    github.on("GET", f"{REPO}/commits", history(*of_head), history(*of_base))
+    compared = await gateway.comparison(repository, "main", "h1")
+    assert (compared.base_tip, compared.merge_base, compared.behind, compared.ahead) == expected
+    assert compared.head == Commit("h1", "tree-h1", of_head[0][1:])
+    assert [asked.query["sha"] for asked in github.asked_for("GET", f"{REPO}/commits")] == ["h1", "main"]
+
+
+@pytest.mark.parametrize(
+    ("of_head", "of_base"),
+    [([("h1", "a")], [("tip", "b")]), ([("other",), ("m",)], [("m",)]), ([], [("tip",)]), ([("h1",)], [])],
+)
+async def test_comparison_that_commits_do_not_tell_either_is_githubs_trouble(
+    gateway: Gateway,
+    github: GitHubDouble,
+    repository: Repository,
+    of_head: list[tuple[str, ...]],
+    of_base: list[tuple[str, ...]],
+) -> None:
+    """P1: nothing is concluded from lists that have no commit in common, or are not of that head."""
+    github.on("GET", f"{REPO}/compare/main...h1", Says(NO_DIFF, 422))
+    github.on("GET", f"{REPO}/commits", history(*of_head), history(*of_base))
+    with pytest.raises(Unavailable):
+        await gateway.comparison(repository, "main", "h1")
+
+
+async def test_comparison_of_a_missing_branch_is_not_made_of_commits(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A 404 says that there is nothing to compare."""
+    with pytest.raises(NotFound):
+        await gateway.comparison(repository, "main", "h1")
+    assert github.asked_for("GET", f"{REPO}/commits") == []
 
 
 async def test_branch_name_with_slash_and_odd_characters_is_quoted(

@@ -1,0 +1,78 @@
+"""A head compared with its base by their commits and parents, for when GitHub cannot make the diff between them.
+
+`compare` makes a diff, and may fail for long on large ones: 422 or 500 "this diff is taking too long to generate"
+(github-changelog-generator #920), or 503. Lists of commits need none.
+"""
+
+from collections.abc import Sequence
+
+from bot.gateway import facts
+from bot.gateway.answers import ListedCommitAnswer
+from bot.gateway.client import Call
+from bot.gateway.connection import Connection, listed
+from bot.gateway.letters import place
+from queue_engine.errors import GitHubError, Invalid, Unavailable
+from queue_engine.facts import Comparison
+from queue_engine.model import Repository
+
+_TEMPLATE = "/repos/{owner}/{repo}/commits?sha={sha}&per_page=100"
+
+
+def may_lack_diff(fault: GitHubError) -> bool:
+    """Whether `compare` may have failed for its diff alone: 422, or any error of GitHub's own."""
+    return isinstance(fault, Invalid) or (isinstance(fault, Unavailable) and (fault.status or 0) >= 500)
+
+
+async def compare_histories(
+    connection: Connection, repository: Repository, base_branch: str, head_sha: str, *, own_login: str
+) -> Comparison:
+    """`GET /repos/{owner}/{repo}/commits` of the head and of the base, a hundred commits of each.
+
+    Raises Unavailable when a hundred commits do not show how far apart they are.
+    """
+    of_head = await _newest(connection, repository, head_sha)
+    of_base = await _newest(connection, repository, base_branch)
+    compared = compare_commits(of_head, of_base, head_sha, own_login=own_login)
+    if compared is None:
+        raise Unavailable(f"GitHub cannot compare {head_sha} with {base_branch}, and they are far apart")
+    return compared
+
+
+def compare_commits(
+    of_head: Sequence[ListedCommitAnswer], of_base: Sequence[ListedCommitAnswer], head_sha: str, *, own_login: str
+) -> Comparison | None:
+    """The newest commits of both, newest first, as a comparison; None when they have no commit in common.
+
+    The head is up to date exactly if the base's tip is among its ancestors. Else the newest commit that both have is
+    a merge base: a parent that equals it is a commit of the base.
+    """
+    if not of_head or not of_base or of_head[0].sha != head_sha:
+        return None
+    ancestors = {commit.sha for commit in of_head}
+    merge_base = next((commit.sha for commit in of_base if commit.sha in ancestors), None)
+    if merge_base is None:
+        return None
+    reachable = _reachable(of_base, of_base[0].sha)
+    return Comparison(
+        base_tip=of_base[0].sha,
+        merge_base=merge_base,
+        behind=len(reachable - ancestors),
+        ahead=len(_reachable(of_head, head_sha) - reachable),
+        head=facts.listed_commit(of_head[0], own_login=own_login),
+    )
+
+
+def _reachable(commits: Sequence[ListedCommitAnswer], start: str) -> set[str]:
+    """Those of the listed commits that a commit of theirs contains, itself included."""
+    parents = {commit.sha: [parent.sha for parent in commit.parents] for commit in commits}
+    found, left = {start}, [start]
+    while left:
+        new = [parent for parent in parents[left.pop()] if parent in parents and parent not in found]
+        found.update(new)
+        left += new
+    return found
+
+
+async def _newest(connection: Connection, repository: Repository, sha: str) -> list[ListedCommitAnswer]:
+    page = await connection.call(repository.installation_id, Call("GET", _TEMPLATE, {**place(repository), "sha": sha}))
+    return listed(ListedCommitAnswer, page.data)
