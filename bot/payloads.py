@@ -36,6 +36,7 @@ class Repository(BaseModel):
     id: Identity
     full_name: Word
     default_branch: Word | None = None
+    pushed_at: datetime | None = None
 
 
 class Id(BaseModel):
@@ -88,6 +89,10 @@ class PullRequest(BaseModel):
     head: Head
     base: Base | None = None
     updated_at: datetime | None = None
+    state: Word | None = None
+    merged: bool | None = None
+    draft: bool | None = None
+    labels: tuple[Label, ...] = ()
 
 
 class Changes(BaseModel):
@@ -128,9 +133,12 @@ class CommentEvent(OfRepository):
 
 
 class CheckRun(BaseModel):
+    id: Identity | None = None
     name: Phrase
     head_sha: Word
     conclusion: Word | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
     app: Id | None = None
 
 
@@ -153,6 +161,7 @@ class StatusEvent(OfRepository):
     sha: Word
     context: Phrase
     state: Word
+    updated_at: datetime | None = None
 
 
 class PushedCommit(BaseModel):

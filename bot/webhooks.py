@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bot import told
 from bot.gateway.facts import PASSING_CONCLUSIONS
 from bot.payloads import (
     CheckRunEvent,
@@ -18,6 +19,7 @@ from bot.payloads import (
 )
 from queue_engine.commands.parsing import commands_in
 from queue_engine.hints import Hint, HintKind
+from queue_engine.known.facts import RULES, Fact, Named
 
 _BRANCH_PREFIX = "refs/heads/"
 
@@ -68,7 +70,11 @@ def why_ignored(event: str, payload: Mapping[str, Any]) -> str:
 def _pull_request(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
     said = PullRequestEvent.model_validate(payload)
     head_sha = said.pull_request.head.sha
-    which = {"number": said.pull_request.number, "branch": said.pull_request.base and said.pull_request.base.ref}
+    which: dict[str, Any] = {
+        "number": said.pull_request.number,
+        "branch": said.pull_request.base and said.pull_request.base.ref,
+        "facts": told.of_pull_request_event(said),
+    }
     label = said.label.name if said.label else None
     if said.action == "labeled":
         # Without a label it was deleted in the same moment: there is nothing to queue for.
@@ -93,7 +99,13 @@ def _review(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id:
     if said.action not in {"submitted", "dismissed"}:
         return None
     branch = said.pull_request.base and said.pull_request.base.ref
-    return said.hint(HintKind.REVIEW, delivery, number=said.pull_request.number, branch=branch)
+    return said.hint(
+        HintKind.REVIEW,
+        delivery,
+        number=said.pull_request.number,
+        branch=branch,
+        facts=told.of_review_event(said),
+    )
 
 
 def _comment(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
@@ -115,6 +127,7 @@ def _comment(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id
         comment_id=said.comment.id,
         commands=commands,
         updated_at=max(stamps, default=None),
+        facts=told.of_comment_event(said),
     )
 
 
@@ -124,7 +137,8 @@ def _check_run(_event: str, delivery: str, payload: Mapping[str, Any], own_app_i
     if said.action != "completed" or (run.app is not None and run.app.id == own_app_id):
         return None
     passed = run.conclusion in PASSING_CONCLUSIONS
-    return said.hint(HintKind.CHECK, delivery, head_sha=run.head_sha, check_name=run.name, passed=passed)
+    facts = told.of_check_run_event(said)
+    return said.hint(HintKind.CHECK, delivery, head_sha=run.head_sha, check_name=run.name, passed=passed, facts=facts)
 
 
 def _check_suite(_event: str, delivery: str, payload: Mapping[str, Any], own_app_id: int) -> Hint | None:
@@ -140,7 +154,8 @@ def _status(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id:
     if said.state == "pending":
         return None
     passed = said.state == "success"
-    return said.hint(HintKind.CHECK, delivery, head_sha=said.sha, check_name=said.context, passed=passed)
+    facts = told.of_status_event(said)
+    return said.hint(HintKind.CHECK, delivery, head_sha=said.sha, check_name=said.context, passed=passed, facts=facts)
 
 
 def _push(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
@@ -161,6 +176,7 @@ def _push(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: i
         config=named or not (said.deleted or _tells_all(said)),
         config_named=named,
         default_branch=default,
+        facts=told.of_push_event(said, branch),
     )
 
 
@@ -180,7 +196,8 @@ def _touches(push: PushEvent, path: str) -> bool:
 
 def _rules(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
     # An organisation's ruleset comes without a repository: it concerns all of the installation.
-    return Payload.model_validate(payload).hint(HintKind.RULES, delivery)
+    facts = (Fact(subject=RULES, told=Named()),)
+    return Payload.model_validate(payload).hint(HintKind.RULES, delivery, facts=facts)
 
 
 def _installed(event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:

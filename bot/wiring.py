@@ -34,6 +34,7 @@ from queue_engine.engine import Change, Engine
 from queue_engine.errors import passes
 from queue_engine.inbox import Inbox
 from queue_engine.journal import Happening
+from queue_engine.known.reads import ComparedReads
 from queue_engine.migrations import HEAD, current, migrate
 from queue_engine.processor import Processor
 from queue_engine.store import Due, Store
@@ -63,7 +64,10 @@ class Bot:
         self.bus = EventBus()
         self._random = random
         self._session = aiohttp.ClientSession()
+        self._store = Store(self.database, meter=self.metrics)
         self.gateway = self._gateway()
+        self._github = ComparedReads(self.gateway, self._store, clock, meter=self.metrics)
+        """GitHub as all parts get it, so that nobody judges an answer that is older than what is known."""
         self.engine = self._engine(f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}")
         self.sweeper = Sweeper(self.engine, interval=settings.sweep)
         self.inbox = Inbox(self.engine, self.sweeper)
@@ -157,12 +161,12 @@ class Bot:
         )
 
     def _engine(self, owner: str) -> Engine:
-        store, policy = Store(self.database, meter=self.metrics), self.settings.policy()
-        policies = Policies(self.gateway, store, policy, self.clock, forget_rules=self.gateway.forget_rules)
+        store, policy = self._store, self.settings.policy()
+        policies = Policies(self._github, store, policy, self.clock, forget_rules=self._github.forget_rules)
         progress = Fanout((Logged(), BusProgress(self.bus), CheckRunProgress(store, policy, self.clock)))
         return Engine(
             store=store,
-            github=self.gateway,
+            github=self._github,
             clock=self.clock,
             policies=policies,
             random=self._random,
@@ -191,7 +195,7 @@ class Bot:
     def _courier(self) -> Courier:
         return Courier(
             self.engine.store,
-            self.gateway,
+            self._github,
             self.clock,
             owner=self.engine.owner,
             random=self._random,

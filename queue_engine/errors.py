@@ -37,6 +37,12 @@ class Unavailable(GitHubError):
     """
 
 
+class OutdatedRead(Unavailable):
+    """GitHub answered from a replica that lacks what is known: an older state, 404 for what was just named, or 401
+    for a token that was just issued. The same question is answered rightly seconds later.
+    """
+
+
 class RateLimited(GitHubError):
     """A primary or secondary limit was met. `retry_after` is how long GitHub asks to wait. Nothing was done."""
 

@@ -6,7 +6,9 @@ The receiver distils each delivery to one of these before it is stored; fields t
 from datetime import datetime
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+from queue_engine.known.facts import Fact
 
 
 class HintKind(StrEnum):
@@ -70,3 +72,5 @@ class Hint(BaseModel):
     check_name: str | None = None
     passed: bool | None = None
     """For CHECK: whether its conclusion passes (success, skipped, neutral)."""
+    facts: tuple[Fact, ...] = Field(default=(), exclude=True)
+    """What the delivery tells for certain: stored with it, by themselves, and not in its job."""

@@ -3,9 +3,10 @@
 Hints cost requests to GitHub only where something queued may have changed; everything else ends here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
@@ -13,15 +14,18 @@ from queue_engine.branches import Branches
 from queue_engine.changes import PullRequestChanges
 from queue_engine.cleanup import BRANCH_JOB, Cleanup
 from queue_engine.commands.carrying_out import Commands
+from queue_engine.core import backoff
+from queue_engine.core.backoff import OUTDATED
 from queue_engine.core.gather import Gather
 from queue_engine.core.jobs import Job
 from queue_engine.core.outcomes import Dead, Hold, Outcome
 from queue_engine.core.trace import current
 from queue_engine.core.worker import Handler
 from queue_engine.engine import Engine
-from queue_engine.errors import Forbidden, RateLimited, StaleVersion, Unauthorized
+from queue_engine.errors import Forbidden, OutdatedRead, RateLimited, StaleVersion, Unauthorized
 from queue_engine.hints import Hint, HintKind
 from queue_engine.journal import PLACE_JOB
+from queue_engine.known.facts import Fact, Named
 from queue_engine.model import Repository
 from queue_engine.places import HELD_JOB
 from queue_engine.reports import Reports
@@ -69,6 +73,13 @@ class Inbox:
             keys = [(delivery, received[number][0].kind.value) for delivery, number in first.items()]
             stored = await change.tx.keys.record(DELIVERIES, keys, change.now, status=202)
             new = [hint.delivery in stored and first[hint.delivery] == n for n, (hint, _) in enumerate(received)]
+            facts = [
+                (hint.repository_id or 0, fact)
+                for (hint, _), is_new in zip(received, new, strict=True)
+                if is_new
+                for fact in hint.facts
+            ]
+            await change.tx.known.tell_all(facts, change.now)
             followed = [one for one, is_new in zip(received, new, strict=True) if is_new]
             await change.tx.jobs.enqueue_all(
                 kind=HINT_JOB,
@@ -89,6 +100,8 @@ class Inbox:
             async with self._engine.store.transaction() as tx:
                 now = self._engine.clock.now()
                 await tx.keys.record(DELIVERIES, [(HINT_JOB, HINT_JOB)], now, status=202)
+                await tx.known.tell(0, [Fact(subject=HINT_JOB, told=Named())], now)
+                await tx.known.about(0, [HINT_JOB], since=now)
                 await tx.jobs.enqueue_all(kind=HINT_JOB, requests=[(HINT_JOB, {})], now=now)
                 await tx.jobs.finish(await tx.jobs.claim_some(1, owner=HINT_JOB, now=now, lease=self._engine.lease))
                 raise _Rehearsed
@@ -109,14 +122,15 @@ class Inbox:
 
     def handlers(self) -> dict[str, Handler]:
         """The handlers of all the engine's jobs, by kind."""
+        patient = partial(_obeying_limits, random=self._engine.random)
         return {
-            HINT_JOB: _obeying_limits(self._follow),
+            HINT_JOB: patient(self._follow),
             LETTER_JOB: self._send_again,
-            HELD_JOB: _obeying_limits(self._waiting.knock_again),
-            PLACE_JOB: _obeying_limits(self._waiting.fill_places),
-            BRANCH_JOB: _obeying_limits(Cleanup(self._engine).delete_branch),
-            SWEEP_JOB: _obeying_limits(self._sweeper.sweep),
-            REPOSITORY_JOB: _obeying_limits(self._sweeper.sweep_repository),
+            HELD_JOB: patient(self._waiting.knock_again),
+            PLACE_JOB: patient(self._waiting.fill_places),
+            BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
+            SWEEP_JOB: patient(self._sweeper.sweep),
+            REPOSITORY_JOB: patient(self._sweeper.sweep_repository),
             PURGE_JOB: self._sweeper.purge,
             RETRIED_JOB: self._count_retried,
         }
@@ -171,9 +185,10 @@ def _process_of(hint: Hint) -> str:
     return f"{of}:{hint.number or hint.branch or hint.head_sha or hint.kind}"[:255]
 
 
-def _obeying_limits(handler: Handler) -> Handler:
+def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
     """GitHub's limits and lost races are no failures of a job: it is held as long as GitHub asks.
 
+    Nor are reads that are older than what is known, for the first seconds: the job keeps its turn and reads again.
     What the operator can mend, a key or a permission, is worth doing again when it is mended.
     """
 
@@ -184,6 +199,11 @@ def _obeying_limits(handler: Handler) -> Handler:
             return Hold(limited.retry_after)
         except StaleVersion:
             return Hold(timedelta(0))
+        except OutdatedRead:
+            tries = job.claims - 1
+            if job.attempt or OUTDATED.exhausted(tries):
+                raise
+            return Hold(backoff.wait(OUTDATED, tries, random=random))
         except (Unauthorized, Forbidden) as refused:
             return Dead(f"{type(refused).__name__}: {refused.message}", retryable=True)
 

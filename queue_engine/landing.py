@@ -10,6 +10,7 @@ from queue_engine.engine import Engine
 from queue_engine.facts import Commit
 from queue_engine.history import figures_of
 from queue_engine.invariants import check_transition
+from queue_engine.known.facts import Fact, Push, of_branch
 from queue_engine.model import Entry, EntryStatus, Queue
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -45,6 +46,7 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
                 | figures,
             )
         )
+        await tx.known.tell(entry.repository.id, _moves(entry, landed), now)
         others = await tx.entries.of_queue(queue.id)
         for other in others:
             await tx.entries.save(replace(other, known_behind=True, base_tip=landed.sha))
@@ -61,3 +63,10 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
     else:
         _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=detail)
     return agree
+
+
+def _moves(entry: Entry, landed: Commit) -> list[Fact]:
+    """That the base has moved on from the tip that the head was tested on, and from what landed just before it."""
+    left = dict.fromkeys((entry.base_tip, *landed.parents[:1]))
+    moves = [Push(before=tip, after=landed.sha) for tip in left if tip is not None and tip != landed.sha]
+    return [Fact(subject=of_branch(entry.base_branch), told=move) for move in moves]

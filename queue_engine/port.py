@@ -90,7 +90,8 @@ class GitHub(Protocol):
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """The text of `.github/imq.yml` at the tip of this branch, or of the repository's default branch.
 
-        None if there is none. Raises Invalid when it is no file, or no text.
+        In place of a branch a commit may be named. None if there is none. Raises NotFound for a branch or commit that
+        does not exist, and Invalid when it is no file, or no text.
         """
         ...
 
@@ -213,3 +214,7 @@ class Letters(Protocol):
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
         """Take a label off; one that is not there is no error."""
         ...
+
+
+class Ports(GitHub, Letters, Protocol):
+    """Both ports, as the gateway answers them."""

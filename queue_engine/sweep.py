@@ -17,6 +17,7 @@ from queue_engine.core.jobs import Job
 from queue_engine.core.urgency import Priority, working
 from queue_engine.engine import Engine
 from queue_engine.facts import PullRequest
+from queue_engine.known.facts import KEPT as FACTS_KEPT
 from queue_engine.model import EntryStatus, Repository
 from queue_engine.policy import carries
 from queue_engine.port import PAGE
@@ -116,6 +117,7 @@ class Sweeper:
             await change.tx.keys.purge(change.now)
             await change.tx.outbox.purge(change.now - _KEEP_LETTERS)
             await change.tx.answers.purge(change.now - KEPT)
+            await change.tx.known.purge(change.now - FACTS_KEPT)
 
     async def _have_lost_deliveries_sent_again(self) -> None:
         """One that fails each time, because it is refused, is asked for a few times and then left alone."""

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from queue_engine.actions import Leave, Wait
 from queue_engine.core import backoff
-from queue_engine.errors import GitHubError, RateLimited, Unauthorized, passes
+from queue_engine.core.backoff import OUTDATED
+from queue_engine.errors import GitHubError, OutdatedRead, RateLimited, Unauthorized, passes
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -26,18 +27,25 @@ def endured(
 ) -> Wait | Leave:
     """What becomes of an entry whose pass ended with this error.
 
-    A limit is waited out as long as asked. Trouble is waited out in the series of `backoff.TROUBLE`, each time longer
-    until something succeeds, for a bounded time. Any other refusal would be the same again: the entry leaves.
+    A limit is waited out as long as asked. An outdated read is asked again within seconds, and counts as trouble only
+    when that did not help: `trouble_since` is not set before. Trouble is waited out in the series of
+    `backoff.TROUBLE`, each time longer until something succeeds, for a bounded time. Any other refusal would be the
+    same again: the entry leaves.
     """
     if isinstance(error, RateLimited):
         return Wait(entry, later(error, now))
     # A key that is not accepted is the operator's trouble: it is mended while entries wait.
     if not passes(error) and not isinstance(error, Unauthorized):
         return Leave(Reason.GITHUB_TROUBLE, error.message)
+    if isinstance(error, OutdatedRead) and not OUTDATED.exhausted(entry.trouble):
+        # It passes within seconds, and is no trouble until then.
+        again = now + backoff.wait(OUTDATED, entry.trouble, random=random)
+        return Wait(replace(entry, trouble=entry.trouble + 1), again)
     since = entry.trouble_since or now
     if now - since >= policy.trouble_timeout * (_IN_DOUBT if entry.merge_requested_at else 1):
         return Leave(Reason.GITHUB_TROUBLE, error.message)
-    again = now + backoff.wait(backoff.TROUBLE, entry.trouble, random=random)
+    tries = entry.trouble - 1 if isinstance(error, OutdatedRead) else entry.trouble
+    again = now + backoff.wait(backoff.TROUBLE, tries, random=random)
     return Wait(replace(entry, trouble=entry.trouble + 1, trouble_since=since), again)
 
 

@@ -16,7 +16,7 @@ from queue_engine.core.line import Line
 from queue_engine.core.outcomes import Hold
 from queue_engine.door import barred, may_queue
 from queue_engine.engine import Engine
-from queue_engine.errors import GitHubError, NotFound, RateLimited, StaleVersion
+from queue_engine.errors import GitHubError, NotFound, OutdatedRead, RateLimited, StaleVersion
 from queue_engine.facts import PullRequest
 from queue_engine.journal import call_waiting
 from queue_engine.model import Queue, Repository
@@ -129,7 +129,7 @@ class WaitingLine:
             head, delivery = waiting.head_sha, waiting.delivery
             request = Knock(queue.repository, waiting.number, by, head, delivery=delivery, anew=False)
             await let_in(self._engine, request, pull, by=by, permission=permission)
-        except RateLimited:
+        except (RateLimited, OutdatedRead):
             raise
         except GitHubError as error:
             _log.warning("held_unreadable", number=waiting.number, error=f"{type(error).__name__}: {error.message}")

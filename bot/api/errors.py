@@ -12,12 +12,16 @@ from aiohttp.typedefs import Handler
 from queue_engine.core.idempotency import KeyLost
 from queue_engine.core.outage import fault_of
 from queue_engine.core.slots import QueueFull
-from queue_engine.errors import Forbidden, GitHubError, NotFound, RateLimited, Unauthorized, Unavailable
+from queue_engine.errors import Forbidden, GitHubError, NotFound, OutdatedRead, RateLimited, Unauthorized, Unavailable
 
 _log = structlog.get_logger("imq.api")
 
 _OUTAGE = timedelta(seconds=30)
 """When a caller may ask again while the database is away, GitHub is in trouble, or a queue is full."""
+
+
+_MOMENT = timedelta(seconds=2)
+"""When a caller may ask again after a replica of GitHub answered with what was there before."""
 
 
 class ApiError(Exception):
@@ -77,6 +81,8 @@ def _of_github(error: GitHubError) -> ApiError:
     match error:
         case RateLimited():
             return ApiError(503, "GitHub's rate limit is reached; try again later", retry_after=error.retry_after)
+        case OutdatedRead():
+            return ApiError(503, "GitHub does not show its newest state yet; try again", retry_after=_MOMENT)
         case Unavailable():
             return ApiError(503, "GitHub does not answer as it should; try again later", retry_after=_OUTAGE)
         case NotFound():

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -21,7 +22,8 @@ from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter, Silent
 from queue_engine.core.slots import QueueFull, Slots, SlotsStatus
 from queue_engine.core.urgency import work
-from queue_engine.errors import RateLimited, Unauthorized, Unavailable
+from queue_engine.errors import OutdatedRead, RateLimited, Unauthorized, Unavailable
+from queue_engine.known.cached import remembered
 
 log = structlog.get_logger(__name__)
 
@@ -94,11 +96,23 @@ class Connection:
             cache = self._replies.setdefault(installation_id, _new_cache())
         token = await self._tokens.get(installation_id)
         try:
-            return await self._attempt(installation_id, call, Credential(token=token), cache)
+            return await self._signed(installation_id, call, token, cache)
         except Unauthorized:
             self._tokens.forget(installation_id, token)
             token = await self._tokens.get(installation_id)
-            return await self._attempt(installation_id, call, Credential(token=token), cache)
+            return await self._signed(installation_id, call, token, cache)
+
+    async def _signed(self, installation_id: int, call: Call, token: str, cache: "LRUCache[str, Reply] | None") -> Page:
+        """Make a call once. Raises OutdatedRead if a token that was just issued is not known everywhere yet."""
+        try:
+            page = await self._attempt(installation_id, call, Credential(token=token), cache)
+        except Unauthorized as refused:
+            if self._tokens.may_be_too_new(installation_id, token):
+                message = f"a token that was just issued is not accepted yet: {refused.message}"
+                raise OutdatedRead(message, status=refused.status) from refused
+            raise
+        self._tokens.accepted(installation_id)
+        return page
 
     async def get(
         self,
@@ -171,6 +185,8 @@ class Connection:
             wait = self.limits.refused(installation_id, reply.headers)
             raise RateLimited(limited.message, retry_after=wait, status=limited.status) from None
         self.limits.answered(installation_id)
+        if cache is not None:
+            remembered(partial(cache.pop, key, None))
         if cache is not None and reply.status == HTTPStatus.OK and "etag" in reply.headers:
             # Only now: a body cut off on its way would come back with every 304.
             _remember(cache, key, reply)

@@ -18,6 +18,9 @@ _OWN_RULES = ".github"
 """The repository in which an organisation keeps what holds for all of its others."""
 
 
+_NO_COMMIT = "no commit found"
+"""GitHub's words where not the file is missing, but the branch or commit that it was to be read at."""
+
 _UNCHECKED = frozenset({"gpgverify_error", "gpgverify_unavailable"})
 """GitHub's words ("Commit verification") for a signature that it could not check: that may pass."""
 
@@ -47,7 +50,10 @@ class Surroundings(LetterBox):
         call = Call("GET", "/repos/{owner}/{repo}/contents/.github/imq.yml" + query, variables)
         try:
             page = await self._connection.call(repository.installation_id, call)
-        except NotFound:
+        except NotFound as missing:
+            if _NO_COMMIT in missing.message.lower():
+                # Of a commit that was just pushed a replica may not know yet: that is not a missing file.
+                raise
             return None
         if isinstance(page.data, list):
             raise Invalid(".github/imq.yml is a directory, not a file")

@@ -20,6 +20,12 @@ _TOKEN_MARGIN = timedelta(minutes=10)
 """Tokens are renewed this long before they expire: a token in hand outlasts any request, whatever the clocks."""
 _MOST_TOKENS = 10_000
 
+_NEW = timedelta(seconds=20)
+"""How long a token counts as just issued. GitHub's replicas learn of it within seconds: octokit's auth-app.js tries
+again for five (#65), which was not always enough (#589)."""
+_GIVEN_UP = timedelta(seconds=30)
+"""After so long without an accepted token, new ones included, it is no replica that lags."""
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -59,7 +65,12 @@ class Tokens:
 
     def __init__(self, fetch: Callable[[int], Awaitable[Token]], clock: Clock) -> None:
         self._fetch = fetch
+        self._clock = clock
         self._renewals: dict[int, asyncio.Task[Token]] = {}
+        self._issued: dict[int, tuple[str, datetime]] = {}
+        """The newest token of each installation, and when it was issued, until GitHub has accepted it."""
+        self._refused: dict[int, datetime] = {}
+        """Since when GitHub has accepted no token of an installation."""
         self._cache: TLRUCache[int, Token] = TLRUCache(
             _MOST_TOKENS,
             ttu=_use_until,
@@ -85,8 +96,21 @@ class Tokens:
         if cached is not None and cached.value == token:
             del self._cache[installation_id]
 
+    def accepted(self, installation_id: int) -> None:
+        """GitHub has accepted a token of this installation: if it refuses that one later, it was revoked."""
+        self._issued.pop(installation_id, None)
+        self._refused.pop(installation_id, None)
+
+    def may_be_too_new(self, installation_id: int, token: str) -> bool:
+        """GitHub has refused this token: whether that is because it was just issued, and passes with time."""
+        now = self._clock.now()
+        since = self._refused.setdefault(installation_id, now)
+        value, issued_at = self._issued.get(installation_id, ("", now))
+        return value == token and now - issued_at < _NEW and now - since < _GIVEN_UP
+
     async def _renew(self, installation_id: int) -> Token:
         token = await self._fetch(installation_id)
+        self._issued[installation_id] = token.value, self._clock.now()
         self._cache[installation_id] = token
         return token
 

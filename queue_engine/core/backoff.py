@@ -28,6 +28,9 @@ class Backoff:
 REQUEST = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=4), tries=3)
 """One request that failed for a passing reason: 1, 2, 4 seconds."""
 
+OUTDATED = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=8), tries=4)
+"""An answer that is older than what is known: 1, 2, 4, 8 seconds; then it is a failure like any other."""
+
 OVERLOAD = Backoff(base=timedelta(seconds=30), maximum=timedelta(seconds=300), jitter=0)
 """Somebody is overloaded: 30, 60, 120, 240, 300 seconds; back to the start after a success."""
 

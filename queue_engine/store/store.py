@@ -24,6 +24,7 @@ from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
 from queue_engine.store.figures import Figures
 from queue_engine.store.held import Held
+from queue_engine.store.known import KnownFacts
 from queue_engine.store.outbox import NEXT_DUE as NEXT_LETTER
 from queue_engine.store.outbox import Outbox
 from queue_engine.store.processes import Processes
@@ -62,6 +63,7 @@ class Transaction:
         self.refusals = Refusals(connection)
         self.answers = Answers(connection)
         self.held = Held(connection)
+        self.known = KnownFacts(connection)
         self.processes = Processes(connection)
         self.tokens = Tokens(connection)
         self.figures = Figures(connection)

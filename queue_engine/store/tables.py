@@ -226,6 +226,18 @@ api_tokens = Table(
 )
 """Who may use the API: `login` is the GitHub user whose rights a token has, `operator` whether it may steer IMQ."""
 
+known_facts = Table(
+    "known_facts",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("repository_id", BigInteger, nullable=False),
+    Column("subject", String(300), nullable=False),
+    Column("told", JSON, nullable=False),
+    Column("at", UtcDateTime, nullable=False, index=True, info=ahead(Ahead.PAST)),
+    Index(None, "repository_id", "subject", "id"),
+)
+"""What webhooks and answers to writes told lately: reads are compared with it."""
+
 processes = Table(
     "processes",
     metadata,

@@ -15,8 +15,8 @@ from queue_engine.errors import (
     Invalid,
     NotFound,
     NotMergeable,
+    OutdatedRead,
     RateLimited,
-    Unauthorized,
     Unavailable,
 )
 from queue_engine.facts import MergeMethod
@@ -36,7 +36,7 @@ async def _merge(gateway: Gateway, repository: Repository) -> str:
 @pytest.mark.parametrize(
     ("says", "error", "words"),
     [
-        (Says({"message": "Bad credentials"}, 401), Unauthorized, "Bad credentials"),
+        (Says({"message": "Bad credentials"}, 401), OutdatedRead, "just issued is not accepted yet: Bad credentials"),
         (
             Says({"message": "Resource not accessible by integration"}, 403),
             Forbidden,

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from bot.gateway import Gateway
 from bot.gateway.client import Credential
 from bot.gateway.tokens import Token
-from queue_engine.errors import Unauthorized, Unavailable
+from queue_engine.errors import OutdatedRead, Unauthorized, Unavailable
 from queue_engine.facts import MergeMethod, Permission
 from queue_engine.model import Repository
 from tests.bot.answers import pull_request
@@ -121,20 +121,50 @@ async def test_token_no_longer_accepted_is_renewed_once(
 ) -> None:
     """A token can be revoked before its time; nothing was done, so even a write may be sent again."""
     merge = PULL + "/merge"
+    github.on("GET", PULL, Says(pull_request()))
+    await gateway.pull_request(repository, 3)
     github.on("PUT", merge, Says({"message": "Bad credentials"}, 401), Says({"sha": "landed", "merged": True}))
     assert await gateway.merge(repository, 3, "h1", MergeMethod.MERGE) == "landed"
     sent = [asked.headers["Authorization"] for asked in github.asked_for("PUT", merge)]
     assert sent == ["token ghs_token1", "token ghs_token2"]
 
 
-async def test_new_token_not_accepted_either_raises_unauthorized(
+async def test_token_just_issued_and_not_accepted_is_kept_and_passes_with_time(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
+) -> None:
+    """GitHub's replicas learn of a token within seconds; a new one would be as unknown to them (auth-app.js #65)."""
+    refused = Says({"message": "Bad credentials"}, 401)
+    github.on("GET", PULL, refused, refused, Says(pull_request()))
+    for _ in range(2):
+        with pytest.raises(OutdatedRead):
+            await gateway.pull_request(repository, 3)
+        clock.instant += timedelta(seconds=2)
+    assert (await gateway.pull_request(repository, 3)).number == 3
+    assert github.tokens == 1
+
+
+async def test_token_refused_after_it_was_accepted_was_revoked_and_is_renewed_at_once(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """Renewal is tried once, not for ever."""
+    """However new it is: what GitHub knew once it does not learn anew."""
+    github.on("GET", PULL, Says(pull_request()), Says({"message": "Bad credentials"}, 401), Says(pull_request()))
+    await gateway.pull_request(repository, 3)
+    await gateway.pull_request(repository, 3)
+    assert github.tokens == 2
+
+
+async def test_tokens_not_accepted_for_half_a_minute_raise_unauthorized(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
+) -> None:
+    """Then no replica lags: it is the operator's trouble. Each call asks for one new token, not for ever more."""
     github.on("GET", PULL, Says({"message": "Bad credentials"}, 401))
+    for _ in range(2):
+        with pytest.raises(OutdatedRead):
+            await gateway.pull_request(repository, 3)
+        clock.instant += timedelta(seconds=15)
     with pytest.raises(Unauthorized):
         await gateway.pull_request(repository, 3)
-    assert (len(github.asked_for("GET", PULL)), github.tokens) == (2, 2)
+    assert github.tokens == 2
 
 
 async def test_app_jwt_not_accepted_raises_unauthorized_at_once(
@@ -223,10 +253,11 @@ async def test_lines_logged_for_requests_contain_no_secret(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """Not even before the mask: failing and successful requests are named by their templates."""
-    github.on("GET", PULL, Says({"message": "Bad credentials"}, 401), Says(pull_request()))
+    github.on("GET", PULL, Says(pull_request()), Says({"message": "Bad credentials"}, 401), Says(pull_request()))
     with capture_logs() as lines:
         await gateway.pull_request(repository, 3)
-    assert [line["status"] for line in lines] == [201, 401, 201, 200]
+        await gateway.pull_request(repository, 3)
+    assert [line["status"] for line in lines] == [201, 200, 401, 201, 200]
     tokens = [asked.headers["Authorization"].split()[1] for asked in github.asked]
     assert not any(token in str(lines) for token in tokens)
 

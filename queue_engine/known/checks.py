@@ -1,0 +1,64 @@
+"""Reports of checks compared with those that are known to have ended. Pure functions."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from queue_engine.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.known.facts import SETTLED, CheckEnded, Known, StatusSet
+
+_BEGUN_AGAIN = timedelta(minutes=1)
+"""An App may set a run that has ended under way again, of which no webhook tells: after this the read is believed."""
+
+
+def statuses_matter(required: Collection[RequiredCheck], reports: Sequence[CheckReport]) -> bool:
+    """Whether commit statuses are asked for: not where each required check is bound to an App and has a run of it."""
+    runs = {(report.name, report.app_id) for report in reports if report.run_id is not None}
+    return not required or any(check.app_id is None or (check.name, check.app_id) not in runs for check in required)
+
+
+def outdated_reports(
+    reports: Sequence[CheckReport], required: Collection[RequiredCheck], known: Sequence[Known], now: datetime
+) -> str | None:
+    """Why these reports are older than what is known; None if nothing speaks against them."""
+    with_statuses = statuses_matter(required, reports)
+    for one in known:
+        match one.told:
+            case CheckEnded() as ended if not _shows_run(reports, ended, now - one.at):
+                return f"the check run {ended.name!r} is known to have ended"
+            case StatusSet() as status if with_statuses and not _shows_status(reports, status, now - one.at):
+                return f"the status {status.name!r} is known to be {status.state}"
+    return None
+
+
+def _shows_run(reports: Sequence[CheckReport], ended: CheckEnded, since: timedelta) -> bool:
+    """Whether this run is among the reports as it ended, or a newer one of its App and name in its place."""
+    same = next((report for report in reports if report.run_id == ended.id), None)
+    if same is None:
+        return any(
+            report.run_id is not None
+            and report.run_id > ended.id
+            and (report.name, report.app_id) == (ended.name, ended.app_id)
+            for report in reports
+        )
+    if same.state is CheckState.PENDING:
+        return since >= _BEGUN_AGAIN or _later(same.started_at, ended.completed_at or ended.started_at)
+    if same.conclusion == ended.conclusion:
+        return True
+    if same.completed_at == ended.completed_at:
+        return since >= SETTLED
+    return _later(same.completed_at, ended.completed_at)
+
+
+def _shows_status(reports: Sequence[CheckReport], status: StatusSet, since: timedelta) -> bool:
+    """Whether this status is among the reports, or one that was set later in its place."""
+    same = next((report for report in reports if report.run_id is None and report.name == status.name), None)
+    if same is None:
+        return False
+    at = same.completed_at or same.started_at
+    if same.conclusion == status.state or at is None or status.at is None:
+        return same.conclusion == status.state or since >= SETTLED
+    return since >= SETTLED if at == status.at else at > status.at
+
+
+def _later(one: datetime | None, other: datetime | None) -> bool:
+    return one is not None and other is not None and one > other

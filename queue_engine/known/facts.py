@@ -1,0 +1,146 @@
+"""Facts that a webhook, or the answer to a write, told: plain data, stored as JSON under what they are about."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+KEPT = timedelta(minutes=15)
+"""How long a fact contradicts reads. A lost webhook, such as that of a forced push, misleads no longer (P5)."""
+
+SETTLED = timedelta(seconds=12)
+"""How long a read is doubted that nothing but a difference within one second speaks against: four tries later
+(1, 2, 4 and 8 seconds) it is believed. GitHub's times have whole seconds, so that order is not known within one."""
+
+NAMED = timedelta(minutes=1)
+"""How long a 404 for what was just named is taken for a replica's. Others retry within seconds (atlantis #1131)."""
+
+DEFAULT_BRANCH = "default branch"
+"""The subject of pushes to the default branch, whatever its name."""
+
+RULES = "rules"
+"""The subject of changes to the rules of branches."""
+
+NO_COMMIT = "0" * 40
+"""In place of a branch's tip before its creation and after its deletion ("Webhook events and payloads: push")."""
+
+
+def _aware(instant: datetime) -> datetime:
+    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
+
+
+Instant = Annotated[datetime, AfterValidator(_aware)]
+"""A time of GitHub's; one without a zone is UTC."""
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class PullState(_Told):
+    """A pull request as a webhook showed it, with what changed: a label (`label`), or the head (`before`)."""
+
+    kind: Literal["pull"] = "pull"
+    updated_at: Instant
+    head: str
+    base: str
+    open: bool
+    merged: bool
+    draft: bool
+    labels: tuple[str, ...]
+    title: str
+    label: str | None = None
+    label_set: bool = False
+    before: str | None = None
+
+
+class LabelWritten(_Told):
+    """IMQ set a label, or took it off."""
+
+    kind: Literal["label"] = "label"
+    label: str
+    label_set: bool
+
+
+class Merged(_Told):
+    """GitHub answered the merge of a pull request with the commit that landed."""
+
+    kind: Literal["merged"] = "merged"
+    sha: str
+
+
+class Push(_Told):
+    """A branch moved. `at` is GitHub's time; None for IMQ's own landings."""
+
+    kind: Literal["push"] = "push"
+    before: str
+    after: str
+    at: Instant | None = None
+
+
+class CheckEnded(_Told):
+    """A check run ended."""
+
+    kind: Literal["check"] = "check"
+    id: int
+    name: str
+    app_id: int | None = None
+    conclusion: str
+    started_at: Instant | None = None
+    completed_at: Instant | None = None
+
+
+class StatusSet(_Told):
+    """A commit status was set."""
+
+    kind: Literal["status"] = "status"
+    name: str
+    state: str
+    at: Instant | None = None
+
+
+class Named(_Told):
+    """GitHub named it, so that it exists."""
+
+    kind: Literal["named"] = "named"
+
+
+Told = Annotated[PullState | LabelWritten | Merged | Push | CheckEnded | StatusSet | Named, Field(discriminator="kind")]
+
+
+class Fact(BaseModel):
+    """Something told of a subject."""
+
+    model_config = ConfigDict(frozen=True)
+
+    subject: str
+    told: Told
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A stored fact: what was told, and when IMQ was told it."""
+
+    told: Told
+    at: datetime
+
+
+def of_pull(number: int) -> str:
+    """The subject of a pull request."""
+    return f"pull {number}"
+
+
+def of_branch(name: str) -> str:
+    """The subject of a branch."""
+    return f"branch {name}"
+
+
+def of_commit(sha: str) -> str:
+    """The subject of a commit."""
+    return f"commit {sha}"
+
+
+def of_comment(comment_id: int) -> str:
+    """The subject of a comment."""
+    return f"comment {comment_id}"

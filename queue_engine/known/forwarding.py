@@ -1,0 +1,182 @@
+"""Both ports to GitHub, answered by another implementation: for classes that change some of the calls.
+
+Every method is written out, so that mypy reports a call that the ports gained and that nobody passes on here.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from queue_engine.facts import (
+    BranchRules,
+    BranchTip,
+    CheckReport,
+    Commit,
+    Comparison,
+    Labelling,
+    MergeMethod,
+    Permission,
+    PullRequest,
+    RequiredCheck,
+    Review,
+)
+from queue_engine.model import Repository
+from queue_engine.port import Ports
+
+
+class Forwarding:
+    """Passes every call on. The meaning of each stands with the ports."""
+
+    def __init__(self, github: Ports) -> None:
+        self._github = github
+
+    async def pull_request(self, repository: Repository, number: int) -> PullRequest:
+        """As the port says."""
+        return await self._github.pull_request(repository, number)
+
+    async def permission(self, repository: Repository, login: str) -> Permission:
+        """As the port says."""
+        return await self._github.permission(repository, login)
+
+    async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
+        """As the port says."""
+        return await self._github.comparison(repository, base_branch, head_sha)
+
+    async def commit(self, repository: Repository, sha: str) -> Commit:
+        """As the port says."""
+        return await self._github.commit(repository, sha)
+
+    async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
+        """As the port says."""
+        return await self._github.branch_rules(repository, base_branch)
+
+    def forget_rules(self, repository_id: int) -> None:
+        """As the port says."""
+        self._github.forget_rules(repository_id)
+
+    async def check_reports(
+        self, repository: Repository, sha: str, required: Collection[RequiredCheck]
+    ) -> tuple[CheckReport, ...]:
+        """As the port says."""
+        return await self._github.check_reports(repository, sha, required)
+
+    async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
+        """As the port says."""
+        await self._github.update_branch(repository, number, expected_head)
+
+    async def merge(
+        self,
+        repository: Repository,
+        number: int,
+        head_sha: str,
+        method: MergeMethod,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+    ) -> str:
+        """As the port says."""
+        return await self._github.merge(repository, number, head_sha, method, title=title, body=body)
+
+    async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
+        """As the port says."""
+        return await self._github.configuration(repository, base_branch)
+
+    async def organisation_configuration(self, repository: Repository) -> str | None:
+        """As the port says."""
+        return await self._github.organisation_configuration(repository)
+
+    async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
+        """As the port says."""
+        return await self._github.reviews(repository, number)
+
+    async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
+        """As the port says."""
+        return await self._github.co_authors(repository, number, author=author)
+
+    async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
+        """As the port says."""
+        return await self._github.unsigned_commits(repository, number)
+
+    async def rerun(self, repository: Repository, actions_run: int) -> None:
+        """As the port says."""
+        await self._github.rerun(repository, actions_run)
+
+    async def is_in_use(self, repository: Repository, branch: str) -> bool:
+        """As the port says."""
+        return await self._github.is_in_use(repository, branch)
+
+    async def branch_tip(self, repository: Repository, branch: str) -> BranchTip | None:
+        """As the port says."""
+        return await self._github.branch_tip(repository, branch)
+
+    async def delete_branch(self, repository: Repository, branch: str) -> None:
+        """As the port says."""
+        await self._github.delete_branch(repository, branch)
+
+    async def react(self, repository: Repository, comment_id: int, content: str) -> None:
+        """As the port says."""
+        await self._github.react(repository, comment_id, content)
+
+    async def add_label(self, repository: Repository, number: int, label: str) -> None:
+        """As the port says."""
+        await self._github.add_label(repository, number, label)
+
+    async def remove_label(self, repository: Repository, number: int, label: str) -> None:
+        """As the port says."""
+        await self._github.remove_label(repository, number, label)
+
+    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
+        """As the port says."""
+        return await self._github.labelled_pull_requests(repository, label)
+
+    async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
+        """As the port says."""
+        return await self._github.latest_pull_requests(repository)
+
+    async def last_labelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
+        """As the port says."""
+        return await self._github.last_labelling(repository, number, label)
+
+    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
+        """As the port says."""
+        return await self._github.last_unlabelling(repository, number, label)
+
+    async def repositories(self) -> tuple[Repository, ...]:
+        """As the port says."""
+        return await self._github.repositories()
+
+    async def failed_deliveries(self, since: datetime) -> Mapping[str, int]:
+        """As the port says."""
+        return await self._github.failed_deliveries(since)
+
+    async def redeliver(self, number: int) -> None:
+        """As the port says."""
+        await self._github.redeliver(number)
+
+    async def own_login(self) -> str:
+        """As the port says."""
+        return await self._github.own_login()
+
+    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
+        """As the port says."""
+        return await self._github.create_comment(repository, number, body)
+
+    async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
+        """As the port says."""
+        await self._github.update_comment(repository, comment_id, body)
+
+    async def find_comment(self, repository: Repository, number: int, marker: str) -> int | None:
+        """As the port says."""
+        return await self._github.find_comment(repository, number, marker)
+
+    async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
+        """As the port says."""
+        return await self._github.create_check_run(repository, check_run)
+
+    async def update_check_run(self, repository: Repository, check_run_id: int, check_run: Mapping[str, Any]) -> None:
+        """As the port says."""
+        await self._github.update_check_run(repository, check_run_id, check_run)
+
+    async def find_check_run(self, repository: Repository, head_sha: str, name: str, external_id: str) -> int | None:
+        """As the port says."""
+        return await self._github.find_check_run(repository, head_sha, name, external_id)

@@ -1,0 +1,117 @@
+"""A pull request as it was read compared with what is known of it. Pure functions.
+
+`updated_at` moves with labels, closes and drafts, as GitHub's example payloads show; that of a `synchronize` is not
+seen to move. So fields are compared beside the time, and superseded heads and changed labels by themselves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from queue_engine.facts import PullRequest
+from queue_engine.known.branches import superseded
+from queue_engine.known.facts import KEPT, SETTLED, Known, LabelWritten, Merged, PullState, Push
+
+
+def outdated_pull(read: PullRequest, known: Sequence[Known], now: datetime) -> str | None:
+    """Why this read is older than what is known; None if nothing speaks against it."""
+    known = _of_late(known, now)
+    if not read.merged and any(_says_merged(one) for one in known):
+        return f"pull request {read.number} is known to be merged"
+    if superseded(read.head_sha, _head_pushes(known)):
+        return f"the head of pull request {read.number} is known to have moved on"
+    if (label := _label_missed(read, known, now)) is not None:
+        return f"the label {label!r} of pull request {read.number} is known to have changed"
+    state = _state(known)
+    if state is None:
+        return None
+    told, at = state
+    differs = _differences(read, told)
+    older = read.updated_at is not None and read.updated_at < told.updated_at
+    same = read.updated_at is None or read.updated_at == told.updated_at
+    if differs and (older or (same and now - at < SETTLED)):
+        return f"pull request {read.number} is known to have another {', '.join(differs)}"
+    return None
+
+
+def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullRequest | None:
+    """A listed pull request with what is known in place of what is outdated; None if it is known not to be open."""
+    if outdated_pull(read, known, now) is None:
+        return read
+    known = _of_late(known, now)
+    state = _state(known)
+    if any(_says_merged(one) for one in known) or state is None or not state[0].open:
+        return None
+    told = state[0]
+    return replace(
+        read,
+        head_sha=told.head,
+        base_branch=told.base,
+        draft=told.draft,
+        labels=frozenset(told.labels),
+        title=told.title,
+        mergeable=None,
+        updated_at=told.updated_at,
+    )
+
+
+def _of_late(known: Sequence[Known], now: datetime) -> list[Known]:
+    """Without what happened long ago and was only delivered again."""
+    return [one for one in known if not isinstance(one.told, PullState) or one.told.updated_at > now - KEPT]
+
+
+def _says_merged(one: Known) -> bool:
+    return isinstance(one.told, Merged) or (isinstance(one.told, PullState) and one.told.merged)
+
+
+def _head_pushes(known: Sequence[Known]) -> list[Push]:
+    """The moves of its head, as `synchronize` tells them."""
+    states = [one.told for one in known if isinstance(one.told, PullState)]
+    return [Push(before=told.before, after=told.head, at=told.updated_at) for told in states if told.before is not None]
+
+
+def _label_missed(read: PullRequest, known: Sequence[Known], now: datetime) -> str | None:
+    """A label that was set or taken off just now, and is not so in this read."""
+    last: dict[str, tuple[bool, str]] = {}
+    for one in known:
+        told = one.told
+        if not isinstance(told, PullState | LabelWritten) or told.label is None:
+            continue
+        newer = (
+            isinstance(told, PullState) and read.updated_at is not None and read.updated_at - told.updated_at >= SETTLED
+        )
+        if now - one.at < SETTLED and not newer:
+            last[told.label.casefold()] = told.label_set, told.label
+        else:
+            last.pop(told.label.casefold(), None)
+    carried = {label.casefold() for label in read.labels}
+    return next((label for folded, (is_set, label) in last.items() if (folded in carried) != is_set), None)
+
+
+def _state(known: Sequence[Known]) -> tuple[PullState, datetime] | None:
+    """The newest state, with the labels that IMQ changed since it was told, and when it was told."""
+    states = [(one.told, number) for number, one in enumerate(known) if isinstance(one.told, PullState)]
+    if not states:
+        return None
+    told, number = max(states, key=lambda each: (each[0].updated_at, each[1]))
+    labels = {label.casefold(): label for label in told.labels}
+    for later in known[number + 1 :]:
+        if isinstance(later.told, LabelWritten):
+            labels.pop(later.told.label.casefold(), None)
+            if later.told.label_set:
+                labels[later.told.label.casefold()] = later.told.label
+    return told.model_copy(update={"labels": tuple(labels.values())}), known[number].at
+
+
+def _differences(read: PullRequest, told: PullState) -> list[str]:
+    """The fields in which a read differs from what is known."""
+    compared = {
+        "head": (read.head_sha, told.head),
+        "base branch": (read.base_branch, told.base),
+        "state": (read.open, told.open),
+        "merge": (read.merged, told.merged),
+        "draft": (read.draft, told.draft),
+        "title": (read.title, told.title),
+        "labels": ({label.casefold() for label in read.labels}, {label.casefold() for label in told.labels}),
+    }
+    return [name for name, (was_read, is_known) in compared.items() if was_read != is_known]

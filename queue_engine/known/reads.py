@@ -1,0 +1,233 @@
+"""The one port through which IMQ reads GitHub: each answer is compared with what is known for certain.
+
+An answer that contradicts it raises `OutdatedRead`: it is neither judged nor remembered, and whoever asked asks again.
+What IMQ's own writes tell is stored here. What webhooks tell is stored with the delivery (`queue_engine.inbox`).
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import structlog
+
+from queue_engine.core.clock import Clock
+from queue_engine.core.meter import Meter, Silent
+from queue_engine.errors import NotFound, OutdatedRead
+from queue_engine.facts import (
+    BranchRules,
+    BranchTip,
+    CheckReport,
+    Commit,
+    Comparison,
+    MergeMethod,
+    PullRequest,
+    RequiredCheck,
+)
+from queue_engine.known.branches import current_tip, exists, pushes, superseded
+from queue_engine.known.cached import remembered_answers
+from queue_engine.known.checks import outdated_reports
+from queue_engine.known.facts import (
+    DEFAULT_BRANCH,
+    KEPT,
+    NAMED,
+    RULES,
+    Fact,
+    Known,
+    LabelWritten,
+    Merged,
+    Named,
+    Told,
+    of_branch,
+    of_comment,
+    of_commit,
+    of_pull,
+)
+from queue_engine.known.forwarding import Forwarding
+from queue_engine.known.pulls import corrected, outdated_pull
+from queue_engine.model import Repository
+from queue_engine.port import Ports
+from queue_engine.store import Store
+
+_log = structlog.get_logger("imq.known")
+
+T = TypeVar("T")
+
+Contradiction = Callable[[T, Sequence[Known], datetime], str | None]
+"""Why an answer is older than these facts; None if nothing speaks against it."""
+
+
+class ComparedReads(Forwarding):
+    """Both ports to GitHub, as every part of IMQ but the gateway itself gets them."""
+
+    def __init__(self, github: Ports, store: Store, clock: Clock, *, meter: Meter | None = None) -> None:
+        super().__init__(github)
+        self._store = store
+        self._clock = clock
+        self._meter = meter or Silent()
+
+    async def pull_request(self, repository: Repository, number: int) -> PullRequest:
+        """Compared with its state, head and labels."""
+        asking = self._github.pull_request(repository, number)
+        return await self._compared(repository, of_pull(number), asking, outdated_pull)
+
+    async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
+        """What is outdated is corrected; what is known to be closed is left out."""
+        listed = await self._github.latest_pull_requests(repository)
+        subjects = {of_pull(pull.number) for pull in listed}
+        known, now = await self._known(repository.id, subjects), self._clock.now()
+        pulls = (corrected(pull, known.get(of_pull(pull.number), ()), now) for pull in listed)
+        return tuple(pull for pull in pulls if pull is not None)
+
+    async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
+        """Compared with the base's tip."""
+        asking = self._github.comparison(repository, base_branch, head_sha)
+        return await self._compared(
+            repository,
+            of_branch(base_branch),
+            asking,
+            lambda answer, known, now: _outdated_tip(base_branch, answer.base_tip, known, now),
+            named=(of_branch(base_branch), of_commit(head_sha)),
+        )
+
+    async def branch_tip(self, repository: Repository, branch: str) -> BranchTip | None:
+        """Compared with the branch's tip; none is outdated if the branch was just pushed to."""
+
+        def outdated(answer: BranchTip | None, known: Sequence[Known], now: datetime) -> str | None:
+            if answer is not None:
+                return _outdated_tip(branch, answer.sha, known, now)
+            pushed = pushes([one for one in known if now - one.at < NAMED], now)
+            return f"the branch {branch} is known to exist" if exists(pushed) else None
+
+        return await self._compared(
+            repository, of_branch(branch), self._github.branch_tip(repository, branch), outdated
+        )
+
+    async def commit(self, repository: Repository, sha: str) -> Commit:
+        """A commit never changes; one that was just named may be missing."""
+        return await self._compared(repository, of_commit(sha), self._github.commit(repository, sha), _never)
+
+    async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
+        """Rules read soon after they changed may be those of before, and are not remembered."""
+        asking = self._github.branch_rules(repository, base_branch)
+        rules = await self._compared(repository, of_branch(base_branch), asking, _never)
+        changed = (await self._known(repository.id, {RULES})).get(RULES, ())
+        if any(self._clock.now() - one.at < NAMED for one in changed):
+            self._github.forget_rules(repository.id)
+        return rules
+
+    async def check_reports(
+        self, repository: Repository, sha: str, required: Collection[RequiredCheck]
+    ) -> tuple[CheckReport, ...]:
+        """Compared with the checks that are known to have ended."""
+        asking = self._github.check_reports(repository, sha, required)
+        return await self._compared(
+            repository,
+            of_commit(sha),
+            asking,
+            lambda answer, known, now: outdated_reports(answer, required, known, now),
+        )
+
+    async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
+        """Read at the commit that is known to be the branch's tip, which no replica can show as it was before."""
+        subject = DEFAULT_BRANCH if base_branch is None else of_branch(base_branch)
+        known = (await self._known(repository.id, {subject})).get(subject, ())
+        tip = current_tip(pushes(known, self._clock.now()))
+        asking = self._github.configuration(repository, tip or base_branch)
+        try:
+            return await self._compared(repository, subject, asking, _never)
+        except NotFound:
+            # There is no such branch.
+            return None
+
+    async def react(self, repository: Repository, comment_id: int, content: str) -> None:
+        """A comment that was just written may be missing."""
+        asking = self._github.react(repository, comment_id, content)
+        await self._compared(repository, of_comment(comment_id), asking, _never)
+
+    async def merge(
+        self,
+        repository: Repository,
+        number: int,
+        head_sha: str,
+        method: MergeMethod,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+    ) -> str:
+        """Once GitHub has answered, the pull request is known to be merged."""
+        landed = await self._github.merge(repository, number, head_sha, method, title=title, body=body)
+        await self._tell(repository, {of_pull(number): Merged(sha=landed), of_commit(landed): Named()})
+        return landed
+
+    async def add_label(self, repository: Repository, number: int, label: str) -> None:
+        """Once GitHub has answered, the label is known to be set."""
+        await self._github.add_label(repository, number, label)
+        await self._tell(repository, {of_pull(number): LabelWritten(label=label, label_set=True)})
+
+    async def remove_label(self, repository: Repository, number: int, label: str) -> None:
+        """Once GitHub has answered, the label is known to be gone."""
+        await self._github.remove_label(repository, number, label)
+        await self._tell(repository, {of_pull(number): LabelWritten(label=label, label_set=False)})
+
+    async def _compared(
+        self,
+        repository: Repository,
+        subject: str,
+        asking: Awaitable[T],
+        outdated: Contradiction[T],
+        *,
+        named: Collection[str] = (),
+    ) -> T:
+        """The answer, unless it contradicts what is known when it has come. Raises OutdatedRead.
+
+        `named` are the subjects that a 404 may be about, if there are more than this one.
+        """
+        with remembered_answers() as answers:
+            try:
+                answer = await asking
+            except NotFound as missing:
+                if await self._named(repository.id, set(named) | {subject}):
+                    raise self._outdated(repository, subject, f"just named, not found: {missing.message}") from missing
+                raise
+        known = (await self._known(repository.id, {subject})).get(subject, ())
+        why = outdated(answer, known, self._clock.now())
+        if why is None:
+            return answer
+        for forget in answers:
+            forget()
+        raise self._outdated(repository, subject, why)
+
+    def _outdated(self, repository: Repository, subject: str, why: str) -> OutdatedRead:
+        _log.info("outdated_read", repository=repository.full_name, subject=subject, why=why)
+        self._meter.count("outdated_reads", of=subject.partition(" ")[0])
+        return OutdatedRead(f"GitHub's answer is older than what it told before: {why}")
+
+    async def _named(self, repository_id: int, subjects: Collection[str]) -> bool:
+        """Whether one of these was named by GitHub so lately that a replica may not show it yet."""
+        now = self._clock.now()
+        known = await self._known(repository_id, subjects)
+        for those in known.values():
+            lately = [one for one in those if now - one.at < NAMED]
+            pushed = pushes(lately, now)
+            if len(lately) > len(pushed) or exists(pushed):
+                return True
+        return False
+
+    async def _known(self, repository_id: int, subjects: Collection[str]) -> dict[str, list[Known]]:
+        """What is known of each of these subjects, in the order in which it was told."""
+        async with self._store.reading() as tx:
+            return await tx.known.about(repository_id, subjects, since=self._clock.now() - KEPT)
+
+    async def _tell(self, repository: Repository, told: dict[str, Told]) -> None:
+        facts = [Fact(subject=subject, told=each) for subject, each in told.items()]
+        async with self._store.transaction() as tx:
+            await tx.known.tell(repository.id, facts, self._clock.now())
+
+
+def _never(answer: object, known: Sequence[Known], now: datetime) -> None:
+    """Nothing that is known can contradict this answer."""
+
+
+def _outdated_tip(branch: str, tip: str, known: Sequence[Known], now: datetime) -> str | None:
+    gone = superseded(tip, pushes(known, now))
+    return f"the branch {branch} is known to have moved on from {tip}" if gone else None

@@ -1,0 +1,1 @@
+"""What is known for certain, and reads compared with it."""
