@@ -29,6 +29,7 @@ from queue_engine.facts import CheckReport
 from queue_engine.keeping import Checks, Keeper
 from queue_engine.landing import land
 from queue_engine.model import Entry, Queue, RedBase
+from queue_engine.pass_errors import PassFailed
 from queue_engine.policy import Policy
 from queue_engine.reasons import REASONS, Outcome, Reason
 from queue_engine.trouble import endured, later, longest_wait
@@ -89,6 +90,8 @@ class _Pass:
                 except StaleVersion:
                     self._seen = Seen()
                     continue
+                except Exception as error:
+                    raise PassFailed(entry) from error
                 if due is not None:
                     return due
         return self._engine.clock.now()

@@ -109,6 +109,8 @@ class Queue:
     """A freeze by hand over which a pause was set: it holds again once that is lifted."""
     red: RedBase | None = None
     """What is known of a base that does not pass its checks; only what mends it is let through."""
+    errors: int = 0
+    """Passes in a row that ended with an unexpected error."""
 
 
 @dataclass(frozen=True, slots=True)

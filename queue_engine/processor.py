@@ -4,7 +4,7 @@ A queue is advanced by whoever holds its lease. How many are advanced at once is
 one repository, and of one installation: where those have much to do, or slow answers, there is room for others still.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -15,12 +15,10 @@ from queue_engine.core.pool import Pool
 from queue_engine.core.urgency import Priority, working
 from queue_engine.engine import Engine
 from queue_engine.model import Queue
+from queue_engine.pass_errors import on_error
 from queue_engine.store import Due
 
 _log = structlog.get_logger("imq.processor")
-
-_AFTER_A_FAULT = timedelta(minutes=1)
-"""When a queue is tried again after an error of our own."""
 
 
 class Processor:
@@ -90,14 +88,19 @@ class Processor:
             async with engine.store.transaction() as tx:
                 return await tx.queues.renew(queue.id, engine.owner, until)
 
+        failed = True
         try:
             async with kept(engine.clock, engine.lease, renew) as held:
                 due = await advance(engine, queue, lambda: held.still)
         except LeaseLost:
             _log.warning("lease_lost", queue=queue.id)
             return
-        except Exception:
+        except Exception as error:
             _log.exception("pass_failed", queue=queue.id, repository=queue.repository.full_name)
-            due = engine.clock.now() + _AFTER_A_FAULT
+            due = await on_error(engine, queue, error)
+        else:
+            failed = False
         async with engine.store.transaction() as tx:
+            if queue.errors and not failed:
+                await tx.queues.clear_errors(queue.id)
             await tx.queues.release(queue.id, engine.owner, due_at=due, seen_wakes=queue.wakes, now=engine.clock.now())

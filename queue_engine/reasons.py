@@ -78,6 +78,8 @@ class Reason(StrEnum):
     FORK_NOT_EDITABLE = "fork_not_editable"
     PERMISSION_MISSING = "permission_missing"
     GITHUB_TROUBLE = "github_trouble"
+    # What IMQ does not do
+    INTERNAL_ERROR = "internal_error"
     # Pauses of a whole queue
     TREE_MISMATCH = "tree_mismatch"
     INVARIANT_BROKEN = "invariant_broken"
@@ -141,6 +143,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
     Reason.GITHUB_TROUBLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.INTERNAL_ERROR: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
     Reason.TREE_MISMATCH: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),
     Reason.INVARIANT_BROKEN: ReasonFacts(Outcome.PAUSED, Move.OPERATOR, label_off=False),
     Reason.PAUSED_BY_HAND: ReasonFacts(Outcome.PAUSED, Move.NOBODY, label_off=False),

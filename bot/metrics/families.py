@@ -72,6 +72,7 @@ FAMILIES = (
     _counted("jobs_recovered", "Jobs done after at least one failed attempt.", _KIND),
     _counted("jobs_dead", "Jobs that failed for good and became dead letters.", _KIND),
     _counted("jobs_reprocessed", "Dead letters that a person sent back to be done again.", _KIND),
+    _counted("pass_errors", "Passes of a queue that ended with an unexpected error of IMQ.", ("on",), "entry", "queue"),
     _counted("queue_full", "Pull requests and calls that met a full queue.", ("where",), "label", "api"),
     _counted("outdated_reads", "Answers of GitHub that were older than what it told before, by kind.", ("of",)),
     _counted("github_requests", "Requests to GitHub, by path template and status.", ("call", "status")),

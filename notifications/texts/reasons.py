@@ -199,6 +199,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "GitHub did not answer properly for longer than IMQ waits. The change itself is not the cause.",
         "When GitHub is well again, set the label {label} again.",
     ),
+    Reason.INTERNAL_ERROR: ReasonText(
+        "IMQ failed on this pull request again and again with an error of its own, and went on with the next one.",
+        "Look for the trace in IMQ's log and report the error. To queue the pull request again, set the label {label}.",
+    ),
     Reason.TREE_MISMATCH: ReasonText(
         "What landed on {base} is not exactly what was tested, so the queue stopped before anything else could land "
         "on top of it.",

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import BindParameter, Row, Select, and_, bindparam, case, func, select, type_coerce, update
+from sqlalchemy import BindParameter, Row, Select, and_, bindparam, case, func, or_, select, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Upsert, UtcDateTime
@@ -54,7 +54,8 @@ _FRONT_TROUBLE = (
     .correlate(queues)
     .scalar_subquery()
 )
-_IN_TROUBLE = func.coalesce(_FRONT_TROUBLE, 0) > 0
+_IN_TROUBLE = or_(func.coalesce(_FRONT_TROUBLE, 0) > 0, queues.c.errors > 0)
+"""Whether a backoff is under way, which hints do not shorten."""
 
 _CHANGE = update(queues).where(queues.c.id == _ID)
 _PAUSE = _CHANGE.values(wakes=queues.c.wakes + 1)
@@ -65,6 +66,12 @@ _WAKE = _CHANGE.values(
         else_=queues.c.due_at,
     ),
     wakes=queues.c.wakes + 1,
+)
+_COUNT_ERROR = (
+    update(queues)
+    .where(queues.c.id == _ID)
+    .values(errors=queues.c.errors + 1, errors_since=func.coalesce(queues.c.errors_since, _AT))
+    .returning(queues.c.errors, queues.c.errors_since)
 )
 _LOCK = select(queues.c.id).where(queues.c.id.in_(_IDS), DUE).with_for_update(skip_locked=True)
 _TAKE = update(queues).where(queues.c.id.in_(_IDS))
@@ -180,6 +187,15 @@ class Queues:
         claimed = {queue.id: queue for queue in await self._many(_SOME, its_ids=taken)}
         return tuple(claimed[queue_id] for queue_id in taken)
 
+    async def count_error(self, queue_id: int, at: datetime) -> tuple[int, datetime]:
+        """Count a pass that ended with an unexpected error; how many there were in a row by now, and since when."""
+        errors, since = (await self._connection.execute(_COUNT_ERROR, {"its_id": queue_id, "at": at})).one()
+        return errors, since
+
+    async def clear_errors(self, queue_id: int) -> None:
+        """A pass succeeded, or the entry that passes failed on has left."""
+        await self._connection.execute(_CHANGE, {"its_id": queue_id, "errors": 0, "errors_since": None})
+
     async def renew(self, queue_id: int, owner: str, until: datetime) -> bool:
         """Prolong a lease. False when it is no longer this owner's."""
         return await self._changes(_RENEW, its_id=queue_id, its_owner=owner, leased_until=until)
@@ -272,4 +288,5 @@ def _queue(row: Row[Any]) -> Queue:
         told=row.told,
         beneath=None if row.beneath is None else _FREEZE.validate_python(row.beneath),
         red=red,
+        errors=row.errors,
     )

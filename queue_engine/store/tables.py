@@ -57,6 +57,8 @@ queues = Table(
     Column("stalled_head", String(64)),
     Column("stalled_checks", Text),
     Column("ci_seen_at", UtcDateTime, info=ahead(Ahead.PAST)),
+    Column("errors", Integer, nullable=False, server_default=text("0")),
+    Column("errors_since", UtcDateTime, info=ahead(Ahead.PAST)),
     Column("due_at", UtcDateTime, index=True, info=ahead(Ahead.WAIT)),
     Column("wakes", Integer, nullable=False),
     Column("lease_owner", String(255)),

@@ -78,6 +78,7 @@ def of_reason(reason: Reason) -> Notice:
         Reason.CHECKS_TIMED_OUT: {"checks": (CheckReport("docs", None, CheckState.PENDING, "", None, None, None),)},
         Reason.REFUSED_BY_RULES: {"detail": "At least 1 approving review is required by reviewers with write access."},
         Reason.PERMISSION_MISSING: {"detail": "refusing to allow a GitHub App to create or update workflow `ci.yml`"},
+        Reason.INTERNAL_ERROR: {"detail": "TypeError, trace 4bf92f3577b34da6a3ce929d0e0e4736"},
         Reason.FROZEN: {"detail": "Release week", "until": NOW + timedelta(days=2)},
         Reason.BASE_RED: {"detail": "build"},
         Reason.MISCONFIGURED: {"detail": ".github/imq.yml of main, line 2: enabeld is unknown; did you mean enabled?"},

@@ -211,7 +211,7 @@ class World:
         """End the bot without a word, as `kill -9` would: nothing is drained, nothing is released."""
         await self.runner.cleanup()
         await self.bot.close()
-        assert not self.bot.metrics.unknown
+        assert not self.bot.metrics.unknown, self.bot.metrics.unknown
 
     async def restart(self) -> None:
         """Start a new bot on the same database."""

@@ -1,0 +1,104 @@
+"""P5: an error of IMQ's own on one pull request blocks no queue, and people learn of it."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine import advance, pass_errors
+from queue_engine.facts import Comparison
+from queue_engine.model import Repository
+from queue_engine.reasons import Reason
+from tests.scenarios.world import LABEL, World
+
+MINUTE = timedelta(minutes=1)
+
+
+async def fail_on(world: World, monkeypatch: pytest.MonkeyPatch, pull: Any, *, times: int = 10_000) -> list[str]:
+    """Have each pass fail that compares this pull request with its base; the heads that it was tried on."""
+    tried: list[str] = []
+    gateway = world.bot.gateway
+    compare = gateway.comparison
+
+    async def fails(repository: Repository, base_branch: str, head_sha: str) -> Comparison:
+        if head_sha == pull.head_sha and len(tried) < times:
+            tried.append(head_sha)
+            raise RuntimeError("out of order")
+        return await compare(repository, base_branch, head_sha)
+
+    monkeypatch.setattr(gateway, "comparison", fails)
+    return tried
+
+
+async def test_pull_request_on_which_passes_fail_leaves_and_the_next_one_lands(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The errors are counted across a restart, hints shorten no wait, and the operator finds the trace."""
+    first, second = await world.behind("first"), world.open("second")
+    tried = await fail_on(world, monkeypatch, first)
+    for pull in (first, second):
+        pull.label(LABEL, by="mona")
+    await world.pass_time(2 * MINUTE)
+    await world.kill()
+    await world.restart()
+    tried += await fail_on(world, monkeypatch, first)
+    for _ in range(20):
+        world.repository.push("main", {"more.py": f"{len(tried)}\n"}, "Move the base", by="rhea")
+        await world.pass_time(timedelta(seconds=5))
+    assert await world.status(first) is not None
+    await world.until(lambda: second.merged, within=timedelta(minutes=30))
+    assert await world.reasons(first) == [Reason.INTERNAL_ERROR.value]
+    assert 4 <= len(tried) <= 9
+    await world.pass_time(MINUTE)
+    assert first.labels == []
+    comment = world.comment(first)
+    assert "RuntimeError, trace " in comment
+    assert "out of order" not in comment
+    assert re.search(r"^imq_pass_errors_total\{[^}]*\} [1-9]", await world.bot.board.page(), re.MULTILINE)
+
+
+async def test_pull_request_on_which_a_pass_failed_once_lands(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a pass that succeeded the count begins anew."""
+    pull = await world.behind("pull")
+    await fail_on(world, monkeypatch, pull, times=3)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    assert await world.reasons(pull) == []
+    async with world.bot.engine.store.reading() as tx:
+        assert [queue.errors for queue in await tx.queues.all()] == [0]
+
+
+async def test_pull_request_whose_dequeue_fails_too_leaves_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What people are to read is made from the same entry, and may be what is wrong."""
+    first, second = await world.behind("first"), world.open("second")
+    await fail_on(world, monkeypatch, first)
+
+    async def fails(*_: Any, **__: Any) -> None:
+        raise TypeError("no words")
+
+    monkeypatch.setattr(pass_errors.journal, "dismiss", fails)
+    for pull in (first, second):
+        pull.label(LABEL, by="mona")
+    await world.until(lambda: second.merged, within=timedelta(minutes=30))
+    assert await world.reasons(first) == [Reason.INTERNAL_ERROR.value]
+
+
+async def test_queue_whose_passes_fail_before_they_choose_an_entry_is_paused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No entry is blamed; the alert for paused queues tells the operator."""
+    pull = await world.behind("pull")
+
+    async def fails(*_: Any) -> None:
+        raise KeyError("state")
+
+    monkeypatch.setattr(advance, "turn", fails)
+    pull.label(LABEL, by="mona")
+    await world.pass_time(9 * MINUTE)
+    assert await world.paused() is None
+    await world.pass_time(6 * MINUTE)
+    assert await world.paused() == Reason.INVARIANT_BROKEN.value
+    assert await world.status(pull) == "pending"
