@@ -46,10 +46,20 @@ def opening(notice: Notice) -> str:
 
 def headline(notice: Notice) -> str:
     """One line: where the pull request stands. A position has its time: it is not edited at every landing."""
-    line = _filled(texts.KINDS[notice.kind].headline, notice) + place(notice)
+    line = _filled(kind_text(notice).headline, notice) + place(notice)
     if notice.kind is NoticeKind.LANDED and notice.landed_sha is not None:
         line += waiting.LANDED_AS.format(commit=commit(notice.landed_sha))
     return line
+
+
+def kind_text(notice: Notice) -> texts.KindText:
+    """What this kind of notice is called."""
+    return texts.MISMATCH if is_mismatch(notice) else texts.KINDS[notice.kind]
+
+
+def is_mismatch(notice: Notice) -> bool:
+    """Whether it landed, and the landed tree is not the tested one (P1)."""
+    return notice.kind is NoticeKind.LANDED and notice.reason is Reason.TREE_MISMATCH
 
 
 def paragraphs(notice: Notice, *, mentions: bool, events: story.Events = ()) -> list[str]:
@@ -189,7 +199,9 @@ def _landing(notice: Notice, events: story.Events) -> Iterable[str]:
 
 
 def _move(notice: Notice, mentions: bool) -> Iterable[str]:
-    if notice.reason is None or notice.kind in {NoticeKind.LANDED, NoticeKind.ANSWERED}:
+    if notice.reason is None or notice.kind is NoticeKind.ANSWERED:
+        return
+    if notice.kind is NoticeKind.LANDED and not is_mismatch(notice):
         return
     move = REASONS[notice.reason].move
     who = texts.MOVES[move]

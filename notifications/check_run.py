@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from notifications import texts
-from notifications.body import opening, paragraphs, place
+from notifications.body import is_mismatch, kind_text, opening, paragraphs, place
 from notifications.escape import one_line
 from notifications.story import Events, told
 from notifications.texts.story import SUMMARY
@@ -37,7 +36,7 @@ def completes(notice: Notice) -> bool:
 def conclusion(notice: Notice) -> str:
     """GitHub's word for how it ended; only for a notice that `completes`."""
     if notice.kind is NoticeKind.LANDED:
-        return "success"
+        return "failure" if is_mismatch(notice) else "success"
     if notice.kind is NoticeKind.FAILED and notice.reason in _RED:
         return "failure"
     return "neutral"
@@ -72,7 +71,7 @@ def render_check_run(notice: Notice, *, external_id: str, events: Events = ()) -
 
 def _title(notice: Notice) -> str:
     """A plain line, so nothing foreign stands in it; the reason code tells lists of checks apart."""
-    title = texts.KINDS[notice.kind].title
+    title = kind_text(notice).title
     title += place(notice)
     if notice.progress is not None:
         done, total = notice.progress

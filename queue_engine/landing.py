@@ -26,12 +26,21 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
     """
     check_transition(entry.status, EntryStatus.LANDED)
     agree = entry.tested_tree == landed.tree
+    detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.tested_tree}"
     async with engine.change() as change:
         tx, now = change.tx, change.now
         await tx.entries.remove(entry)
         await tx.refusals.clear(entry.repository.id, entry.number)
         figures = figures_of(entry, await tx.timeline.of_pull_request(entry.repository.id, entry.number), now)
-        await journal.tell_end(tx, entry, policy, now, reason=None, landed_sha=landed.sha)
+        await journal.tell_end(
+            tx,
+            entry,
+            policy,
+            now,
+            reason=None if agree else Reason.TREE_MISMATCH,
+            detail=None if agree else detail,
+            landed_sha=landed.sha,
+        )
         change.happenings.append(
             await journal.note(
                 tx,
@@ -56,7 +65,6 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
             await clear_up(tx, entry, policy, now)
             await journal.free_place(tx, queue.id, now)
         else:
-            detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.tested_tree}"
             change.happenings.append(await journal.pause(tx, queue, others, Reason.TREE_MISMATCH, detail, policy, now))
     if agree:
         _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)

@@ -85,9 +85,13 @@ async def tell_end(
     people: Sequence[str] = (),
     landed_sha: str | None = None,
 ) -> None:
-    """Finish comment, check run and label for an entry that left; `reason` None means that it landed."""
+    """Finish comment, check run and label for an entry that left. One with `landed_sha` landed.
+
+    A reason says then what was wrong with that, and the check run says so too, be there one or not (P1).
+    """
+    landed = landed_sha is not None
     notice = Notice(
-        kind=NoticeKind.LANDED if reason is None else _NOTICE_OF_OUTCOME[REASONS[reason].outcome],
+        kind=NoticeKind.LANDED if reason is None or landed else _NOTICE_OF_OUTCOME[REASONS[reason].outcome],
         number=entry.number,
         base_branch=entry.base_branch,
         head_sha=entry.head,
@@ -104,9 +108,10 @@ async def tell_end(
         fix_labels=policy.fix_labels,
     )
     await tell(tx, entry.repository, notice, policy, due=now)
-    if await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number):
+    mismatch = landed and reason is not None
+    if mismatch or await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number):
         await _check_run(tx, entry, notice, policy, now)
-    if reason is None or REASONS[reason].label_off:
+    if reason is None or landed or REASONS[reason].label_off:
         earlier = await queued_by(tx, entry.repository.id, entry.number, entry.vouched, policy)
         await take_label_off(tx, entry.repository, entry.number, policy, now, also=earlier)
 
@@ -255,8 +260,13 @@ async def _check_run(tx: Transaction, entry: Entry, notice: Notice, policy: Poli
 
 
 def _in_own_words(notice: Notice, policy: Policy) -> Notice:
-    """The notice with the repository's own words, if it has some for this reason, or for this kind."""
-    text = policy.texts.get(notice.reason or "") or policy.texts.get(notice.kind)
+    """The notice with the repository's own words, if it has some for this reason, or for this kind.
+
+    Words for a landing are none for one whose tree is not the tested one.
+    """
+    text = policy.texts.get(notice.reason or "")
+    if notice.kind is not NoticeKind.LANDED or notice.reason is None:
+        text = text or policy.texts.get(notice.kind)
     return notice.model_copy(update={"text": text})
 
 

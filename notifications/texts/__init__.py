@@ -7,7 +7,7 @@ the label that marks what mends a red base.
 Lives here: words, by what they are for. May not live here: what chooses among them or fills them in.
 """
 
-from notifications.texts.kinds import KINDS, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE
+from notifications.texts.kinds import KINDS, MISMATCH, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE, KindText
 from notifications.texts.reasons import ASK, ASK_SOMEBODY, MOVES, NO_FIX_LABEL, REASONS, YOUR_MOVE
 from notifications.texts.story import STORY
 
@@ -15,6 +15,7 @@ __all__ = [
     "ASK",
     "ASK_SOMEBODY",
     "KINDS",
+    "MISMATCH",
     "MOVES",
     "NO_FIX_LABEL",
     "REASONS",
@@ -22,4 +23,5 @@ __all__ = [
     "SUPERSEDED_SUMMARY",
     "SUPERSEDED_TITLE",
     "YOUR_MOVE",
+    "KindText",
 ]

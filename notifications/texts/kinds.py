@@ -31,6 +31,9 @@ KINDS: Mapping[NoticeKind, KindText] = {
     NoticeKind.ANSWERED: KindText("💬 Answer to a command", "Answer to a command"),
 }
 
+MISMATCH = KindText("⚠️ Not as tested: merged into {base}", "Not as tested: merged")
+"""In the place of the words for a landing, when the landed tree is not the tested one."""
+
 SUPERSEDED_TITLE = "Superseded by a newer commit"
 SUPERSEDED_SUMMARY = (
     "The branch was updated. What is tested and merged is its newer commit, which has a run of its own."

@@ -200,8 +200,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "When GitHub is well again, set the label {label} again.",
     ),
     Reason.INTERNAL_ERROR: ReasonText(
-        "IMQ failed on this pull request again and again with an error of its own, and went on with the next one.",
-        "Look for the trace in IMQ's log and report the error. To queue the pull request again, set the label {label}.",
+        "IMQ failed again and again while it worked on this pull request. The fault is IMQ's, not the author's.",
+        "Look for the trace in IMQ's log, and report what it shows. Then set the label {label} again.",
     ),
     Reason.TREE_MISMATCH: ReasonText(
         "What landed on {base} is not exactly what was tested, so the queue stopped before anything else could land "

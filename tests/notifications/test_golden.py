@@ -58,6 +58,11 @@ CASES: Mapping[str, str] = (
                 }
             )
         ),
+        "landed_mismatch": render_comment(
+            of_kind(NoticeKind.LANDED).model_copy(
+                update={"reason": Reason.TREE_MISMATCH, "detail": "landed tree 2222222, tested tree 3333333"}
+            ),
+        ),
         "own_words_landed": render_comment(
             of_kind(NoticeKind.LANDED).model_copy(update={"text": "Thank you! It is on {base} now. {{:}}"})
         ),

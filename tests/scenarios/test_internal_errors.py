@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from queue_engine import advance, pass_errors
+from queue_engine import advance, journal
 from queue_engine.facts import Comparison
 from queue_engine.model import Repository
 from queue_engine.reasons import Reason
@@ -79,7 +79,7 @@ async def test_pull_request_whose_dequeue_fails_too_leaves_all_the_same(
     async def fails(*_: Any, **__: Any) -> None:
         raise TypeError("no words")
 
-    monkeypatch.setattr(pass_errors.journal, "dismiss", fails)
+    monkeypatch.setattr(journal, "dismiss", fails)
     for pull in (first, second):
         pull.label(LABEL, by="mona")
     await world.until(lambda: second.merged, within=timedelta(minutes=30))

@@ -33,12 +33,35 @@ async def test_push_between_the_last_look_and_the_merge_pauses_the_queue_and_say
     await world.pass_time(timedelta(hours=2))
     assert await world.paused() == "tree_mismatch"
     assert world.landed() == [first.number]
-    assert "anded" in world.comment(first)
+    assert "Not as tested" in world.comment(first)
     for waiting in (second, third):
         assert "paused" in world.comment(waiting)
         assert "not exactly what was tested" in world.comment(waiting)
         assert LABEL in waiting.labels
     assert [entry.number for entry in await world.entries()] == [second.number, third.number]
+
+
+async def test_landed_pull_request_says_itself_that_its_tree_was_not_tested(world: World) -> None:
+    """P1: in its comment and its check run, in the log and for the alert, even when nothing else is queued."""
+    rules = "comments:\n  texts:\n    landed: Thank you!\n"
+    world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
+    await world.settle()
+    pull = world.open("alone")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    world.meanwhile(MERGE, lambda: push_by_hand(world))
+    with capture_logs() as lines:
+        await world.until(lambda: pull.merged)
+        await world.settle()
+    assert [line["log_level"] for line in lines if line["event"] == "tree_mismatch"] == ["critical"]
+    comment = world.comment(pull)
+    assert "Not as tested" in comment
+    assert "A maintainer's move" in comment
+    assert "tested was" in comment
+    (run,) = [run for run in pull.check_runs if run.name == "IMQ"]
+    assert (run.status, run.conclusion) == ("completed", "failure")
+    assert LABEL not in pull.labels
+    assert re.search(r"^imq_queues_paused 1", await world.bot.board.page(), re.MULTILINE)
 
 
 async def test_push_between_the_last_look_and_the_merge_is_refused_under_strict_protection(world: World) -> None:
