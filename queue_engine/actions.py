@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from queue_engine.facts import BranchRules, CheckReport, Comparison, MergeMethod, Permission, PullRequest
+from queue_engine.facts import BranchRules, CheckReport, Comparison, MergeMethod, Permission, PullRequest, Review
 from queue_engine.model import Entry
 from queue_engine.reasons import Reason
 
@@ -20,6 +20,8 @@ class Fact(Enum):
     CO_AUTHORS = "co_authors"
     PERMISSION = "permission"
     """What the person who queued it may do on the repository."""
+    REVIEWS = "reviews"
+    """Everybody's verdict, read only where GitHub does not check approvals when IMQ merges."""
     BASE_REPORTS = "base_reports"
     """The reports on the base's tip: whether a check that failed fails there, too."""
 
@@ -32,6 +34,7 @@ class Seen:
     comparison: Comparison | None = None
     reports: tuple[CheckReport, ...] | None = None
     rules: BranchRules | None = None
+    reviews: tuple[Review, ...] | None = None
     base_reports: tuple[CheckReport, ...] | None = None
     co_authors: tuple[str, ...] | None = None
     """Who else wrote its commits, as `Name <address>`, for the words of the commit that lands it."""

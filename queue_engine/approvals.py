@@ -21,7 +21,12 @@ _MOST_ASKED = 10
 
 
 def asks_for_reviews(pull: PullRequest, rules: BranchRules) -> bool:
-    """Whether reading the reviews may tell anything: rules demand some, and something may be missing."""
+    """Whether reading the reviews may tell anything: rules demand some, and something may be missing.
+
+    Of approvals that IMQ may bypass, GitHub's state of the pull request tells nothing.
+    """
+    if rules.approvals_bypassed:
+        return True
     return pull.merge_state in _MAY_LACK and (rules.approvals > 0 or rules.code_owners)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from queue_engine.actions import Fact, Merge, Seen
+from queue_engine.approvals import reviews_of
 from queue_engine.checks import required_checks
 from queue_engine.errors import Forbidden, HeadMoved, Invalid, NotFound, NotMergeable
 from queue_engine.facts import CheckReport, MergeMethod
@@ -39,6 +40,11 @@ async def look(github: GitHub, entry: Entry, fact: Fact, seen: Seen, policy: Pol
             return replace(seen, co_authors=authors)
         case Fact.PERMISSION:
             return replace(seen, permission=await github.permission(repository, entry.queued_by))
+        case Fact.REVIEWS:
+            assert seen.pull is not None
+            assert seen.rules is not None
+            reviews = await reviews_of(github, repository, seen.pull, seen.rules)
+            return replace(seen, reviews=reviews or ())
         case Fact.RULES:
             return replace(seen, rules=await github.branch_rules(repository, base))
 

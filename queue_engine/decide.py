@@ -8,12 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
+from queue_engine.approvals import missing_approval
 from queue_engine.checks import judge, of_now, required_checks
 from queue_engine.config.templates import needs_co_authors
 from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
 from queue_engine.door import may_queue
 from queue_engine.entering import bound, enter, looked, unseen_head, up_to_date, updating
-from queue_engine.facts import CheckState, Comparison, MergeMethod
+from queue_engine.facts import BranchRules, CheckState, Comparison, MergeMethod
 from queue_engine.merging import commit_words, merge_method, no_method
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
@@ -175,6 +176,8 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         return Look(Fact.PERMISSION)
     if may_queue(policy, entry.queued_by, seen.permission) is not None:
         return Leave(Reason.PERMISSION_LOST)
+    if (bypassed := _of_bypassed_rulesets(seen, seen.rules)) is not None:
+        return bypassed
     linear = seen.rules.linear_history or forbids_merge_commits(seen.merge_refused)
     rules = replace(seen.rules, linear_history=linear)
     pull = replace(seen.pull, methods=tuple(one for one in seen.pull.methods if one not in seen.refused_methods))
@@ -193,6 +196,18 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         recheck_at=None,
     )
     return Merge(ready, method, *commit_words(seen.pull, method, policy, seen.co_authors or ()))
+
+
+def _of_bypassed_rulesets(seen: Seen, rules: BranchRules) -> Action | None:
+    """What IMQ checks itself because GitHub does not when IMQ merges; None where nothing is in the way."""
+    if rules.bypassed:
+        return Leave(Reason.RULESET_BYPASSED, detail="; ".join(rules.bypassed))
+    if not rules.approvals_bypassed:
+        return None
+    if seen.reviews is None:
+        return Look(Fact.REVIEWS)
+    missing = missing_approval(seen.reviews, rules)
+    return None if missing is None else Leave(missing[0], detail=missing[1])
 
 
 def _is_green(entry: Entry, seen: Seen, policy: Policy) -> bool:

@@ -139,6 +139,8 @@ def _ruled_out(pull: PullRequest, repository: Repository, rules: BranchRules, po
         return Refuse(Reason.BRANCH_LOCKED)
     if rules.push_restricted:
         return Refuse(Reason.PUSH_RESTRICTED)
+    if rules.bypassed:
+        return Refuse(Reason.RULESET_BYPASSED, "; ".join(rules.bypassed))
     if (own := own_check(required_checks(rules, policy), policy)) is not None:
         return Refuse(Reason.OWN_CHECK_REQUIRED, own)
     if merge_method(pull, rules, policy) is None:

@@ -153,6 +153,10 @@ class BranchRules:
     """The only merge methods that its rulesets allow; None: they say nothing of it."""
     deployments: tuple[str, ...] = ()
     """Environments to which the change has to be deployed first."""
+    approvals_bypassed: bool = False
+    """IMQ may bypass a ruleset that demands approvals: GitHub does not check them when IMQ merges."""
+    bypassed: tuple[str, ...] = ()
+    """What rulesets demand that IMQ may bypass, so that GitHub does not check it, and IMQ cannot check either."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class Reason(StrEnum):
     METHOD_NOT_ALLOWED = "method_not_allowed"
     BRANCH_LOCKED = "branch_locked"
     PUSH_RESTRICTED = "push_restricted"
+    RULESET_BYPASSED = "ruleset_bypassed"
     DEPLOYMENT_MISSING = "deployment_missing"
     WORKFLOWS_PERMISSION = "workflows_permission"
     FORK_NOT_EDITABLE = "fork_not_editable"
@@ -138,6 +139,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.METHOD_NOT_ALLOWED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.BRANCH_LOCKED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.PUSH_RESTRICTED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.RULESET_BYPASSED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.DEPLOYMENT_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.WORKFLOWS_PERMISSION: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
     Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),

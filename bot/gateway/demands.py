@@ -1,7 +1,9 @@
 """What classic protection and rulesets demand of a branch together. Pure functions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
+from bot.gateway import bypasses
 from bot.gateway.connection import listed, understood
 from bot.gateway.rule_answers import (
     ActorsAnswer,
@@ -17,12 +19,22 @@ from queue_engine.facts import BranchRules, MergeMethod, RequiredCheck
 _NONE = BranchRules(required_checks=frozenset(), native_queue=False, linear_history=False)
 
 
-def branch_rules(protection: ProtectionAnswer | None, rules: Iterable[RuleAnswer], *, own_app_id: int) -> BranchRules:
-    """Both together: the strictest counts. Of protection that is only a summary the checks are all that is known."""
+def branch_rules(
+    protection: ProtectionAnswer | None,
+    rules: Iterable[RuleAnswer],
+    *,
+    own_app_id: int,
+    bypassed: Mapping[int, str] = MappingProxyType({}),
+) -> BranchRules:
+    """Both together: the strictest counts. Of protection that is only a summary the checks are all that is known.
+
+    `bypassed` are the rulesets that IMQ may bypass, by id, with their names: what they demand holds all the same.
+    """
     classic = _classic(protection, own_app_id) if protection is not None and protection.enabled else _NONE
-    ruled = _ruled(tuple(rules))
+    everywhere = tuple(rules)
+    ruled = _ruled(tuple(bypasses.without_bypassed(everywhere, bypassed)))
     return BranchRules(
-        required_checks=classic.required_checks | ruled.required_checks,
+        required_checks=classic.required_checks | ruled.required_checks | bypasses.scanned(everywhere, bypassed),
         native_queue=ruled.native_queue,
         linear_history=classic.linear_history or ruled.linear_history,
         approvals=max(classic.approvals, ruled.approvals),
@@ -33,7 +45,18 @@ def branch_rules(protection: ProtectionAnswer | None, rules: Iterable[RuleAnswer
         push_restricted=classic.push_restricted,
         methods=ruled.methods,
         deployments=ruled.deployments,
+        approvals_bypassed=bypasses.approvals_bypassed(everywhere, bypassed),
+        bypassed=_unchecked(everywhere, bypassed),
     )
+
+
+def _unchecked(rules: tuple[RuleAnswer, ...], bypassed: Mapping[int, str]) -> tuple[str, ...]:
+    """For each ruleset that IMQ may bypass: its name, and what nobody would check of it."""
+    found = {
+        name: bypasses.unchecked(rule for rule in rules if rule.ruleset_id == number)
+        for number, name in bypassed.items()
+    }
+    return tuple(f"{name}: {', '.join(demands)}" for name, demands in found.items() if demands)
 
 
 def _classic(protection: ProtectionAnswer, own_app_id: int) -> BranchRules:

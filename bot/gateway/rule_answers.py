@@ -78,7 +78,9 @@ class PullRequestRuleAnswer(BaseModel):
 
     required_approving_review_count: int = 0
     require_code_owner_review: bool = False
+    require_last_push_approval: bool = False
     required_review_thread_resolution: bool = False
+    required_reviewers: list[Any] | None = None
     allowed_merge_methods: list[str] | None = None
 
 
@@ -89,9 +91,19 @@ class DeploymentsRuleAnswer(BaseModel):
 
 
 class RulesetAnswer(BaseModel):
-    """`GET /repos/{owner}/{repo}/rulesets/{ruleset_id}`: always, pull_requests_only, exempt, or never."""
+    """`GET /repos/{owner}/{repo}/rulesets/{ruleset_id}`: always, pull_requests_only, exempt, or never.
 
+    GitHub tells this of the caller, and only here, for an organisation's ruleset too (schema `repository-ruleset`).
+    """
+
+    name: str = ""
     current_user_can_bypass: str = "never"
+
+
+class ScanningToolAnswer(BaseModel):
+    """A tool whose results a ruleset's `code_scanning` rule demands."""
+
+    tool: str
 
 
 class RuledCheckAnswer(BaseModel):

@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 
 from cachetools import TTLCache
 
+from bot.gateway import bypasses
 from bot.gateway.connection import Connection
 from bot.gateway.demands import branch_rules
 from bot.gateway.letters import place
@@ -20,9 +21,6 @@ _REMEMBERED = timedelta(hours=2)
 """Webhooks tell of changes; this bounds how long one that was lost can mislead."""
 _MOST_BRANCHES = 10_000
 _PLAN_GATE = "upgrade to github"
-
-_SPARED = frozenset({"update", "merge_queue"})
-"""Rules that say who may move the branch, not what a change must be like. An App that may bypass them is meant to."""
 
 
 class RuleBook:
@@ -51,10 +49,9 @@ class RuleBook:
         variables = {**place(repository), "branch": branch}
         protection = await self._protection(repository, variables)
         rulesets = await self._rulesets(repository, variables)
-        spared = {rule.ruleset_id for rule in rulesets if rule.type in _SPARED and rule.ruleset_id is not None}
-        bypassed = {ruleset for ruleset in spared if await self._may_bypass(repository, ruleset)}
-        rulesets = [rule for rule in rulesets if rule.type not in _SPARED or rule.ruleset_id not in bypassed]
-        rules = branch_rules(protection, rulesets, own_app_id=self._own_app_id)
+        asked = {rule.ruleset_id for rule in rulesets if rule.ruleset_id is not None and bypasses.matters(rule)}
+        bypassed = {number: name for number in sorted(asked) if (name := await self._bypassed(repository, number))}
+        rules = branch_rules(protection, rulesets, own_app_id=self._own_app_id, bypassed=bypassed)
         if forgotten == self._forgotten[repository.id]:
             # Otherwise the rules changed while they were read: good for this answer, not for later ones.
             self._cache[key] = rules
@@ -94,12 +91,12 @@ class RuleBook:
                 return []
             raise
 
-    async def _may_bypass(self, repository: Repository, ruleset: int) -> bool:
-        """Whether IMQ is on the list of those who may bypass this ruleset, as far as GitHub tells it."""
+    async def _bypassed(self, repository: Repository, ruleset: int) -> str | None:
+        """The ruleset's name if IMQ is on the list of those who may bypass it, as far as GitHub tells it."""
         template = "/repos/{owner}/{repo}/rulesets/{ruleset_id}"
         variables = {**place(repository), "ruleset_id": str(ruleset)}
         try:
             answer = await self._connection.get(repository.installation_id, RulesetAnswer, template, variables)
         except (NotFound, Forbidden):
-            return False
-        return answer.current_user_can_bypass != "never"
+            return None
+        return None if answer.current_user_can_bypass == "never" else answer.name or f"ruleset {ruleset}"

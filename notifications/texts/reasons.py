@@ -179,6 +179,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Only some people and Apps may push to {base}, and IMQ is not among them.",
         "Let IMQ push to {base} in its protection rules, then set the label {label} again.",
     ),
+    Reason.RULESET_BYPASSED: ReasonText(
+        "IMQ may bypass a ruleset of {base}. GitHub would not check what it demands, and IMQ cannot check it.",
+        "Split the ruleset: let IMQ bypass only one that restricts who may update {base}, and move all other rules to "
+        "a ruleset without IMQ on its bypass list. Then set the label {label} again.",
+    ),
     Reason.DEPLOYMENT_MISSING: ReasonText(
         "{base} asks for a deployment that has to succeed first.",
         "Have the branch deployed where {base} asks for it, then set the label {label} again.",

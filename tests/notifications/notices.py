@@ -77,6 +77,7 @@ def of_reason(reason: Reason) -> Notice:
         Reason.CHECKS_FAILED: {"checks": (check("build"), check("test (3.11)", "timed_out"))},
         Reason.CHECKS_TIMED_OUT: {"checks": (CheckReport("docs", None, CheckState.PENDING, "", None, None, None),)},
         Reason.REFUSED_BY_RULES: {"detail": "At least 1 approving review is required by reviewers with write access."},
+        Reason.RULESET_BYPASSED: {"detail": "main: required deployments, code owner review"},
         Reason.PERMISSION_MISSING: {"detail": "refusing to allow a GitHub App to create or update workflow `ci.yml`"},
         Reason.INTERNAL_ERROR: {"detail": "TypeError, trace 4bf92f3577b34da6a3ce929d0e0e4736"},
         Reason.FROZEN: {"detail": "Release week", "until": NOW + timedelta(days=2)},

@@ -115,6 +115,7 @@ def test_door_refuses_a_head_pushed_after_the_label() -> None:
         ({"native_queue": True}, Refuse(Reason.NATIVE_QUEUE_REQUIRED)),
         ({"locked": True}, Refuse(Reason.BRANCH_LOCKED)),
         ({"push_restricted": True}, Refuse(Reason.PUSH_RESTRICTED)),
+        ({"bypassed": ("a: workflows", "b: x")}, Refuse(Reason.RULESET_BYPASSED, "a: workflows; b: x")),
         ({"required_checks": frozenset({RequiredCheck("IMQ", None)})}, Refuse(Reason.OWN_CHECK_REQUIRED, "IMQ")),
         ({"methods": frozenset()}, Refuse(Reason.METHOD_NOT_ALLOWED)),
         # What a change has to be like is for the checks, for people, and for GitHub at the merge.

@@ -4,7 +4,7 @@ import pytest
 
 from queue_engine.actions import Fact, Leave, Look, Merge
 from queue_engine.decide import decide
-from queue_engine.facts import MergeMethod
+from queue_engine.facts import MergeMethod, Review, ReviewState
 from queue_engine.merging import commit_words, merge_method, wanted_method
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -90,4 +90,24 @@ def test_merge_by_a_method_forbidden_since_the_door_is_not_asked_for() -> None:
     assert ready(Policy(method=MERGE), **refused) == Leave(Reason.METHOD_NOT_ALLOWED, detail="merge")
     assert ready(Policy(method=MERGE), merge_refused="This branch must not contain merge commits.") == Leave(
         Reason.LINEAR_HISTORY_REQUIRED, detail="merge"
+    )
+
+
+def test_merge_that_github_would_not_check_for_approvals_is_checked_by_imq() -> None:
+    """P1: whoever may bypass a ruleset is refused nothing, so IMQ reads the reviews right before the merge."""
+    demands = rules("ci", approvals=1, approvals_bypassed=True)
+    approved, against = (
+        Review("ada", state, "head-1", True) for state in (ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED)
+    )
+    assert ready(POLICY, rules=demands) == Look(Fact.REVIEWS)
+    assert ready(POLICY, rules=demands, reviews=()) == Leave(Reason.APPROVAL_MISSING, detail="0 of 1")
+    assert ready(POLICY, rules=demands, reviews=(against,)) == Leave(Reason.CHANGES_REQUESTED, detail="ada")
+    assert isinstance(ready(POLICY, rules=demands, reviews=(approved,)), Merge)
+    assert isinstance(ready(POLICY, rules=rules("ci", approvals=1)), Merge), "GitHub itself refuses this one"
+
+
+def test_merge_under_a_ruleset_that_became_bypassed_is_not_asked_for() -> None:
+    """Rules may change while it waits."""
+    assert ready(POLICY, rules=rules("ci", bypassed=("main: workflows",))) == Leave(
+        Reason.RULESET_BYPASSED, detail="main: workflows"
     )
