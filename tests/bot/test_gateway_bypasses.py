@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bot.gateway import Gateway
-from queue_engine.facts import RequiredCheck
+from queue_engine.facts import MergeMethod, RequiredCheck
 from queue_engine.model import Repository
 from tests.bot.github_double import GitHubDouble, Says
 
@@ -66,7 +66,8 @@ async def test_bypassed_demands_that_imq_checks_itself_hold(
     )
     rules = await gateway.branch_rules(repository, "main")
     assert rules.required_checks == {RequiredCheck("ci", 15), RequiredCheck("CodeQL", None)}
-    assert (rules.approvals, rules.approvals_bypassed, rules.methods) == (2, True, {"squash"})
+    assert (rules.approvals, rules.approvals_bypassed) == (2, True)
+    assert rules.methods == {MergeMethod.SQUASH}
     assert (rules.linear_history, rules.signatures, rules.locked, rules.bypassed) == (True, True, False, ())
     assert len(github.asked_for("GET", RULESET)) == 1
 
