@@ -67,7 +67,7 @@ async def test_bypassed_demands_that_imq_checks_itself_hold(
     rules = await gateway.branch_rules(repository, "main")
     assert rules.required_checks == {RequiredCheck("ci", 15), RequiredCheck("CodeQL", None)}
     assert (rules.approvals, rules.approvals_bypassed) == (2, True)
-    assert rules.methods == {MergeMethod.SQUASH}
+    assert rules.methods == frozenset({MergeMethod.SQUASH})
     assert (rules.linear_history, rules.signatures, rules.locked, rules.bypassed) == (True, True, False, ())
     assert len(github.asked_for("GET", RULESET)) == 1
 
