@@ -39,6 +39,17 @@ _INSTALLED_ACTIONS: Mapping[str, frozenset[str]] = {
 }
 
 
+_ACTIONS: Mapping[str, frozenset[str]] = {
+    "pull_request": _CONSENT_ACTIONS | {"labeled"},
+    "pull_request_review": frozenset({"submitted", "dismissed"}),
+    "issue_comment": frozenset({"created"}),
+    "check_run": frozenset({"completed"}),
+    "check_suite": frozenset({"completed"}),
+    **_INSTALLED_ACTIONS,
+}
+"""Event -> the only actions of it that can mean something to a queue."""
+
+
 class MalformedPayload(Exception):
     """A payload lacks what GitHub documents for its event. The message names the places."""
 
@@ -56,6 +67,11 @@ def distil(event: str, delivery: str, payload: Mapping[str, Any], *, own_app_id:
     except ValidationError as error:
         places = sorted({".".join(map(str, problem["loc"])) or "the payload" for problem in error.errors()})
         raise MalformedPayload(f"{event}: missing or wrong: {', '.join(places)}") from None
+
+
+def may_matter(event: str, action: str | None) -> bool:
+    """Whether a delivery of this event and action can have a hint in it, whatever else its payload says."""
+    return event in _DISTILLERS and (event not in _ACTIONS or action in _ACTIONS[event])
 
 
 def why_ignored(event: str, payload: Mapping[str, Any]) -> str:

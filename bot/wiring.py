@@ -20,6 +20,7 @@ from bot.receiver import Receiver
 from bot.settings import Settings
 from bot.status import QueueStatus
 from bot.web import create_app
+from bot.webhooks import may_matter
 from notifications.bus import EventBus, QueueEvent
 from notifications.courier import Courier
 from notifications.progress import BusProgress, CheckRunProgress
@@ -69,7 +70,7 @@ class Bot:
         self._github = ComparedReads(self.gateway, self._store, clock, meter=self.metrics)
         """GitHub as all parts get it, so that nobody judges an answer that is older than what is known."""
         self.engine = self._engine(f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}")
-        self.sweeper = Sweeper(self.engine, interval=settings.sweep)
+        self.sweeper = Sweeper(self.engine, interval=settings.sweep, matters=may_matter)
         self.inbox = Inbox(self.engine, self.sweeper)
         self.worker = self._worker()
         self.processor = Processor(self.engine)

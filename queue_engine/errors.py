@@ -1,5 +1,7 @@
 """Errors of the engine and of its port to GitHub. The docstrings are what logs say."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from pydantic import ValidationError
@@ -85,3 +87,14 @@ def passes(error: Exception) -> bool:
     if isinstance(error, GitHubError):
         return isinstance(error, Unavailable | RateLimited)
     return not isinstance(error, ValidationError)
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """GitHub's errors within say what was asked for: `Not Found` alone helps nobody who reads a dead letter."""
+    try:
+        yield
+    except GitHubError as error:
+        error.message = f"{what}: {error.message}"
+        error.args = (error.message,)
+        raise

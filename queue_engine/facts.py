@@ -65,6 +65,22 @@ class PullRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """One attempt to deliver a webhook, at the instant at which GitHub made it.
+
+    `guid` is the same for every attempt, `id` is not. `action` is None for events that have none.
+    """
+
+    id: int
+    guid: str
+    at: datetime
+    redelivery: bool
+    succeeded: bool
+    event: str
+    action: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """A commit: its tree and its parents in order."""
 

@@ -28,9 +28,10 @@ from queue_engine.journal import PLACE_JOB
 from queue_engine.known.facts import Fact, Named
 from queue_engine.model import Repository
 from queue_engine.places import HELD_JOB
+from queue_engine.redelivery import DELIVERIES
 from queue_engine.reports import Reports
 from queue_engine.store.outbox import LETTER_JOB
-from queue_engine.sweep import DELIVERIES, PURGE_JOB, REPOSITORY_JOB, SWEEP_JOB, Sweeper
+from queue_engine.sweep import PURGE_JOB, Sweeper
 from queue_engine.waiting_line import WaitingLine
 
 _log = structlog.get_logger("imq.inbox")
@@ -129,8 +130,7 @@ class Inbox:
             HELD_JOB: patient(self._waiting.knock_again),
             PLACE_JOB: patient(self._waiting.fill_places),
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
-            SWEEP_JOB: patient(self._sweeper.sweep),
-            REPOSITORY_JOB: patient(self._sweeper.sweep_repository),
+            **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},
             PURGE_JOB: self._sweeper.purge,
             RETRIED_JOB: self._count_retried,
         }

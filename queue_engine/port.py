@@ -5,7 +5,6 @@ that write may have happened although they raised `Unavailable`.
 """
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from typing import Any, Protocol
 
 from queue_engine.facts import (
@@ -14,6 +13,7 @@ from queue_engine.facts import (
     CheckReport,
     Commit,
     Comparison,
+    Delivery,
     Labelling,
     MergeMethod,
     Permission,
@@ -167,12 +167,20 @@ class GitHub(Protocol):
         """Who took this label off last, by the same events; None if GitHub does not tell."""
         ...
 
-    async def repositories(self) -> tuple[Repository, ...]:
-        """Every repository of every installation that is not suspended."""
+    async def installations(self) -> tuple[int, ...]:
+        """The installations that are not suspended (`GET /app/installations`)."""
         ...
 
-    async def failed_deliveries(self, since: datetime) -> Mapping[str, int]:
-        """Deliveries that failed since then: the number to ask by, under the GUID (`GET /app/hook/deliveries`)."""
+    async def repositories(self, installation_id: int) -> tuple[Repository, ...]:
+        """The repositories of an installation that can be written (`GET /installation/repositories`)."""
+        ...
+
+    async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
+        """A page of attempts to deliver webhooks, newest first, and the cursor of the next one if there is one.
+
+        `GET /app/hook/deliveries`, without its filter by status, which is documented as 400 to 599: an attempt that
+        never reached IMQ may have no such code.
+        """
         ...
 
     async def redeliver(self, number: int) -> None:

@@ -2,43 +2,46 @@
 
 It finds labels, closes, pushes and label removals, and at start the checks that ended while nobody listened. Later
 checks whose webhooks never came are found by the entry's own slow looks.
+
+Its parts are jobs of their own: lost deliveries, the list of installations, each installation, each repository, each
+pull request. One that fails delays no other, and its error names what was not found.
 """
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from itertools import chain
-
-import structlog
 
 from queue_engine.admission import Knock, admit
 from queue_engine.core.jobs import Job
 from queue_engine.core.urgency import Priority, working
-from queue_engine.engine import Engine
+from queue_engine.core.worker import Handler
+from queue_engine.engine import Change, Engine
+from queue_engine.errors import naming
 from queue_engine.facts import PullRequest
 from queue_engine.known.facts import KEPT as FACTS_KEPT
 from queue_engine.model import EntryStatus, Repository
 from queue_engine.policy import carries
 from queue_engine.port import PAGE
+from queue_engine.redelivery import DELIVERIES_JOB, Matters, Redelivery
 from queue_engine.review import contradicts, review
 from queue_engine.store.answers import KEPT
 
-_log = structlog.get_logger("imq.sweep")
-
 SWEEP_JOB = "sweep"
-"""Kind of the job that lists the repositories and asks for each to be swept."""
+"""Kind of the job that lists the installations and asks for each to be swept."""
+
+INSTALLATION_JOB = "sweep_installation"
+"""Kind of the job that lists the repositories of one installation and asks for each to be swept."""
 
 REPOSITORY_JOB = "sweep_repository"
-"""Kind of the job that sweeps one repository."""
+"""Kind of the job that compares one repository's pull requests with its queues."""
+
+PULL_REQUEST_JOB = "sweep_pull_request"
+"""Kind of the job that follows up a difference. It is of the same process as the hints about its pull request."""
 
 PURGE_JOB = "purge"
 """Kind of the job that drops what is long done with. One of its own, so that it needs nothing of GitHub."""
 
-DELIVERIES = "webhook"
-"""Scope of the idempotency keys of deliveries: a redelivery keeps its id, and does nothing."""
-
-_REDELIVERIES = 3
 _RENEW = timedelta(hours=1)
 _KEEP_LETTERS = timedelta(days=30)
 
@@ -46,13 +49,25 @@ _KEEP_LETTERS = timedelta(days=30)
 class Sweeper:
     """Asks for a sweep at start and every `interval`, and carries the sweeps out."""
 
-    def __init__(self, engine: Engine, *, interval: timedelta) -> None:
+    def __init__(self, engine: Engine, *, interval: timedelta, matters: Matters = lambda event, action: True) -> None:
+        """`matters` tells which lost deliveries are worth asking for."""
         self._engine = engine
         self._interval = interval
-        self._due = self._renew_at = engine.clock.now()
-        self._sent_again: Counter[str] = Counter()
+        self._due = engine.clock.now()
         self._started = False
-        self._repositories: tuple[Repository, ...] = ()
+        self._redelivery = Redelivery(engine, first=2 * interval, matters=matters)
+        self._installations: tuple[datetime, tuple[int, ...]] | None = None
+        self._repositories: dict[int, tuple[datetime, tuple[Repository, ...]]] = {}
+
+    def handlers(self) -> dict[str, Handler]:
+        """The handlers of the sweep's jobs that ask GitHub, by kind."""
+        return {
+            SWEEP_JOB: self.sweep,
+            INSTALLATION_JOB: self.sweep_installation,
+            REPOSITORY_JOB: self.sweep_repository,
+            PULL_REQUEST_JOB: self.sweep_pull_request,
+            DELIVERIES_JOB: self._redelivery.look,
+        }
 
     async def run_due(self) -> bool:
         """Ask for a sweep if one is due; whether it was. The first one of a process looks at checks as well."""
@@ -60,6 +75,7 @@ class Sweeper:
             return False
         self._due = self._engine.clock.now() + self._interval
         await self.request()
+        await self._redelivery.request()
         async with self._engine.change() as change:
             await change.tx.dead_letters.discard_all(PURGE_JOB)
             await change.tx.jobs.enqueue(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
@@ -92,21 +108,39 @@ class Sweeper:
             await change.tx.jobs.enqueue(kind=SWEEP_JOB, request=request, process_id=SWEEP_JOB, now=change.now)
 
     async def sweep(self, job: Job) -> None:
-        """List the repositories of all installations and ask for each to be swept."""
-        with working(Priority.BACKGROUND):
-            await self._have_lost_deliveries_sent_again()
-            repositories = await self._known_repositories(renew=bool(job.request.get("renew")))
+        """List the installations and ask for each to be swept."""
+        renew, now = bool(job.request.get("renew")), self._engine.clock.now()
+        known = self._installations
+        if renew or known is None or now >= known[0] + _RENEW:
+            with working(Priority.BACKGROUND), naming("the list of installations"):
+                self._installations = known = now, await self._engine.github.installations()
         async with self._engine.change() as change:
-            await change.tx.dead_letters.discard_all(REPOSITORY_JOB)
-            for repository in repositories:
+            for kind in (INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB):
+                await change.tx.dead_letters.discard_all(kind)
+            for installation_id in known[1]:
+                await change.tx.jobs.enqueue(
+                    kind=INSTALLATION_JOB,
+                    request={"installation_id": installation_id, "renew": renew},
+                    process_id=f"{INSTALLATION_JOB}:{installation_id}",
+                    now=change.now,
+                )
+
+    async def sweep_installation(self, job: Job) -> None:
+        """List the repositories of an installation and ask for each to be swept.
+
+        Webhooks tell when repositories come or go; the list is renewed now and then in case one was lost.
+        """
+        installation_id, now = job.request["installation_id"], self._engine.clock.now()
+        known = self._repositories.get(installation_id)
+        if job.request.get("renew") or known is None or now >= known[0] + _RENEW:
+            with working(Priority.BACKGROUND), naming(f"installation {installation_id}"):
+                known = now, await self._engine.github.repositories(installation_id)
+            self._repositories[installation_id] = known
+        async with self._engine.change() as change:
+            for repository in known[1]:
                 await change.tx.jobs.enqueue(
                     kind=REPOSITORY_JOB,
-                    request={
-                        "id": repository.id,
-                        "owner": repository.owner,
-                        "name": repository.name,
-                        "installation_id": repository.installation_id,
-                    },
+                    request=asdict(repository),
                     process_id=f"{REPOSITORY_JOB}:{repository.id}",
                     now=change.now,
                 )
@@ -119,44 +153,29 @@ class Sweeper:
             await change.tx.answers.purge(change.now - KEPT)
             await change.tx.known.purge(change.now - FACTS_KEPT)
 
-    async def _have_lost_deliveries_sent_again(self) -> None:
-        """One that fails each time, because it is refused, is asked for a few times and then left alone."""
-        github, now = self._engine.github, self._engine.clock.now()
-        failed = await github.failed_deliveries(now - 2 * self._interval)
-        self._sent_again = Counter({guid: times for guid, times in self._sent_again.items() if guid in failed})
-        async with self._engine.store.reading() as tx:
-            lost = [guid for guid in failed if not await tx.keys.known(DELIVERIES, guid, now)]
-        lost = [guid for guid in lost if self._sent_again[guid] < _REDELIVERIES]
-        for guid in lost:
-            self._sent_again[guid] += 1
-            await github.redeliver(failed[guid])
-        if lost:
-            _log.warning("lost_deliveries_sent_again", count=len(lost))
-
-    async def _known_repositories(self, *, renew: bool) -> tuple[Repository, ...]:
-        """Webhooks tell when repositories come or go; the list is renewed now and then in case one was lost."""
-        now = self._engine.clock.now()
-        if renew or now >= self._renew_at:
-            self._repositories = await self._engine.github.repositories()
-            self._renew_at = now + _RENEW
-        return self._repositories
-
     async def sweep_repository(self, job: Job) -> None:
-        """Compare one repository's pull requests with its queues, and follow up each difference.
+        """Compare one repository's pull requests with its queues, and ask for each difference to be followed up.
 
         One request shows the hundred that changed last, with labels and heads. Where there are more, one for each
         label that queues finds the others.
         """
         engine, repository = self._engine, Repository(**job.request)
-        with working(Priority.BACKGROUND):
+        with working(Priority.BACKGROUND), naming(f"repository {repository.full_name}"):
             latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
             labelled = await self._labelled(repository, latest)
         queued, new = await self._compare(repository, labelled, {n: pull.head_sha for n, pull in latest.items()})
-        for number in new:
-            await admit(engine, Knock(repository, number, by=None, head_sha=None))
-        for number in queued:
-            if number not in latest or await contradicts(engine, repository, latest[number]):
-                await review(engine, repository, number)
+        read = [n for n in queued if n not in latest or await contradicts(engine, repository, latest[n])]
+        async with engine.change() as change:
+            for number in sorted({*new, *read}):
+                await _follow_up(change, repository, number, new=number in new)
+
+    async def sweep_pull_request(self, job: Job) -> None:
+        """Read one pull request of which the list tells something else than its entry, or that has none."""
+        repository = Repository(**job.request["repository"])
+        number = job.request["number"]
+        with naming(f"pull request {number} of {repository.full_name}"):
+            if await review(self._engine, repository, number) is None and job.request["new"]:
+                await admit(self._engine, Knock(repository, number, by=None, head_sha=None))
 
     async def _labelled(self, repository: Repository, latest: Mapping[int, PullRequest]) -> set[int]:
         """Who carries a label that queues: on a branch with a queue by that branch's own rules, elsewhere by any."""
@@ -192,3 +211,12 @@ class Sweeper:
             for queue_id in sorted({entry.queue_id for entry in entries}):
                 await change.tx.queues.wake(queue_id, change.now)
         return sorted(queued), new
+
+
+async def _follow_up(change: Change, repository: Repository, number: int, *, new: bool) -> None:
+    await change.tx.jobs.enqueue(
+        kind=PULL_REQUEST_JOB,
+        request={"repository": asdict(repository), "number": number, "new": new},
+        process_id=f"{repository.id}:{number}",
+        now=change.now,
+    )

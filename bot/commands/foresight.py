@@ -102,9 +102,10 @@ async def foresee(
 
 
 async def _repository(github: GitHub, name: str) -> Repository:
-    for repository in await github.repositories():
-        if repository.full_name.casefold() == name.casefold():
-            return repository
+    for installation_id in await github.installations():
+        for repository in await github.repositories(installation_id):
+            if repository.full_name.casefold() == name.casefold():
+                return repository
     raise NotForeseen(f"The App is not installed on {name}.")
 
 

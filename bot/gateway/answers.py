@@ -203,7 +203,11 @@ class DeliveryAnswer(BaseModel):
     id: int
     guid: str
     delivered_at: datetime
-    status_code: int
+    redelivery: bool = False
+    status: str
+    status_code: int = 0
+    event: str
+    action: str | None = None
 
 
 class EventAnswer(BaseModel):

@@ -8,6 +8,7 @@ from typing import TypeVar
 from bot.gateway.answers import (
     CheckRunAnswer,
     CommitAnswer,
+    DeliveryAnswer,
     ListedCommitAnswer,
     PermissionAnswer,
     PullRequestAnswer,
@@ -21,6 +22,7 @@ from queue_engine.facts import (
     CheckReport,
     CheckState,
     Commit,
+    Delivery,
     MergeMethod,
     Permission,
     PullRequest,
@@ -39,6 +41,19 @@ _GHOST = "ghost"
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+def delivery(answer: DeliveryAnswer) -> Delivery:
+    """An attempt to deliver a webhook. `OK` is GitHub's word for success ("Handling failed webhook deliveries")."""
+    return Delivery(
+        id=answer.id,
+        guid=answer.guid,
+        at=answer.delivered_at.astimezone(UTC),
+        redelivery=answer.redelivery,
+        succeeded=answer.status == "OK" or 200 <= answer.status_code < 300,
+        event=answer.event,
+        action=answer.action,
+    )
 
 
 def pull_request(answer: PullRequestAnswer) -> PullRequest:

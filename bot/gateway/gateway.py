@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 import aiohttp
 import structlog
+from yarl import URL
 
 from bot.gateway import facts
 from bot.gateway.answers import (
@@ -33,12 +34,13 @@ from bot.gateway.surroundings import Surroundings
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter
 from queue_engine.core.slots import SlotsStatus
-from queue_engine.errors import Forbidden, GitHubError, NotFound
+from queue_engine.errors import GitHubError, NotFound, Unavailable
 from queue_engine.facts import (
     BranchRules,
     CheckReport,
     Commit,
     Comparison,
+    Delivery,
     Labelling,
     MergeMethod,
     Permission,
@@ -249,47 +251,46 @@ class Gateway(Surroundings):
                 return labelling
         return None
 
-    async def repositories(self) -> tuple[Repository, ...]:
-        """Every repository of every installation that is not suspended; archived ones are read-only and left out."""
-        installations = await self._connection.items(None, InstallationAnswer, "/app/installations?per_page=100")
-        found: list[Repository] = []
-        for installation in installations:
-            if installation.suspended_at is not None:
-                continue
-            try:
-                found += await self._repositories_of(installation.id)
-            except (NotFound, Forbidden) as error:
-                # Uninstalled or suspended between the two questions: no reason to lose sight of the others.
-                log.warning("installation unreadable", installation=installation.id, error=error.message)
-        return tuple(found)
+    async def installations(self) -> tuple[int, ...]:
+        """The installations that are not suspended."""
+        answers = await self._connection.items(None, InstallationAnswer, "/app/installations?per_page=100")
+        return tuple(answer.id for answer in answers if answer.suspended_at is None)
 
-    async def failed_deliveries(self, since: datetime) -> dict[str, int]:
-        """`GET /app/hook/deliveries`, newest first, back to `since`; of one sent several times the newest number."""
-        failed: dict[str, int] = {}
-        call = Call("GET", "/app/hook/deliveries?status=failure&per_page=100")
-        async for page in self._connection.pages(None, call, "next"):
-            deliveries = listed(DeliveryAnswer, page.data)
-            for delivery in deliveries:
-                if delivery.delivered_at >= since and not 200 <= delivery.status_code < 300:
-                    failed.setdefault(delivery.guid, delivery.id)
-            if not deliveries or deliveries[-1].delivered_at < since:
-                break
-        return failed
+    async def repositories(self, installation_id: int) -> tuple[Repository, ...]:
+        """Every repository of an installation; archived ones are read-only and left out."""
+        answers = await self._connection.items(
+            installation_id, RepositoryAnswer, "/installation/repositories?per_page=100", key="repositories"
+        )
+        return tuple(
+            Repository(answer.id, answer.owner.login, answer.name, installation_id)
+            for answer in answers
+            if not answer.archived
+        )
+
+    async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
+        """`GET /app/hook/deliveries`: a page, newest first, and the cursor of the next one."""
+        call = Call(
+            "GET",
+            "/app/hook/deliveries{?per_page,cursor}",
+            {"per_page": "100"} | ({} if cursor is None else {"cursor": cursor}),
+        )
+        page = await self._connection.call(None, call)
+        return tuple(map(facts.delivery, listed(DeliveryAnswer, page.data))), _cursor(page.links.get("next"))
 
     async def redeliver(self, number: int) -> None:
         """`POST /app/hook/deliveries/{delivery_id}/attempts`."""
         template = "/app/hook/deliveries/{delivery_id}/attempts"
         await self._connection.call(None, Call("POST", template, {"delivery_id": str(number)}))
 
-    async def _repositories_of(self, installation_id: int) -> list[Repository]:
-        answers = await self._connection.items(
-            installation_id, RepositoryAnswer, "/installation/repositories?per_page=100", key="repositories"
-        )
-        return [
-            Repository(answer.id, answer.owner.login, answer.name, installation_id)
-            for answer in answers
-            if not answer.archived
-        ]
+
+def _cursor(link: str | None) -> str | None:
+    """The cursor in a link to the next page. Raises Unavailable for one without."""
+    if link is None:
+        return None
+    cursor = URL(link).query.get("cursor")
+    if cursor is None:
+        raise Unavailable("the answer is not GitHub's: a page of deliveries leads on without a cursor")
+    return cursor
 
 
 def _labellings(page: Page, kind: str, label: str) -> Iterator[Labelling]:

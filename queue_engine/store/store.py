@@ -32,6 +32,7 @@ from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Queues
 from queue_engine.store.red_bases import RedBases
 from queue_engine.store.refusals import Refusals
+from queue_engine.store.sweeps import Sweeps
 from queue_engine.store.timeline import Timeline
 from queue_engine.store.tokens import Tokens
 
@@ -64,6 +65,7 @@ class Transaction:
         self.answers = Answers(connection)
         self.held = Held(connection)
         self.known = KnownFacts(connection)
+        self.sweeps = Sweeps(connection)
         self.processes = Processes(connection)
         self.tokens = Tokens(connection)
         self.figures = Figures(connection)

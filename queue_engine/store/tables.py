@@ -196,6 +196,14 @@ refusals = Table(
     Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
 )
 
+sweeps = Table(
+    "sweeps",
+    metadata,
+    Column("part", String(64), primary_key=True),
+    Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
+)
+"""Up to which instant each part of the sweep has found everything."""
+
 held = Table(
     "held",
     metadata,

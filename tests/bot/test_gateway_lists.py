@@ -118,24 +118,53 @@ async def test_last_labelling_unknown_is_none(
     assert await gateway.last_labelling(repository, 3, "merge-queue") == told
 
 
-async def test_repositories_are_those_of_all_installations_that_serve(gateway: Gateway, github: GitHubDouble) -> None:
-    """Suspended installations are not asked; one that vanished hides no other; archived repositories stay out."""
-    installations = [{"id": 1}, {"id": 2, "suspended_at": "2026-01-01T00:00:00Z"}, {"id": 3}]
+async def test_installations_are_those_that_serve(gateway: Gateway, github: GitHubDouble) -> None:
+    """Suspended installations are not asked for anything."""
+    installations = [{"id": 1}, {"id": 2, "suspended_at": "2026-01-01T00:00:00Z"}]
     more = {"link": f'<{github.url}/more>; rel="next"'}
     github.on("GET", "/app/installations", Says(installations, headers=more))
     github.on("GET", "/more", Says([{"id": 4}]))
-    github.on("POST", "/app/installations/3/access_tokens", Says({"message": "Not Found"}, 404))
+    assert await gateway.installations() == (1, 4)
+
+
+async def test_repositories_are_those_of_an_installation_that_can_be_written(
+    gateway: Gateway, github: GitHubDouble
+) -> None:
+    """Archived repositories are read-only and stay out."""
     listed = {"repositories": [repository_answer(id=5), repository_answer(id=6, archived=True)]}
     github.on("GET", "/installation/repositories", Says(listed))
-    assert await gateway.repositories() == (
-        Repository(5, "ada", "engine", 1),
-        Repository(5, "ada", "engine", 4),
-    )
+    assert await gateway.repositories(4) == (Repository(5, "ada", "engine", 4),)
+
+
+def attempt(number: int, status: str, code: int, **more: Any) -> dict[str, Any]:
+    """An attempt to deliver a webhook, as GitHub lists it."""
+    at = {"delivered_at": "2026-01-01T12:00:00Z", "guid": f"guid-{number}", "event": "push", "action": None}
+    return {"id": number, "status": status, "status_code": code, "redelivery": False, **at, **more}
+
+
+async def test_deliveries_are_judged_by_their_status_and_listed_without_a_filter(
+    gateway: Gateway, github: GitHubDouble
+) -> None:
+    """One that never reached IMQ has no status code; the next page is asked for by its cursor."""
+    attempts = [
+        attempt(3, "OK", 202),
+        attempt(2, "failed to connect to host", 0),
+        attempt(1, "Service Unavailable", 503),
+    ]
+    more = {"link": f'<{github.url}/app/hook/deliveries?per_page=100&cursor=v1_9>; rel="next"'}
+    github.on("GET", "/app/hook/deliveries", Says(attempts, headers=more), Says([]))
+    page, cursor = await gateway.deliveries(None)
+    assert [(each.guid, each.succeeded) for each in page] == [("guid-3", True), ("guid-2", False), ("guid-1", False)]
+    assert cursor == "v1_9"
+    assert await gateway.deliveries(cursor) == ((), None)
+    assert [dict(each.query) for each in github.asked_for("GET", "/app/hook/deliveries")] == [
+        {"per_page": "100"},
+        {"per_page": "100", "cursor": "v1_9"},
+    ]
 
 
 async def test_repositories_while_github_is_in_trouble_raises(gateway: Gateway, github: GitHubDouble) -> None:
     """An incomplete list must not look like a complete one."""
-    github.on("GET", "/app/installations", Says([{"id": 1}]))
     github.on("GET", "/installation/repositories", Says(status=502, body=b""))
     with pytest.raises(Unavailable):
-        await gateway.repositories()
+        await gateway.repositories(1)

@@ -92,7 +92,8 @@ async def place(session: aiohttp.ClientSession) -> AsyncIterator[Place]:
 
 async def test_repositories_and_own_login_are_found(place: Place) -> None:
     """From the App's key alone."""
-    assert await place.gateway.repositories() == (place.repository,)
+    (installation,) = await place.gateway.installations()
+    assert await place.gateway.repositories(installation) == (place.repository,)
     assert await place.gateway.own_login() == "imq[bot]"
 
 

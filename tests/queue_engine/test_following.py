@@ -1,7 +1,6 @@
 """What becomes of the engine's jobs when something is in their way, on a real worker."""
 
 import asyncio
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -58,12 +57,12 @@ class Refusing:
             raise self.error
         return "imq"
 
-    async def failed_deliveries(self, since: datetime) -> Mapping[str, int]:
+    async def installations(self) -> tuple[int, ...]:
         if self.error is not None:
             raise self.error
-        return {}
+        return (REPOSITORY.installation_id,)
 
-    async def repositories(self) -> tuple[Any, ...]:
+    async def repositories(self, installation_id: int) -> tuple[Any, ...]:
         return (REPOSITORY,)
 
     async def latest_pull_requests(self, repository: object) -> tuple[Any, ...]:
@@ -218,8 +217,11 @@ async def test_sweep_that_failed_for_good_is_forgotten_when_the_next_one_is_aske
     github.error = None
     for _ in range(3):
         await desk.sweeper.request()
-        await desk.work()
-    assert [letter.job_type for letter in await desk.dead()] == [REPOSITORY_JOB]
+        for _ in range(3):
+            await desk.work()
+    (letter,) = await desk.dead()
+    assert letter.job_type == REPOSITORY_JOB
+    assert letter.error_message == "NotFound: repository acme/rocket: Not Found"
 
 
 async def test_retries_by_command_are_counted_by_a_worker(database: Database) -> None:

@@ -1,25 +1,21 @@
 """A queued pull request is judged by facts that are no older than its entry's last change (P1, P4)."""
 
-from dataclasses import asdict
-from datetime import timedelta
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from queue_engine.changes import PullRequestChanges
 from queue_engine.core.database import Database
-from queue_engine.core.jobs import Job
 from queue_engine.errors import StaleVersion
 from queue_engine.hints import Hint, HintKind
 from queue_engine.model import Entry
 from queue_engine.reasons import Reason
 from queue_engine.review import review
 from queue_engine.store import Store
-from queue_engine.sweep import Sweeper
 from queue_engine.waiting_line import WaitingLine
 from tests.queue_engine.examples import CHECKING, NOW, REPOSITORY, UPDATING, pull
 from tests.queue_engine.scene import Scene
+from tests.queue_engine.sweeping import sweep_repository
 
 OWN_UPDATE = {"status": CHECKING, "head": "head-2", "head_proved": False, "updated_from": "head-1"}
 
@@ -41,8 +37,7 @@ async def left(scene: Scene) -> list[Reason | None]:
 
 
 async def sweep(scene: Scene) -> None:
-    job = cast(Job, SimpleNamespace(request=asdict(REPOSITORY)))
-    await Sweeper(scene.engine, interval=timedelta(minutes=10)).sweep_repository(job)
+    await sweep_repository(scene.engine, REPOSITORY)
 
 
 async def test_sweep_whose_listing_is_older_than_the_bind_of_an_own_update_keeps_the_entry(scene: Scene) -> None:

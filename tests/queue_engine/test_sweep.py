@@ -1,15 +1,11 @@
 """The sweep of a repository: which labels it asks GitHub for, and whom it finds by them."""
 
-from dataclasses import asdict
-from datetime import timedelta
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from queue_engine.core.clock import SystemClock
 from queue_engine.core.database import Database
-from queue_engine.core.jobs import Job
 from queue_engine.engine import Engine
 from queue_engine.facts import PullRequest
 from queue_engine.model import Repository
@@ -17,9 +13,9 @@ from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import PAGE, GitHub
 from queue_engine.store import Store
-from queue_engine.sweep import Sweeper
 from tests.queue_engine.examples import pull
 from tests.queue_engine.store.examples import NOW, REPOSITORY
+from tests.queue_engine.sweeping import sweep_repository
 
 
 class Rules(Fixed):
@@ -60,8 +56,7 @@ async def sweep(database: Database, github: GitHubOfLists, rules: Rules, *branch
     async with engine.change() as change:
         for branch in branches:
             await change.tx.queues.find_or_create(REPOSITORY, branch, NOW)
-    job = SimpleNamespace(request=asdict(REPOSITORY))
-    await Sweeper(engine, interval=timedelta(minutes=10)).sweep_repository(cast(Job, job))
+    await sweep_repository(engine, REPOSITORY)
 
 
 def many() -> tuple[PullRequest, ...]:

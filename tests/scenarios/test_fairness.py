@@ -88,9 +88,9 @@ async def all_due_at_once(world: World, pulls: Sequence[Any], *slow: str) -> Asy
 async def as_many_as_may(world: World) -> None:
     """Start whatever may start, and give it the time to get to GitHub."""
     while await world.bot.processor.start_due():
-        await world.bot.engine.github.repositories()
+        await world.bot.engine.github.installations()
     for _ in range(3):
-        await world.bot.engine.github.repositories()
+        await world.bot.engine.github.installations()
 
 
 async def test_busy_repository_with_slow_answers_leaves_room_for_its_neighbour(world: World) -> None:

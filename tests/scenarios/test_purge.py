@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from queue_engine.core.idempotency import KEPT
 from queue_engine.notice import CommandAnswer
+from queue_engine.redelivery import DELIVERIES
 from queue_engine.store import answers
-from queue_engine.sweep import DELIVERIES
 from tests.scenarios.world import World
 
 

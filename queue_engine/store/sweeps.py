@@ -1,0 +1,30 @@
+"""Sweeps: up to which instant each part of the sweep has found everything."""
+
+from datetime import datetime
+
+from sqlalchemy import bindparam, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database import Upsert
+from queue_engine.store.tables import sweeps
+
+_LAST = select(sweeps.c.at).where(sweeps.c.part == bindparam("its_part"))
+_DONE = Upsert(
+    sweeps,
+    lambda insert: insert.on_conflict_do_update(index_elements=["part"], set_={"at": insert.excluded.at}),
+)
+
+
+class Sweeps:
+    """The sweeps, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def last(self, part: str) -> datetime | None:
+        """The instant up to which this part has found everything; None if it never came to its end."""
+        return (await self._connection.execute(_LAST, {"its_part": part})).scalar_one_or_none()
+
+    async def done(self, part: str, at: datetime) -> None:
+        """This part has found everything up to this instant."""
+        await self._connection.execute(_DONE.on(self._connection), {"part": part, "at": at})

@@ -1,0 +1,28 @@
+"""A sweep's parts, done at once."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+from queue_engine.core.jobs import Job
+from queue_engine.engine import Engine
+from queue_engine.model import Repository
+from queue_engine.sweep import PULL_REQUEST_JOB, Sweeper
+
+
+def a_job(request: dict[str, Any]) -> Job:
+    """A job, as far as its handler looks at it."""
+    return cast(Job, SimpleNamespace(request=request))
+
+
+async def sweep_repository(engine: Engine, repository: Repository) -> None:
+    """Sweep one repository, and follow up what is found in it."""
+    sweeper = Sweeper(engine, interval=timedelta(minutes=10))
+    await sweeper.sweep_repository(a_job(asdict(repository)))
+    async with engine.store.transaction() as tx:
+        claimed = await tx.jobs.claim_some(1000, owner="t", now=engine.clock.now(), lease=timedelta(minutes=1))
+        await tx.jobs.finish(claimed)
+    for job in claimed:
+        if job.kind == PULL_REQUEST_JOB:
+            await sweeper.sweep_pull_request(job)
