@@ -4,7 +4,6 @@ Every method is written out, so that mypy reports a call that the ports gained a
 """
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from typing import Any
 
 from queue_engine.facts import (
@@ -13,6 +12,7 @@ from queue_engine.facts import (
     CheckReport,
     Commit,
     Comparison,
+    Delivery,
     Labelling,
     MergeMethod,
     Permission,
@@ -141,13 +141,17 @@ class Forwarding:
         """As the port says."""
         return await self._github.last_unlabelling(repository, number, label)
 
-    async def repositories(self) -> tuple[Repository, ...]:
+    async def installations(self) -> tuple[int, ...]:
         """As the port says."""
-        return await self._github.repositories()
+        return await self._github.installations()
 
-    async def failed_deliveries(self, since: datetime) -> Mapping[str, int]:
+    async def repositories(self, installation_id: int) -> tuple[Repository, ...]:
         """As the port says."""
-        return await self._github.failed_deliveries(since)
+        return await self._github.repositories(installation_id)
+
+    async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
+        """As the port says."""
+        return await self._github.deliveries(cursor)
 
     async def redeliver(self, number: int) -> None:
         """As the port says."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.webhooks import MalformedPayload, distil
+from bot.webhooks import MalformedPayload, distil, may_matter
 from queue_engine.hints import Hint, HintKind
 
 OWN_APP = 77
@@ -27,6 +27,7 @@ def _pull_request(action: str, **parts: Any) -> dict[str, Any]:
 def _distil(event: str, payload: Any) -> Hint | None:
     """The hint without its facts, of which `test_told.py` tells."""
     hint = distil(event, "d-1", payload, own_app_id=OWN_APP)
+    assert hint is None or may_matter(event, payload.get("action")), "a lost one would never be asked for"
     return hint and hint.model_copy(update={"facts": ()})
 
 
@@ -268,3 +269,12 @@ def test_payload_without_what_its_event_needs_is_malformed(event: str, payload: 
     """The message names the place, for whoever reads the App's delivery log."""
     with pytest.raises(MalformedPayload, match=place):
         _distil(event, payload)
+
+
+@pytest.mark.parametrize(
+    ("event", "action"),
+    [("check_run", "created"), ("pull_request", "opened"), ("star", "created"), ("issue_comment", "edited")],
+)
+def test_delivery_whose_action_means_nothing_is_not_worth_asking_for(event: str, action: str) -> None:
+    """Whatever else its payload says, there is no hint in it."""
+    assert not may_matter(event, action)

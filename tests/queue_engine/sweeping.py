@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from queue_engine.core.jobs import Job
 from queue_engine.engine import Engine
+from queue_engine.errors import GitHubError
 from queue_engine.model import Repository
 from queue_engine.sweep import PULL_REQUEST_JOB, Sweeper
 
@@ -17,12 +18,18 @@ def a_job(request: dict[str, Any]) -> Job:
 
 
 async def sweep_repository(engine: Engine, repository: Repository) -> None:
-    """Sweep one repository, and follow up what is found in it."""
+    """Sweep one repository, and follow up what is found in it. Raises at the end what single parts raised."""
     sweeper = Sweeper(engine, interval=timedelta(minutes=10))
     await sweeper.sweep_repository(a_job(asdict(repository)))
     async with engine.store.transaction() as tx:
         claimed = await tx.jobs.claim_some(1000, owner="t", now=engine.clock.now(), lease=timedelta(minutes=1))
         await tx.jobs.finish(claimed)
+    failed = list[Exception]()
     for job in claimed:
-        if job.kind == PULL_REQUEST_JOB:
-            await sweeper.sweep_pull_request(job)
+        try:
+            if job.kind == PULL_REQUEST_JOB:
+                await sweeper.sweep_pull_request(job)
+        except GitHubError as error:
+            failed.append(error)
+    if failed:
+        raise ExceptionGroup("parts of the sweep failed", failed)

@@ -7,6 +7,7 @@ import pytest
 from queue_engine.core.clock import SystemClock
 from queue_engine.core.database import Database
 from queue_engine.engine import Engine
+from queue_engine.errors import NotFound
 from queue_engine.facts import PullRequest
 from queue_engine.model import Repository
 from queue_engine.policies import Fixed
@@ -98,3 +99,20 @@ async def test_sweep_of_many_pull_requests_asks_for_each_label_once(
     await sweep(database, github, Rules(*own), *branches)
     assert sorted(github.labels, key=str.casefold) == asked
     assert github.read == list(range(1001, 1001 + len(asked)))
+
+
+async def test_pull_request_that_is_not_found_hides_no_other(sqlite_database: Database) -> None:
+    """P5: each is a job of its own, and the error of the one names it."""
+    github = GitHubOfLists(*(pull(number=n, labels=frozenset({"land"})) for n in (1, 2, 3)))
+    found = github.pull_request
+
+    async def pull_request(repository: Repository, number: int) -> PullRequest:
+        if number == 2:
+            raise NotFound("Not Found", status=404)
+        return await found(repository, number)
+
+    github.pull_request = pull_request  # type: ignore[method-assign]
+    with pytest.raises(ExceptionGroup) as failed:
+        await sweep(sqlite_database, github, Rules("ship"))
+    assert github.read == [1, 3]
+    assert [str(error) for error in failed.value.exceptions] == ["pull request 2 of acme/rocket: Not Found"]
