@@ -1,12 +1,21 @@
-"""The sticky comment: one per pull request, found again by its hidden marker, edited in place. Pure."""
+"""The sticky comment: one per pull request, found again by its hidden marker. Pure.
+
+GitHub notifies nobody of an edit (isaacs/github #310, bradfitz/issue-tracker-behaviors #8). So an outcome that somebody
+must act on is a new comment, in the place of the old one; everything else edits the comment that stands.
+"""
+
+import re
 
 from notifications.answers import answered
-from notifications.body import opening, paragraphs
+from notifications.body import WAITING, opening, paragraphs
 from notifications.story import Events, folded, moved_since
-from queue_engine.notice import CommandAnswer, Notice
+from queue_engine.notice import CommandAnswer, Notice, NoticeKind
+from queue_engine.reasons import REASONS, Move
 
-MARKER = "<!-- imq:comment -->"
-"""Stands first in IMQ's comment, unseen by readers; by it a comment is found whose id was lost in a crash."""
+MARKER = "<!-- imq:comment"
+"""Begins IMQ's comment, unseen by readers; by it a comment is found whose id was lost. The notice's kind follows."""
+
+_FIRST_LINE = re.compile(re.escape(MARKER) + r"(?: (?P<kind>[a-z_]+))? -->\s*")
 
 
 def render_comment(
@@ -15,9 +24,31 @@ def render_comment(
     """The comment's Markdown: the notice, what became of the last commands, and the pull request's story, folded.
 
     An answer that was overtaken goes: "it waits" is not to be read below "it has landed". It stays well below GitHub's
-    65,536 characters whatever these hold.
+    65,536 characters whatever these hold. Of a pull request that landed one line says so; the rest is folded.
     """
-    parts = [f"{marker}\n{opening(notice)}", *paragraphs(notice, mentions=True, events=events)]
+    told = paragraphs(notice, mentions=True, events=events)
     shown = None if answer is None or moved_since(events, answer.at) else answered(answer, notice)
-    parts += [part for part in (shown, folded(events)) if part is not None]
-    return "\n\n".join(parts) + "\n"
+    hidden = f"{marker} {notice.kind.value} -->"
+    if notice.kind is NoticeKind.LANDED:
+        parts = [f"{hidden}\n{opening(notice)}", shown, folded(events, before=told)]
+    else:
+        parts = [f"{hidden}\n{opening(notice)}", *told, shown, folded(events)]
+    return "\n\n".join(part for part in parts if part is not None) + "\n"
+
+
+def kind_of(body: str) -> str | None:
+    """The kind of notice that a comment of IMQ's shows; None where an older version did not write it."""
+    found = _FIRST_LINE.match(body)
+    return None if found is None else found["kind"]
+
+
+def content(body: str) -> str:
+    """What people read of a comment of IMQ's."""
+    return _FIRST_LINE.sub("", body, count=1)
+
+
+def must_act(notice: Notice) -> bool:
+    """Whether the pull request left the queue, or never came in, and somebody has to act for it ever to land."""
+    if notice.reason is None or notice.kind in WAITING:
+        return False
+    return REASONS[notice.reason].move is not Move.NOBODY

@@ -3,22 +3,25 @@
 The race: a process may die after GitHub created a comment or a check run and before its id is stored. Therefore
 `unsure` is committed on its own before every creation, and whoever finds it set looks for IMQ's marker (or external
 id) on GitHub before creating anything. Updates need no such care: sent twice, they say the same.
+
+A comment that somebody must act on replaces the one that stands: it is created first, both ids are noted, then the old
+one is deleted. `announced_at` tells which notice the newest comment was created for, so that it is created once.
 """
 
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC
 
 from notifications import texts
-from notifications.body import WAITING
 from notifications.check_run import completes, external_id, render_check_run
-from notifications.comment import MARKER, render_comment
+from notifications.comment import MARKER, must_act, render_comment
 from notifications.story import MOST_LINES, Events
 from queue_engine.checks import OWN_CHECK
 from queue_engine.core.clock import Clock
-from queue_engine.errors import Invalid, NotFound
+from queue_engine.core.urgency import Priority, working
+from queue_engine.errors import GitHubError, Invalid, NotFound, Unavailable
 from queue_engine.notice import CommandAnswer, Notice
 from queue_engine.port import Letters
-from queue_engine.reasons import REASONS, Move
 from queue_engine.store import Store
 from queue_engine.store.outbox import Letter, LetterKind
 
@@ -42,32 +45,74 @@ class Delivery:
         if letter.kind is LetterKind.COMMENT:
             await self._comment(letter, letter.notice)
         else:
-            await self._check_run(letter, letter.notice)
+            with working(Priority.NOW if completes(letter.notice) else Priority.BACKGROUND):
+                await self._check_run(letter, letter.notice)
 
     async def _comment(self, letter: Letter, notice: Notice) -> None:
         async with self._store.reading() as tx:
             answer = await tx.answers.find(letter.repository.id, letter.number)
+        urgent = must_act(notice) or _unseen(answer, letter)
+        with working(Priority.NOW if urgent else Priority.BACKGROUND):
+            await self._write_comment(letter, notice, answer)
+
+    async def _write_comment(self, letter: Letter, notice: Notice, answer: CommandAnswer | None) -> None:
         body = render_comment(notice, events=await self._story(letter, notice), answer=answer)
-        known = letter.remote_id
-        if letter.unsure:
-            # One may stand in the place of the known one, too, if that was deleted.
-            known = await self._letters.find_comment(letter.repository, letter.number, MARKER) or known
-        if known is not None:
+        standing = await self._standing(letter)
+        known = standing.comment_id
+        if known is not None and (standing.announced or not must_act(notice)):
             try:
                 await self._letters.update_comment(letter.repository, known, body)
             except NotFound:
                 # Somebody deleted it and wants to hear no more of IMQ's progress. The id is kept, so that later
-                # notices end here as well; only what the author must act on, and what somebody has asked for since,
+                # notices end here as well; only what somebody must act on, and what somebody has asked for since,
                 # are worth a new comment.
-                if not _must_act(notice) and not _unseen(answer, letter):
+                if not must_act(notice) and not _unseen(answer, letter):
                     await self._done(letter)
                     return
+                known = None
             else:
+                await self._delete(letter, standing.older)
                 await self._stands(letter, known)
                 return
-        await self._mark_unsure(letter)
-        created = await self._letters.create_comment(letter.repository, letter.number, body)
+        await self._delete(letter, standing.older)
+        created = await self._create_comment(letter, body)
+        if known is not None:
+            async with self._store.transaction() as tx:
+                await tx.outbox.created(letter, created, superseded_id=known)
+            await self._delete(letter, (known,))
         await self._stands(letter, created)
+
+    async def _create_comment(self, letter: Letter, body: str) -> int:
+        """Create a comment. What GitHub refused, or was never asked, was not created, and need not be looked for."""
+        async with self._store.transaction() as tx:
+            await tx.outbox.mark_unsure(letter)
+            waiting = await tx.entries.count_of_installation(letter.repository.installation_id)
+        try:
+            return await self._letters.create_comment(letter.repository, letter.number, body, merges_waiting=waiting)
+        except Unavailable:
+            raise
+        except GitHubError:
+            async with self._store.transaction() as tx:
+                await tx.outbox.not_created(letter)
+            raise
+
+    async def _delete(self, letter: Letter, superseded: tuple[int, ...]) -> None:
+        for comment_id in superseded:
+            await self._letters.delete_comment(letter.repository, comment_id)
+
+    async def _standing(self, letter: Letter) -> "_Standing":
+        """What stands on GitHub, as far as the row knows; it is looked for where a creation may have been lost."""
+        older = () if letter.superseded_id is None else (letter.superseded_id,)
+        announced = letter.notice is not None and letter.announced_at == letter.notice.at
+        if not letter.unsure:
+            return _Standing(letter.remote_id, older, announced)
+        # One may stand in the place of the known one, too, if that was deleted.
+        found = sorted(await self._letters.find_comments(letter.repository, letter.number, MARKER))
+        if not found:
+            return _Standing(letter.remote_id, older, announced=False)
+        # A newer one than the known one is what the lost creation made, for the notice at `announced_at`.
+        newer = letter.remote_id is None or found[-1] > letter.remote_id
+        return _Standing(found[-1], tuple(dict.fromkeys((*older, *found[:-1]))), announced and newer)
 
     async def _check_run(self, letter: Letter, notice: Notice) -> None:
         identity = external_id(letter.repository, notice)
@@ -124,7 +169,7 @@ class Delivery:
         async with self._store.transaction() as tx:
             if over:
                 await tx.outbox.lost(letter)
-            elif letter.unsure or (letter.remote_id, letter.remote_head) != (remote_id, head):
+            elif letter.unsure or (letter.remote_id, letter.remote_head) != (remote_id, head) or letter.superseded_id:
                 await tx.outbox.created(letter, remote_id, head)
             await tx.outbox.done(letter, self._clock.now())
 
@@ -138,8 +183,10 @@ def _unseen(answer: CommandAnswer | None, letter: Letter) -> bool:
     return answer is not None and answer.at >= letter.settled_at
 
 
-def _must_act(notice: Notice) -> bool:
-    """Whether the author has to read this for the pull request ever to land."""
-    if notice.reason is None or notice.kind in WAITING:
-        return False
-    return REASONS[notice.reason].move is Move.AUTHOR
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """The comment that stands, those that it replaces, and whether it was created for the notice that is wanted."""
+
+    comment_id: int | None
+    older: tuple[int, ...]
+    announced: bool

@@ -21,12 +21,13 @@ _SHORT_SHA = 7
 _MOST_DELAYED = 10
 
 
-def folded(events: Events) -> str | None:
-    """The story to be unfolded by who wants to read it; None if there is nothing to tell."""
-    lines = told(events)
-    if not lines:
+def folded(events: Events, *, before: Sequence[str] = ()) -> str | None:
+    """The story to be unfolded by who wants to read it, after these paragraphs; None if there is nothing to tell."""
+    parts = [*before, "\n".join(told(events))]
+    shown = "\n\n".join(part for part in parts if part)
+    if not shown:
         return None
-    return "\n".join(["<details>", f"<summary>{texts.SUMMARY}</summary>", "", *lines, "", "</details>"])
+    return "\n".join(["<details>", f"<summary>{texts.SUMMARY}</summary>", "", shown, "", "</details>"])
 
 
 def told(events: Events) -> list[str]:

@@ -195,16 +195,24 @@ class GitHub(Protocol):
 class Letters(Protocol):
     """The writes that people read. Implemented by the same gateway."""
 
-    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
-        """`POST .../issues/{n}/comments`. Returns the comment's id."""
+    async def create_comment(self, repository: Repository, number: int, body: str, *, merges_waiting: int = 0) -> int:
+        """`POST .../issues/{n}/comments`. Returns the comment's id.
+
+        Merges go before comments: raises RateLimited where the content that GitHub still lets the installation create
+        is needed for the `merges_waiting`.
+        """
         ...
 
     async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
         """`PATCH .../issues/comments/{id}`. Raises NotFound when somebody deleted it."""
         ...
 
-    async def find_comment(self, repository: Repository, number: int, marker: str) -> int | None:
-        """The id of IMQ's own comment on this pull request whose body contains `marker`; all pages."""
+    async def delete_comment(self, repository: Repository, comment_id: int) -> None:
+        """`DELETE .../issues/comments/{id}`; one that is not there is no error."""
+        ...
+
+    async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
+        """IMQ's own comments on this pull request whose body contains `marker`, by id, oldest first; all pages."""
         ...
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from notifications import texts
-from notifications.comment import MARKER
+from notifications.comment import MARKER, content
 from notifications.escape import code
 from queue_engine.notice import NoticeKind
 from queue_engine.reasons import Reason
@@ -22,7 +22,7 @@ def kind(body: str) -> NoticeKind | None:
     """What the comment says of the pull request; None if it is none of IMQ's."""
     if not body.startswith(MARKER):
         return None
-    headline = body.removeprefix(MARKER).strip().removeprefix("**")
+    headline = content(body).strip().removeprefix("**")
     return next((found for opening, found in _OPENINGS.items() if headline.startswith(opening)), None)
 
 
@@ -34,7 +34,7 @@ def reason(body: str, base: str, label: str) -> Reason | None:
 
 def why(body: str) -> str:
     """The explanation in one plain line: the sentence after the headline, and the checks that it names."""
-    told, _, _ = body.removeprefix(MARKER).partition("<details>")
+    told, _, _ = content(body).partition("<details>")
     paragraphs = [part.strip() for part in told.strip().split("\n\n")]
     sentence = paragraphs[1] if len(paragraphs) > 1 else ""
     checks = [line.removeprefix("- ") for part in paragraphs for line in part.splitlines() if line.startswith("- ")]

@@ -35,7 +35,7 @@ class Call:
 
     What fills it is escaped, so that a slash, `#` or `%` in a name stays one of that name; a sequence fills `{/name*}`,
     part by part. `link` is a whole URL from GitHub that replaces the template, as paging does. `limit` bounds the whole
-    exchange.
+    exchange. `merges_waiting` tells a comment how many merges are to come, for which it leaves room.
     """
 
     method: str
@@ -44,6 +44,7 @@ class Call:
     body: Any = None
     limit: timedelta = timedelta(seconds=20)
     link: str | None = None
+    merges_waiting: int = 0
 
     @property
     def name(self) -> str:

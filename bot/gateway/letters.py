@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from bot.gateway.answers import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer
@@ -34,10 +35,12 @@ class LetterBox:
                 self._own_login = f"{app.slug}[bot]"
         return self._own_login
 
-    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
+    async def create_comment(self, repository: Repository, number: int, body: str, *, merges_waiting: int = 0) -> int:
         """`POST /repos/{owner}/{repo}/issues/{issue_number}/comments`. Returns the comment's id."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
-        answer = await self._write(repository, "POST", template, {"body": body}, issue_number=str(number))
+        variables = {**place(repository), "issue_number": str(number)}
+        call = Call("POST", template, variables, body={"body": body}, merges_waiting=merges_waiting)
+        answer = (await self._connection.call(repository.installation_id, call)).data
         return understood(IdAnswer, answer).id
 
     async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
@@ -45,18 +48,29 @@ class LetterBox:
         template = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
         await self._write(repository, "PATCH", template, {"body": body}, comment_id=str(comment_id))
 
-    async def find_comment(self, repository: Repository, number: int, marker: str) -> int | None:
-        """The id of IMQ's own, oldest comment that contains `marker`; other people's quotes of it do not count."""
+    async def delete_comment(self, repository: Repository, comment_id: int) -> None:
+        """`DELETE /repos/{owner}/{repo}/issues/comments/{comment_id}`; one that is not there is no error.
+
+        An App may delete its own comments with the permission by which it made them (docs, "Permissions required for
+        GitHub Apps": issues or pull requests, write).
+        """
+        template = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+        with suppress(NotFound):
+            await self._write(repository, "DELETE", template, None, comment_id=str(comment_id))
+
+    async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
+        """IMQ's own comments that contain `marker`, by id, oldest first; other people's quotes of it do not count."""
         comments = await self._connection.items(
             repository.installation_id,
             CommentAnswer,
             "/repos/{owner}/{repo}/issues/{issue_number}/comments?per_page=100",
             {**place(repository), "issue_number": str(number)},
         )
-        for comment in comments:
-            if marker in (comment.body or "") and await self._is_own(comment):
-                return comment.id
-        return None
+        return {
+            comment.id: comment.body or ""
+            for comment in sorted(comments, key=lambda comment: comment.id)
+            if marker in (comment.body or "") and await self._is_own(comment)
+        }
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """`POST /repos/{owner}/{repo}/check-runs`. Returns the check run's id."""
@@ -90,10 +104,8 @@ class LetterBox:
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
         """`DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}`; one that is not there is no error."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}"
-        try:
+        with suppress(NotFound):
             await self._write(repository, "DELETE", template, None, issue_number=str(number), name=label)
-        except NotFound:
-            return
 
     async def _is_own(self, comment: CommentAnswer) -> bool:
         if comment.performed_via_github_app is not None:

@@ -1,9 +1,11 @@
 """One installation's pace: what its calls cost of GitHub's secondary limits, and when the next one fits.
 
 Figures and costs from GitHub's "Rate limits for the REST API"; what counts as content are the endpoints that its
-reference marks with "creating content too quickly", and updates of branches, which create commits. The windows are
-this process's own: several processes that share an installation share GitHub's limits, and then GitHub's answers
-are what keeps them below together.
+reference marks with "creating content too quickly". Octokit keeps the same list (plugin-throttling.js,
+`triggers-notification-paths`); `update-branch` stands in neither, and is a write like others.
+
+Merges come before words: the hour's content is left to the merges that wait, but for a tenth, by which people are told
+what they must act on.
 """
 
 from dataclasses import dataclass
@@ -24,13 +26,17 @@ _BACKGROUND = 0.8
 
 _READ, _WRITE = 1, 5
 
-_CONTENT = frozenset(
-    {
-        "POST /repos/{owner}/{repo}/issues/{issue_number}/comments",
-        "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge",
-        "PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch",
-    }
-)
+_COMMENT = "POST /repos/{owner}/{repo}/issues/{issue_number}/comments"
+_CONTENT = frozenset({_COMMENT, "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge"})
+
+_COMMENTS_PER_MINUTE = 0.5
+"""The part of a minute's content that comments may fill: a merge finds room at once."""
+
+_COMMENTS_PER_HOUR = 0.1
+"""The part of an hour's content that urgent comments may use although merges wait for all of it."""
+
+_PUT_OFF = timedelta(minutes=10)
+"""The longest time until a comment that yields to merges is tried again: how many wait changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +60,16 @@ class Pacing:
             Window(int(rates.content_per_hour * _MARGIN), _HOUR),
         )
         self._points = Window(int(rates.points_per_minute * _MARGIN), _MINUTE)
+        self._comments = (
+            Window(max(1, int(rates.content_per_minute * _MARGIN * _COMMENTS_PER_MINUTE)), _MINUTE),
+            Window(max(1, int(rates.content_per_hour * _MARGIN * _COMMENTS_PER_HOUR)), _HOUR),
+        )
 
     def admit(self, call: Call, priority: Priority, now: datetime) -> timedelta | None:
         """Count a call that is sent now; or, if it would break a window, when to come back with it."""
+        comments = call.name == _COMMENT
+        if comments and (put_off := self._yield_to_merges(call.merges_waiting, priority, now)) is not None:
+            return put_off
         costs = [(self._points, _READ if call.method == "GET" else _WRITE)]
         if call.name in _CONTENT:
             costs += [(window, 1) for window in self._content]
@@ -69,7 +82,23 @@ class Pacing:
             return window.turn_away(now, cost, of=part)
         for window, cost in costs:
             window.take(now, cost)
+        if comments:
+            for window in self._comments:
+                window.take(now)
         return None
+
+    def _yield_to_merges(self, waiting: int, priority: Priority, now: datetime) -> timedelta | None:
+        """When a comment is tried again, if merges need the content that it would create; None if there is enough."""
+        (_, hour), (minutes_share, hours_share) = self._content, self._comments
+        if minutes_share.wait(now) > timedelta(0):
+            return minutes_share.turn_away(now)
+        if hour.used(now) + waiting < hour.limit:
+            return None
+        if priority is Priority.BACKGROUND:
+            return _PUT_OFF
+        if hours_share.wait(now) <= timedelta(0):
+            return None
+        return min(hours_share.turn_away(now), _PUT_OFF)
 
 
 def _part(window: Window, priority: Priority) -> int:

@@ -34,7 +34,7 @@ AND_MORE = "and {count} more"
 
 DETAIL = "Details: {detail}"
 SET_BY = "The label was set by {person}."
-HOW_TO_LEAVE = "To leave the queue, remove the label {label}."
+HOW_TO_LEAVE = "To leave the queue, comment `/unqueue` or remove the label {label}."
 
 LANDED_AS = " as {commit}"
 COMMIT = "Commit: {commit}"

@@ -161,17 +161,21 @@ class Forwarding:
         """As the port says."""
         return await self._github.own_login()
 
-    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
+    async def create_comment(self, repository: Repository, number: int, body: str, *, merges_waiting: int = 0) -> int:
         """As the port says."""
-        return await self._github.create_comment(repository, number, body)
+        return await self._github.create_comment(repository, number, body, merges_waiting=merges_waiting)
+
+    async def delete_comment(self, repository: Repository, comment_id: int) -> None:
+        """As the port says."""
+        await self._github.delete_comment(repository, comment_id)
 
     async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
         """As the port says."""
         await self._github.update_comment(repository, comment_id, body)
 
-    async def find_comment(self, repository: Repository, number: int, marker: str) -> int | None:
+    async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
         """As the port says."""
-        return await self._github.find_comment(repository, number, marker)
+        return await self._github.find_comments(repository, number, marker)
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """As the port says."""

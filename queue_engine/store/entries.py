@@ -123,6 +123,13 @@ _UNDER_WAY = select(entries.c.repository_id, entries.c.status, entries.c.head).w
     entries.c.status.in_(_ON_THE_WAY),
 )
 _COUNT = select(func.count()).select_from(entries).where(entries.c.queue_id == _QUEUE)
+_COUNT_OF_INSTALLATION = (
+    select(func.count())
+    .select_from(entries)
+    .join(queues, queues.c.id == entries.c.queue_id)
+    .join(repositories, repositories.c.id == entries.c.repository_id)
+    .where(repositories.c.installation_id == bindparam("its_installation"), queues.c.paused_reason.is_(None))
+)
 _KEEP = select(entries.c.seq).where(_SAME).with_for_update()
 _SAVE = update(entries).where(_SAME)
 _REMOVE = delete(entries).where(_SAME)
@@ -210,6 +217,11 @@ class Entries:
     async def count(self, queue_id: int) -> int:
         """How many entries stand in this queue."""
         return (await self._connection.execute(_COUNT, {"its_queue": queue_id})).scalar_one()
+
+    async def count_of_installation(self, installation_id: int) -> int:
+        """How many entries stand in all queues of an installation that are not paused."""
+        its_own = {"its_installation": installation_id}
+        return (await self._connection.execute(_COUNT_OF_INSTALLATION, its_own)).scalar_one()
 
     async def save(self, entry: Entry) -> Entry:
         """Store what changed and return the entry with its new version.

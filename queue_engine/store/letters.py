@@ -34,6 +34,8 @@ class Letter:
 
     `remote_id` is GitHub's id of the comment or check run once known, `remote_head` the commit that the check run is
     on. `unsure` says that something may have been created without our learning its id. `attempts` counts failures.
+    `announced_at` is the instant of the notice that the newest comment was created for, `superseded_id` the comment
+    that it replaces and that is still to be deleted.
     """
 
     id: int
@@ -45,6 +47,8 @@ class Letter:
     remote_id: int | None
     remote_head: str | None
     unsure: bool
+    announced_at: datetime | None
+    superseded_id: int | None
     version: int
     attempts: int
     owner: str
@@ -93,6 +97,8 @@ def letter_of(row: Row[Any]) -> Letter:
         remote_id=row.remote_id,
         remote_head=row.remote_head,
         unsure=row.unsure,
+        announced_at=row.announced_at,
+        superseded_id=row.superseded_id,
         version=row.version,
         attempts=row.attempts,
         owner=row.lease_owner,

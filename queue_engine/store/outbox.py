@@ -206,12 +206,28 @@ class Outbox:
             return await self.claim(owner=owner, now=now, lease=lease)
 
     async def mark_unsure(self, letter: Letter) -> None:
-        """Something is about to be created: commit this before the request goes out."""
-        await self._note(letter, unsure=True)
+        """Something is about to be created for this notice: commit this before the request goes out."""
+        announced_at = None if letter.notice is None else letter.notice.at
+        await self._note(letter, unsure=True, announced_at=announced_at)
 
-    async def created(self, letter: Letter, remote_id: int, remote_head: str | None = None) -> None:
-        """It was created, or found, and this is its id (and the commit that a check run is on)."""
-        await self._note(letter, unsure=False, remote_id=remote_id, remote_head=remote_head)
+    async def not_created(self, letter: Letter) -> None:
+        """Nothing was created after all: as it was when it was claimed."""
+        await self._note(letter, unsure=letter.unsure, announced_at=letter.announced_at)
+
+    async def created(
+        self,
+        letter: Letter,
+        remote_id: int,
+        remote_head: str | None = None,
+        *,
+        superseded_id: int | None = None,
+    ) -> None:
+        """It was created, or found, and this is its id (and the commit that a check run is on).
+
+        `superseded_id` is an older comment, which is to be deleted.
+        """
+        facts = {"remote_id": remote_id, "remote_head": remote_head, "superseded_id": superseded_id}
+        await self._note(letter, unsure=False, **facts)
 
     async def lost(self, letter: Letter) -> None:
         """What we had written is gone from GitHub: forget its id, so that it is created anew."""

@@ -172,6 +172,8 @@ outbox = Table(
     Column("remote_id", BigInteger),
     Column("remote_head", String(64)),
     Column("unsure", Boolean, nullable=False),
+    Column("announced_at", UtcDateTime, info=ahead(Ahead.PAST)),
+    Column("superseded_id", BigInteger),
     Column("version", Integer, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("due_at", UtcDateTime, index=True, info=ahead(Ahead.WAIT)),

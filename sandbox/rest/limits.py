@@ -96,6 +96,8 @@ class Budget:
 class Limits:
     """The limits in force and what each caller has used. Numbers may be changed at any time.
 
+    `updates_create`: whether an update of a branch counts as content. GitHub's reference marks the merge as creating
+    content and the update not, and octokit's list (plugin-throttling.js) has it neither; nobody has measured it.
     `status` (403 or 429) and `retry_after` ("when": until the window frees; None: no header; else seconds) say how
     a secondary limit is answered.
     """
@@ -109,6 +111,7 @@ class Limits:
     graphql_points_per_minute: int = 2_000
     creations_per_minute: int = 80
     creations_per_hour: int = 500
+    updates_create: bool = False
     status: int = 403
     retry_after: int | Literal["when"] | None = "when"
     violations: list[Violation] = field(default_factory=list)
@@ -163,7 +166,7 @@ class Limits:
             self.points_per_minute if resource == "core" else self.graphql_points_per_minute
         ):
             self._refuse("points", key, template, points.frees_at(now), request_id)
-        if creates:
+        if creates and (self.updates_create or not template.endswith("/update-branch")):
             self._create(key, template, now, request_id)
         points.add(now, cost)
         self.budget(key, resource).used += 1

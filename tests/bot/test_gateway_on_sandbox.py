@@ -234,7 +234,7 @@ async def test_labels_comments_and_check_runs_are_written_and_found(place: Place
     assert labelling.by == "mona"
     comment = await gateway.create_comment(repository, number, "queued <!-- mark -->")
     await gateway.update_comment(repository, comment, "merged <!-- mark -->")
-    assert await gateway.find_comment(repository, number, "<!-- mark -->") == comment
+    assert await gateway.find_comments(repository, number, "<!-- mark -->") == {comment: "merged <!-- mark -->"}
     assert [each.body for each in place.pull.comments] == ["merged <!-- mark -->"]
     fields = {"name": "IMQ", "head_sha": place.pull.head_sha, "external_id": "e1", "status": "in_progress"}
     run = await gateway.create_check_run(repository, fields)

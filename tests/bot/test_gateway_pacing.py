@@ -154,13 +154,18 @@ async def test_call_refused_for_good_keeps_no_slot(
 async def test_content_beyond_the_minutes_limit_is_held_back_before_it_is_sent(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock, figures: Figures
 ) -> None:
-    """80 a minute are documented, and nine tenths of them used; reading goes on meanwhile."""
-    for _ in range(72):
+    """80 a minute are documented, and nine tenths of them used; half of these are for merges; reading goes on."""
+    github.on("PUT", MERGE, Says({"sha": "m1"}))
+    for _ in range(36):
         await gateway.create_comment(repository, 3, "hello")
         clock.instant += timedelta(milliseconds=100)
-    wait = await limited(gateway.create_comment(repository, 3, "hello"))
+    assert await limited(gateway.create_comment(repository, 3, "hello")) == MINUTE - timedelta(seconds=3.6)
+    for _ in range(36):
+        await gateway.merge(repository, 3, "h1", MergeMethod.MERGE)
+        clock.instant += timedelta(milliseconds=100)
+    wait = await limited(gateway.merge(repository, 3, "h1", MergeMethod.MERGE))
     assert wait == MINUTE - timedelta(seconds=7.2)
-    assert (len(github.asked_for("POST", COMMENTS)), figures.counts["github_limited", "own"]) == (72, 1)
+    assert (len(github.asked_for("POST", COMMENTS)), figures.counts["github_limited", "own"]) == (36, 2)
     await gateway.pull_request(repository, 3)
     clock.instant += wait
     await gateway.create_comment(repository, 3, "hello")
@@ -169,16 +174,16 @@ async def test_content_beyond_the_minutes_limit_is_held_back_before_it_is_sent(
 async def test_content_beyond_the_hours_limit_is_held_back_one_behind_the_other(
     gateway: Gateway, repository: Repository, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Merges are content too; those who wait for the hour are spread over it."""
+    """Merges are content too; those who wait for the hour are spread over it. A comment looks again after a while."""
     monkeypatch.setattr(pacing, "DOCUMENTED", Rates(content_per_hour=20))
     for _ in range(18):
         await gateway.create_comment(repository, 3, "hello")
     waits = [
         await limited(gateway.merge(repository, 3, "h1", MergeMethod.MERGE)),
-        await limited(gateway.update_branch(repository, 3, "h1")),
+        await limited(gateway.merge(repository, 4, "h2", MergeMethod.MERGE)),
         await limited(gateway.create_comment(repository, 3, "hello")),
     ]
-    assert waits == [60 * MINUTE, 60 * MINUTE + 200 * SECOND, 60 * MINUTE + 400 * SECOND]
+    assert waits == [60 * MINUTE, 60 * MINUTE + 200 * SECOND, 10 * MINUTE]
 
 
 async def test_points_beyond_the_minutes_limit_are_held_back_and_the_background_first(

@@ -105,8 +105,18 @@ async def test_own_comment_is_found_by_marker_and_authorship(
     link = {"link": f'<{github.url}/more>; rel="next"'}
     github.on("GET", f"{REPO}/issues/3/comments", Says(first, headers=link))
     github.on("GET", "/more", Says(second))
-    assert await gateway.find_comment(repository, 3, marker) == 4
-    assert await gateway.find_comment(repository, 3, "<!-- other -->") is None
+    assert await gateway.find_comments(repository, 3, marker) == {4: marker, 5: marker}
+    assert await gateway.find_comments(repository, 3, "<!-- other -->") == {}
+
+
+async def test_comment_that_is_deleted_already_is_no_error(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Effects are repeated after a crash; a person may have deleted it as well."""
+    github.on("DELETE", f"{REPO}/issues/comments/41", Says(None, 204))
+    await gateway.delete_comment(repository, 41)
+    await gateway.delete_comment(repository, 42)
+    assert [len(github.asked_for("DELETE", f"{REPO}/issues/comments/{number}")) for number in (41, 42)] == [1, 1]
 
 
 async def test_own_login_is_asked_once(gateway: Gateway, github: GitHubDouble) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
+from queue_engine.core.urgency import Priority, work
 from queue_engine.errors import NotFound
 from queue_engine.model import Repository
 from queue_engine.store import Store, Transaction
@@ -105,6 +106,8 @@ class Post:
     fail: dict[str, list[Exception]] = field(default_factory=dict)
     fail_after: dict[str, list[Exception]] = field(default_factory=dict)
     before: Before | None = None
+    asked_with: list[tuple[Priority, int]] = field(default_factory=list)
+    """Of each creation of a comment: its priority, and how many merges wait."""
     _ids: Iterator[int] = field(default_factory=lambda: count(1001))
 
     @asynccontextmanager
@@ -121,8 +124,9 @@ class Post:
         if self.fail_after.get(method):
             raise self.fail_after[method].pop(0)
 
-    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
+    async def create_comment(self, repository: Repository, number: int, body: str, *, merges_waiting: int = 0) -> int:
         """A new comment."""
+        self.asked_with.append((work().priority, merges_waiting))
         async with self._call("create_comment", number):
             comment_id = next(self._ids)
             self.comments[comment_id] = Comment(number, [body])
@@ -136,11 +140,16 @@ class Post:
                 raise NotFound("Not Found", status=404)
             self.comments[comment_id].bodies.append(body)
 
-    async def find_comment(self, repository: Repository, number: int, marker: str) -> int | None:
+    async def delete_comment(self, repository: Repository, comment_id: int) -> None:
+        """Gone; once more is no error."""
+        number = self.comments[comment_id].number if comment_id in self.comments else 0
+        async with self._call("delete_comment", number):
+            self.comments.pop(comment_id, None)
+
+    async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
         """By marker, oldest first."""
-        async with self._call("find_comment", number):
-            found = [i for i, c in self.comments.items() if c.number == number and marker in c.bodies[-1]]
-        return found[0] if found else None
+        async with self._call("find_comments", number):
+            return {i: c.bodies[-1] for i, c in self.comments.items() if c.number == number and marker in c.bodies[-1]}
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """A new run."""

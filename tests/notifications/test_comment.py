@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifications.comment import MARKER, render_comment
+from notifications.comment import MARKER, kind_of, render_comment
 from notifications.escape import link
 from notifications.words import duration
 from queue_engine.notice import NoticeKind
@@ -27,7 +27,8 @@ def test_comment_of_every_kind_and_reason_mentions_only_who_must_act(kind: Notic
     left = kind in {NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED}
     must_act = left and reason is not None and REASONS[reason].move is Move.AUTHOR
     assert mentions(text) == ({"alice", "carol"} if must_act else set())
-    assert text.startswith(MARKER + "\n")
+    assert text.startswith(f"{MARKER} {kind} -->\n")
+    assert kind_of(text) == kind
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_comment_tells_an_author_who_may_not_queue_whom_to_ask(
 ) -> None:
     """The author of a fork's pull request cannot set a label; who queued it without a right is nobody to ask."""
     text = render_comment(notice(kind, reason=Reason.CONFLICT, queued_by=queued_by))
-    assert ("If you may not set labels here" in text) == (words is not None)
+    assert ("If you may not queue here" in text) == (words is not None)
     assert words is None or words in text
 
 
@@ -150,7 +151,9 @@ def test_comment_landed_tells_the_commit_and_the_time_it_took() -> None:
 def test_comment_says_how_to_leave_as_long_as_there_is_something_to_leave(kind: NoticeKind) -> None:
     """Whoever waits learns how to stop waiting; nobody else is told to."""
     left = {NoticeKind.LANDED, NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED, NoticeKind.ANSWERED}
-    assert ("To leave the queue, remove the label `merge-queue`." in render_comment(notice(kind))) is (kind not in left)
+    assert ("To leave the queue, comment `/unqueue` or remove the label" in render_comment(notice(kind))) is (
+        kind not in left
+    )
 
 
 @pytest.mark.parametrize("reason", Reason)

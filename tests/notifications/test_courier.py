@@ -7,6 +7,7 @@ import pytest
 from notifications.comment import render_comment
 from notifications.courier import Courier
 from queue_engine.commands.codes import ReplyCode
+from queue_engine.core.urgency import Priority
 from queue_engine.errors import (
     GitHubError,
     Invalid,
@@ -18,7 +19,7 @@ from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
 from tests.notifications.letters import dead, want, want_label_off
-from tests.notifications.notices import REPOSITORY, answer, notice, of_kind, of_reason
+from tests.notifications.notices import NOW, REPOSITORY, answer, notice, of_kind, of_reason
 from tests.notifications.post import MovedClock, Post
 
 # The ordinary way
@@ -63,6 +64,22 @@ async def test_comment_wanted_anew_while_it_is_sent_is_sent_again(store: Store, 
     await courier.run_due()
     (comment,) = post.comments_on(42)
     assert comment.bodies[-1] == render_comment(of_kind(NoticeKind.LANDED))
+
+
+async def test_comment_yields_to_merges_unless_somebody_must_act_on_it(
+    store: Store, courier: Courier, post: Post
+) -> None:
+    """What tells of progress, or of a landing, is background work, and leaves content to the merges that wait."""
+    async with store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        await tx.entries.add(
+            queue_id=queue.id, number=5, title="t", author="a", queued_by="a", queued_head="1" * 40, enqueued_at=NOW
+        )
+    told = (of_kind(NoticeKind.QUEUED), of_kind(NoticeKind.LANDED), of_reason(Reason.CONFLICT))
+    for number, wanted in enumerate(told, start=40):
+        await want(store, LetterKind.COMMENT, wanted, number)
+        await courier.run_due()
+    assert post.asked_with == [(Priority.BACKGROUND, 1), (Priority.BACKGROUND, 1), (Priority.NOW, 1)]
 
 
 async def test_label_off_is_sent_and_forgotten(store: Store, courier: Courier, post: Post) -> None:

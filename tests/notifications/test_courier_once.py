@@ -7,6 +7,7 @@ import pytest
 from notifications.comment import render_comment
 from notifications.courier import LEASE, Courier
 from queue_engine.errors import (
+    RateLimited,
     Unavailable,
 )
 from queue_engine.notice import Notice, NoticeKind
@@ -14,7 +15,7 @@ from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
 from tests.notifications.letters import dead, want, want_label_off
-from tests.notifications.notices import notice, of_kind, of_reason
+from tests.notifications.notices import NOW, REPOSITORY, notice, of_kind, of_reason
 from tests.notifications.post import Fuse, FusedStore, Killed, MovedClock, Post
 
 
@@ -30,6 +31,76 @@ async def test_comment_whose_creation_was_answered_with_an_error_is_found_and_no
     await courier.run_due()
     (comment,) = post.comments_on(42)
     assert comment.bodies[-1] == render_comment(of_kind(NoticeKind.LANDED))
+
+
+async def test_comment_that_somebody_must_act_on_is_a_new_one_and_the_old_one_goes(
+    store: Store, courier: Courier, post: Post
+) -> None:
+    """GitHub notifies of new comments only; progress and what needs nobody's hand edit the one that stands."""
+    seen = list[int]()
+    for told in (
+        of_kind(NoticeKind.QUEUED),
+        of_kind(NoticeKind.CHECKING),
+        of_reason(Reason.CONFLICT),
+        of_kind(NoticeKind.QUEUED),
+        of_reason(Reason.PERMISSION_MISSING),
+        of_kind(NoticeKind.QUEUED),
+        of_reason(Reason.UNQUEUED),
+        of_reason(Reason.BASE_RED),
+        of_kind(NoticeKind.LANDED),
+    ):
+        await want(store, LetterKind.COMMENT, told.model_copy(update={"at": NOW + timedelta(minutes=len(seen))}))
+        await courier.run_due()
+        ((comment_id, _),) = post.comments.items()
+        seen.append(comment_id)
+    assert seen == [1001, 1001, 1002, 1002, 1003, 1003, 1003, 1003, 1003]
+    assert post.calls == {"create_comment": 3, "update_comment": 6, "delete_comment": 2}
+
+
+async def test_comment_that_announced_an_outcome_is_edited_when_the_outcome_is_told_once_more(
+    store: Store, courier: Courier, post: Post
+) -> None:
+    """An answer to a command below it notifies nobody a second time."""
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED))
+    await courier.run_due()
+    await want(store, LetterKind.COMMENT, of_reason(Reason.CONFLICT).model_copy(update={"at": NOW + LEASE}))
+    await courier.run_due()
+    async with store.transaction() as tx:
+        assert await tx.outbox.again(LetterKind.COMMENT, REPOSITORY.id, 42, due=NOW)
+    await courier.run_due()
+    assert list(post.comments) == [1002]
+    assert post.calls["create_comment"] == 2
+
+
+async def test_comment_that_replaces_one_and_was_answered_with_an_error_is_found(
+    store: Store, courier: Courier, post: Post, clock: MovedClock
+) -> None:
+    """A failed call may have happened: then the new comment stays, and the old one is deleted."""
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED))
+    await courier.run_due()
+    post.fail_after["create_comment"] = [Unavailable("timeout")]
+    await want(store, LetterKind.COMMENT, of_reason(Reason.CONFLICT).model_copy(update={"at": NOW + LEASE}))
+    await courier.run_due()
+    assert len(post.comments_on(42)) == 2
+    clock.move(timedelta(minutes=1))
+    await courier.run_due()
+    assert list(post.comments) == [1002]
+    assert post.calls["create_comment"] == 2
+
+
+async def test_comment_that_was_refused_is_not_looked_for(
+    store: Store, courier: Courier, post: Post, clock: MovedClock
+) -> None:
+    """Nothing was created, and so the next try costs no look; the new comment still replaces the old one."""
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED))
+    await courier.run_due()
+    post.fail["create_comment"] = [RateLimited("slow down", retry_after=timedelta(minutes=1))]
+    await want(store, LetterKind.COMMENT, of_reason(Reason.CONFLICT).model_copy(update={"at": NOW + LEASE}))
+    await courier.run_due()
+    clock.move(timedelta(minutes=1))
+    await courier.run_due()
+    assert list(post.comments) == [1002]
+    assert post.calls == {"create_comment": 3, "delete_comment": 1}
 
 
 async def test_check_run_whose_creation_was_answered_with_an_error_is_found_and_not_made_twice(
@@ -48,6 +119,7 @@ async def test_check_run_whose_creation_was_answered_with_an_error_is_found_and_
 BOTH = (LetterKind.COMMENT, LetterKind.CHECK_RUN)
 RUN = (LetterKind.CHECK_RUN,)
 STORIES: dict[str, tuple[tuple[LetterKind, ...], tuple[Notice, ...]]] = {
+    "failed": (BOTH, (of_kind(NoticeKind.CHECKING), of_reason(Reason.CONFLICT))),
     "landed": (BOTH, (of_kind(NoticeKind.CHECKING), of_kind(NoticeKind.LANDED))),
     "refused": (BOTH, (of_reason(Reason.LABEL_WITHOUT_RIGHT),)),
     "updated": (RUN, (of_kind(NoticeKind.CHECKING), notice(NoticeKind.CHECKING, head_sha="2" * 40))),
@@ -67,10 +139,11 @@ async def test_courier_killed_at_any_instant_tells_everything_once(store: Store,
     while not survived:
         number += 1
         post = Post(fuse := Fuse(number))
-        for told in notices:
+        for later, told in enumerate(notices):
+            told = told.model_copy(update={"at": NOW + later * LEASE})
             for kind in kinds:
                 await want(store, kind, told, number)
-            if told is notices[-1]:
+            if later == len(notices) - 1:
                 await want_label_off(store, number)
             try:
                 await Courier(
@@ -81,7 +154,7 @@ async def test_courier_killed_at_any_instant_tells_everything_once(store: Store,
                 clock.move(LEASE)
                 await Courier(store, post, clock, owner="b", random=lambda: 0.5).run_due()
         survived = not fuse.blown
-        last = render_comment(notices[-1].model_copy(update={"number": number}))
+        last = render_comment(told.model_copy(update={"number": number}))
         assert [comment.bodies[-1] for comment in post.comments_on(number)] == [last] * (kinds is BOTH)
         heads = dict.fromkeys(told.head_sha for told in notices)
         assert [run["head_sha"] for run in post.runs_of(number)] == list(heads)

@@ -58,7 +58,7 @@ def test_own_words_stand_in_the_place_of_headline_and_explanation() -> None:
     """The marker, whose move it is, the answer and the story stay; what only IMQ knows does as well."""
     text = whole(worded("Sorry! See [our guide](https://dev.example/rebase)."))
     assert text.startswith(
-        f"{MARKER}\nSorry! See [our guide](https://dev.example/rebase).\n\n**Your move, @alice @carol:**"
+        f"{MARKER} failed -->\nSorry! See [our guide](https://dev.example/rebase).\n\n**Your move, @alice @carol:**"
     )
     assert "git cannot decide" not in text
     assert "These commands are understood" in text

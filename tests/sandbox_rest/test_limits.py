@@ -51,6 +51,18 @@ def test_points_of_one_endpoint_writes_weigh_five() -> None:
     ask(limits, write=True)
 
 
+def test_update_of_a_branch_counts_as_content_where_that_is_switched_on() -> None:
+    """GitHub's reference does not mark it; both answers can be had."""
+    limits = Limits(ManualClock(), creations_per_minute=1)
+    update = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
+    for _ in range(2):
+        ask(limits, write=True, creates=True, template=update)
+    limits.updates_create = True
+    ask(limits, write=True, creates=True, template=update)
+    with pytest.raises(Refusal):
+        ask(limits, write=True, creates=True, template=update)
+
+
 def test_content_creation_is_bounded_by_minute_and_hour() -> None:
     """80 creations a minute, 500 an hour."""
     clock = ManualClock()

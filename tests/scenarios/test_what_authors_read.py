@@ -163,7 +163,7 @@ async def test_author_reads_the_repositorys_own_words(world: World) -> None:
     pull.label(LABEL, by="mona")
     await world.until(lambda: pull.merged)
     await world.settle()
-    assert world.comment(pull).startswith("<!-- imq:comment -->\nThank you! It is on main **now**.\n\nCommit: ")
+    assert world.comment(pull).startswith("<!-- imq:comment landed -->\nThank you! It is on main **now**.\n\n<details>")
 
 
 @pytest.mark.parametrize("name", ["x`y", "a@rhea"])
