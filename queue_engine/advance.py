@@ -22,6 +22,7 @@ from queue_engine.errors import (
     Forbidden,
     GitHubError,
     NotFound,
+    OutdatedRead,
     RateLimited,
     StaleVersion,
 )
@@ -239,7 +240,8 @@ class _Pass:
 
     async def _trouble(self, entry: Entry, error: GitHubError, *, looked_at_pull: bool = False) -> datetime | None:
         """GitHub did not answer as it should: wait within bounds, or find out whose fault it is."""
-        _log.warning("github_error", number=entry.number, error=type(error).__name__, message=error.message)
+        if not isinstance(error, OutdatedRead):
+            _log.warning("github_error", number=entry.number, error=type(error).__name__, message=error.message)
         if isinstance(error, NotFound | Forbidden):
             if looked_at_pull or self._seen.pull is not None:
                 return await self._leave(entry, Reason.PERMISSION_MISSING, error.message)

@@ -7,6 +7,7 @@ from queue_engine.errors import (
     Invalid,
     NotFound,
     NotMergeable,
+    OutdatedRead,
     RateLimited,
     Unauthorized,
     Unavailable,
@@ -14,6 +15,7 @@ from queue_engine.errors import (
 
 PASSES: dict[type[GitHubError], bool] = {
     Unavailable: True,
+    OutdatedRead: True,
     RateLimited: True,
     Unauthorized: False,
     Forbidden: False,

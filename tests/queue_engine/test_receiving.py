@@ -14,6 +14,7 @@ from queue_engine.core.meter import Meter, Silent
 from queue_engine.engine import Engine
 from queue_engine.hints import Hint, HintKind
 from queue_engine.inbox import Inbox
+from queue_engine.known.facts import KEPT, Fact, Named
 from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
@@ -106,6 +107,18 @@ async def test_receive_failing_transaction_is_told_to_all_and_leaves_nothing(dat
         async with database.transaction() as connection:
             await connection.exec_driver_sql("ALTER TABLE away RENAME TO jobs")
     assert await inbox.receive(push("guid-0"))
+
+
+async def test_receive_stores_what_a_delivery_tells_for_certain_once_and_with_it(database: Database) -> None:
+    """A redelivery tells nothing anew: what it told may have changed since."""
+    fact = Fact(subject="commit a", told=Named())
+    hint = push("guid").model_copy(update={"facts": (fact,)})
+    inbox, store = an_inbox(database), Store(database)
+    for _ in range(2):
+        await inbox.receive(hint)
+    async with store.reading() as tx:
+        known = await tx.known.about(7, ["commit a", "commit b"], since=SystemClock().now() - KEPT)
+    assert {subject: [one.told for one in those] for subject, those in known.items()} == {"commit a": [fact.told]}
 
 
 async def test_enqueue_all_of_nothing_stores_nothing(database: Database) -> None:

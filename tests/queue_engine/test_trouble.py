@@ -11,6 +11,7 @@ from queue_engine.errors import (
     HeadMoved,
     Invalid,
     NotMergeable,
+    OutdatedRead,
     RateLimited,
     Unauthorized,
     Unavailable,
@@ -38,6 +39,18 @@ def test_trouble_is_waited_out_in_the_series_of_overload() -> None:
     assert set(waits[8:]) == {300}
     assert (action, borne.trouble_since) == (Leave(Reason.GITHUB_TROUBLE, "GitHub answered 503"), NOW)
     assert now - NOW >= POLICY.trouble_timeout
+
+
+def test_outdated_read_is_asked_again_within_seconds_before_it_is_trouble() -> None:
+    """1, 2, 4 and 8 seconds pass in silence; then it is GitHub in trouble, which begins with that try."""
+    borne, now, waits, silent = entry(), NOW, list[float](), 0
+    while isinstance(action := endured(borne, OutdatedRead("older"), POLICY, now, middle), Wait):
+        waits.append((action.until - now).total_seconds())
+        borne, now = action.entry, action.until
+        silent += borne.trouble_since is None
+    assert waits[:9] == [1, 2, 4, 8, 30, 60, 120, 240, 300]
+    assert silent == 4
+    assert action == Leave(Reason.GITHUB_TROUBLE, "older")
 
 
 def test_trouble_after_a_success_begins_anew() -> None:

@@ -8,24 +8,39 @@ from datetime import timedelta
 import pytest
 
 from sandbox.rest.lag import Kind
+from tests.scenarios.callers import Caller
 from tests.scenarios.world import LABEL, World
 
 SECONDS = timedelta(seconds=1)
 
 
 async def test_comparison_that_lags_behind_a_landing_lands_nothing_untested(world: World) -> None:
-    """Green alone, red together: the second is compared with a base that the first has left."""
+    """Green alone, red together. No webhook tells of the landing: IMQ knows it by GitHub's answer to the merge."""
     first = world.open("first", files={"limits.txt": "6\n"})
     second = world.open("second", files={"others.txt": "6\n"})
     await world.pass_time(timedelta(minutes=10))
-    world.server.lag.set(2 * SECONDS, "compare", "branch")
+    world.github.webhooks.faults.drop(None, event="push")
+    world.server.lag.set(6 * SECONDS, "compare")
     first.label(LABEL, by="mona")
-    await world.settle()
-    second.label(LABEL, by="mona")
     await world.until(lambda: first.merged)
+    await world.pass_time(2 * SECONDS)
+    second.label(LABEL, by="mona")
     await world.pass_time(timedelta(minutes=20))
     assert not second.merged
     assert await world.reasons(second) == ["checks_failed"]
+
+
+async def test_comparison_that_lags_behind_a_push_to_the_base_lands_nothing_untested(world: World) -> None:
+    """The same with a push by hand, which its webhook told."""
+    pull = world.open("change", files={"others.txt": "6\n"})
+    await world.pass_time(timedelta(minutes=10))
+    world.server.lag.set(6 * SECONDS, "compare")
+    world.repository.push("main", {"limits.txt": "6\n"}, "By hand", by="rhea")
+    await world.pass_time(2 * SECONDS)
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=20))
+    assert not pull.merged
+    assert await world.reasons(pull) == ["checks_failed"]
 
 
 async def test_label_that_a_read_does_not_show_yet_queues_within_seconds(world: World) -> None:
@@ -80,6 +95,19 @@ async def test_token_that_is_not_known_yet_costs_no_command(world: World) -> Non
     world.server.tokens.revoke_all()
     pull.comment("/queue", by="mona")
     await world.until(lambda: pull.merged, within=timedelta(minutes=5))
+
+
+async def test_call_that_met_an_outdated_read_is_told_to_try_again_soon(world: World, mona: Caller) -> None:
+    """Whoever waits over HTTP waits for two seconds, and the pull request is queued by its newest head."""
+    pull = world.open("called")
+    await world.pass_time(timedelta(minutes=10))
+    world.server.lag.set(2 * SECONDS, "pull_request")
+    pull.push({"more.py": "more\n"}, "More", by="mona")
+    await world.pass_time(SECONDS)
+    answer = await mona.queue(pull)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
+    await world.pass_time(2 * SECONDS)
+    assert (await mona.queue(pull, head_sha=pull.head_sha)).status == 201
 
 
 async def test_comment_and_pull_request_just_named_are_not_missing(world: World) -> None:

@@ -1,0 +1,236 @@
+"""The one port through which everybody reads: what contradicts what is known is neither judged nor remembered."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import pytest
+
+from queue_engine.core.database import Database
+from queue_engine.errors import NotFound, OutdatedRead
+from queue_engine.facts import BranchTip, MergeMethod
+from queue_engine.known.cached import remembered
+from queue_engine.known.facts import (
+    DEFAULT_BRANCH,
+    KEPT,
+    NAMED,
+    NO_COMMIT,
+    RULES,
+    CheckEnded,
+    Fact,
+    Named,
+    Push,
+    Told,
+    of_branch,
+    of_comment,
+    of_commit,
+    of_pull,
+)
+from queue_engine.known.reads import ComparedReads
+from queue_engine.port import Ports
+from queue_engine.store import Store
+from tests.queue_engine.examples import NOW, REPOSITORY, comparison, pull, report, rules
+
+SECOND = timedelta(seconds=1)
+MOVED = Push(before="base-1", after="base-2", at=NOW)
+
+
+class Clock:
+    """Time that a test moves."""
+
+    def __init__(self) -> None:
+        self.instant = NOW
+
+    def now(self) -> datetime:
+        return self.instant
+
+    async def sleep(self, duration: timedelta) -> None:
+        raise AssertionError("a read does not sleep")
+
+
+class GitHub:
+    """Answers each call with what is set under its name, and raises what is an error; notes the arguments."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+        self.asked: list[tuple[Any, ...]] = []
+        self.forgotten = 0
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        async def call(*args: Any, **_: Any) -> Any:
+            self.asked.append((name, *args[1:]))
+            remembered(self._forget)
+            answer = self.answers.get(name)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+    def forget_rules(self, repository_id: int) -> None:
+        self.asked.append(("forget_rules", repository_id))
+
+    @property
+    def last(self) -> str:
+        return str(self.asked[-1][0])
+
+    def _forget(self) -> None:
+        self.forgotten += 1
+
+
+class Scene:
+    """A GitHub, what is known of it, and the port between."""
+
+    def __init__(self, database: Database) -> None:
+        self.clock, self.inner = Clock(), GitHub()
+        self.store = Store(database)
+        self.github = ComparedReads(cast(Ports, self.inner), self.store, self.clock)
+
+    async def tell(self, *facts: tuple[str, Told], repository_id: int = REPOSITORY.id) -> None:
+        """A webhook tells these facts now."""
+        async with self.store.transaction() as tx:
+            told = [Fact(subject=subject, told=each) for subject, each in facts]
+            await tx.known.tell(repository_id, told, self.clock.now())
+
+
+@pytest.fixture
+def scene(sqlite_database: Database) -> Scene:
+    """Nothing is known yet."""
+    return Scene(sqlite_database)
+
+
+async def test_read_that_contradicts_what_is_known_is_raised_and_forgotten_by_caches(scene: Scene) -> None:
+    """The conditional request of the next try must not bring the outdated answer back."""
+    scene.inner.answers["comparison"] = comparison()
+    assert await scene.github.comparison(REPOSITORY, "main", "head-1") == comparison()
+    await scene.tell((of_branch("main"), MOVED))
+    with pytest.raises(OutdatedRead, match="main is known to have moved on from base-1"):
+        await scene.github.comparison(REPOSITORY, "main", "head-1")
+    assert scene.inner.forgotten == 1
+
+
+async def test_fact_told_while_the_answer_was_under_way_counts(scene: Scene) -> None:
+    """What is known is looked up when the answer has come."""
+
+    async def slow(*_: object) -> object:
+        await scene.tell((of_branch("main"), MOVED))
+        return comparison()
+
+    cast(Any, scene.inner).comparison = slow
+    with pytest.raises(OutdatedRead):
+        await scene.github.comparison(REPOSITORY, "main", "head-1")
+
+
+async def test_facts_contradict_nothing_of_other_subjects_and_nothing_for_ever(scene: Scene) -> None:
+    """Another branch, another repository, a quarter of an hour later."""
+    scene.inner.answers["comparison"] = comparison()
+    await scene.tell((of_branch("release"), MOVED))
+    await scene.tell((of_branch("main"), MOVED), repository_id=REPOSITORY.id + 1)
+    await scene.tell((of_branch("main"), MOVED))
+    scene.clock.instant += KEPT
+    assert await scene.github.comparison(REPOSITORY, "main", "head-1") == comparison()
+    async with scene.store.transaction() as tx:
+        await tx.known.purge(NOW)
+    async with scene.store.reading() as tx:
+        assert await tx.known.about(REPOSITORY.id, [of_branch("main")], since=NOW - KEPT) == {}
+
+
+@pytest.mark.parametrize("answer", [BranchTip("base-1", protected=True), None])
+async def test_branch_that_is_known_to_be_elsewhere_is_outdated(scene: Scene, answer: BranchTip | None) -> None:
+    """None, too: it was just pushed to."""
+    scene.inner.answers["branch_tip"] = answer
+    assert await scene.github.branch_tip(REPOSITORY, "main") == answer
+    await scene.tell((of_branch("main"), MOVED))
+    with pytest.raises(OutdatedRead):
+        await scene.github.branch_tip(REPOSITORY, "main")
+
+
+async def test_branch_that_was_deleted_is_not_missed(scene: Scene) -> None:
+    """Its last push says so."""
+    await scene.tell((of_branch("main"), Push(before="base-1", after=NO_COMMIT, at=NOW)))
+    assert await scene.github.branch_tip(REPOSITORY, "main") is None
+
+
+async def test_check_that_ended_is_missed_in_reports(scene: Scene) -> None:
+    """So it is asked again after seconds, not after fifteen minutes."""
+    scene.inner.answers["check_reports"] = ()
+    await scene.tell((of_commit("head-1"), CheckEnded(id=5, name="ci", app_id=10, conclusion="success")))
+    with pytest.raises(OutdatedRead):
+        await scene.github.check_reports(REPOSITORY, "head-1", ())
+    scene.inner.answers["check_reports"] = (report(run=5),)
+    assert await scene.github.check_reports(REPOSITORY, "head-1", ()) == (report(run=5),)
+
+
+READS: dict[str, tuple[str, Callable[[ComparedReads], Awaitable[object]]]] = {
+    "pull_request": (of_pull(1), lambda github: github.pull_request(REPOSITORY, 1)),
+    "commit": (of_commit("c"), lambda github: github.commit(REPOSITORY, "c")),
+    "comparison": (of_commit("c"), lambda github: github.comparison(REPOSITORY, "main", "c")),
+    "react": (of_comment(3), lambda github: github.react(REPOSITORY, 3, "eyes")),
+    "branch_rules": (of_branch("main"), lambda github: github.branch_rules(REPOSITORY, "main")),
+}
+"""What a webhook names, and a read of it, by the port's name."""
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_not_found_passes_with_time_for_what_was_just_named_and_for_nothing_else(scene: Scene, name: str) -> None:
+    """GitHub sends webhooks before its API knows (test-infra #2229, highfive #190)."""
+    subject, read = READS[name]
+    scene.inner.answers[name] = NotFound("Not Found", status=404)
+    with pytest.raises(NotFound):
+        await read(scene.github)
+    await scene.tell((subject, MOVED if name == "branch_rules" else Named()))
+    with pytest.raises(OutdatedRead, match="just named"):
+        await read(scene.github)
+    scene.clock.instant += NAMED
+    with pytest.raises(NotFound):
+        await read(scene.github)
+
+
+async def test_configuration_is_read_at_the_known_tip(scene: Scene) -> None:
+    """A commit never changes; of one that a replica lacks a missing file tells nothing."""
+    github, inner = scene.github, scene.inner
+    assert await github.configuration(REPOSITORY, "main") is None
+    await scene.tell((of_branch("main"), MOVED), (DEFAULT_BRANCH, MOVED))
+    await github.configuration(REPOSITORY, "main")
+    await github.configuration(REPOSITORY, None)
+    assert [ref for _, ref in inner.asked] == ["main", "base-2", "base-2"]
+    inner.answers["configuration"] = NotFound("No commit found for the ref base-2", status=404)
+    with pytest.raises(OutdatedRead):
+        await github.configuration(REPOSITORY, "main")
+    assert await github.configuration(REPOSITORY, "gone") is None
+
+
+async def test_rules_read_just_after_they_changed_are_not_remembered(scene: Scene) -> None:
+    """Those of before would hold for two hours."""
+    scene.inner.answers["branch_rules"] = rules("ci")
+    await scene.tell((RULES, Named()))
+    assert await scene.github.branch_rules(REPOSITORY, "main") == rules("ci")
+    assert scene.inner.last == "forget_rules"
+    scene.clock.instant += NAMED
+    await scene.github.branch_rules(REPOSITORY, "main")
+    assert scene.inner.last == "branch_rules"
+
+
+async def test_own_writes_are_known_once_they_are_answered(scene: Scene) -> None:
+    """A merge, and labels set and taken off; a write that failed tells nothing."""
+    github, inner = scene.github, scene.inner
+    inner.answers |= {"pull_request": pull(updated_at=NOW), "merge": "landed"}
+    await github.remove_label(REPOSITORY, 1, "merge-queue")
+    with pytest.raises(OutdatedRead, match="merge-queue"):
+        await github.pull_request(REPOSITORY, 1)
+    await github.add_label(REPOSITORY, 1, "merge-queue")
+    assert await github.pull_request(REPOSITORY, 1) == pull(updated_at=NOW)
+    assert await github.merge(REPOSITORY, 1, "head-1", MergeMethod.MERGE) == "landed"
+    with pytest.raises(OutdatedRead, match="merged"):
+        await github.pull_request(REPOSITORY, 1)
+    inner.answers["commit"] = NotFound("Not Found", status=404)
+    with pytest.raises(OutdatedRead):
+        await github.commit(REPOSITORY, "landed")
+
+
+async def test_listed_pull_requests_are_corrected(scene: Scene) -> None:
+    """One that landed is listed as open still."""
+    scene.inner.answers |= {"latest_pull_requests": (pull(), pull(number=2)), "merge": "landed"}
+    await scene.github.merge(REPOSITORY, 1, "head-1", MergeMethod.MERGE)
+    assert await scene.github.latest_pull_requests(REPOSITORY) == (replace(pull(), number=2),)
