@@ -92,6 +92,19 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class ActionsRun:
+    """A run of a workflow of GitHub Actions: who began it, and who ran it last (another person after a rerun)."""
+
+    id: int
+    event: str
+    head_sha: str
+    begun_by: str
+    last_run_by: str
+    created_at: datetime
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """A head against the tip of a base branch. `behind` counts the base's commits that the head lacks."""
 

@@ -11,6 +11,7 @@ from functools import partial
 import structlog
 
 from queue_engine.branches import Branches
+from queue_engine.cancel_runs import RunCanceller
 from queue_engine.changes import PullRequestChanges
 from queue_engine.cleanup import BRANCH_JOB, Cleanup
 from queue_engine.commands.carrying_out import Commands
@@ -27,6 +28,7 @@ from queue_engine.hints import Hint, HintKind
 from queue_engine.journal import PLACE_JOB
 from queue_engine.known.facts import Fact, Named
 from queue_engine.model import Repository
+from queue_engine.outdated_runs import CANCEL_RUNS_JOB
 from queue_engine.places import HELD_JOB
 from queue_engine.redelivery import DELIVERIES
 from queue_engine.reports import Reports
@@ -130,6 +132,7 @@ class Inbox:
             HELD_JOB: patient(self._waiting.knock_again),
             PLACE_JOB: patient(self._waiting.fill_places),
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
+            CANCEL_RUNS_JOB: patient(RunCanceller(self._engine).cancel),
             **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},
             PURGE_JOB: self._sweeper.purge,
             RETRIED_JOB: self._count_retried,

@@ -11,6 +11,7 @@ from typing import Any
 
 from queue_engine.facts import CheckReport
 from queue_engine.model import Entry, EntryStatus, Pause, Queue, Repository
+from queue_engine.outdated_runs import cancel_later
 from queue_engine.policy import Policy
 from queue_engine.priority import delay
 from queue_engine.reasons import REASONS, Outcome, Reason
@@ -113,6 +114,7 @@ async def dismiss(
     # Whoever took it out by hand is not to be overruled by automation that sets the label again.
     if REASONS[reason].outcome is Outcome.FAILED or reason is Reason.UNQUEUED:
         await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
+    await cancel_later(tx, entry, policy, now)
     await free_place(tx, entry.queue_id, now)
     return await note(
         tx,

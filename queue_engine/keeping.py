@@ -14,6 +14,7 @@ from queue_engine.history import check_limit_by
 from queue_engine.invariants import check_transition
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.notice import NoticeKind
+from queue_engine.outdated_runs import cancel_later
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from queue_engine.store import Transaction
@@ -56,6 +57,8 @@ class Keeper:
             if moved and changed.status is EntryStatus.CHECKING:
                 changed = await _with_limit(change.tx, changed)
             saved = await change.tx.entries.save(changed)
+            if changed.head != entry.head:
+                await cancel_later(change.tx, replace(entry, candidate_head=None), self.policy, change.now)
             if (moved or tell) and (kind := _TOLD.get(saved.status)):
                 await journal.tell_progress(
                     change.tx,

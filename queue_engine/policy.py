@@ -119,6 +119,8 @@ class Policy:
     """The same while there is no history."""
     check_reruns: int = 1
     """How often the failed checks of one head are run again before they count."""
+    cancel_outdated: bool = True
+    """Whether runs of GitHub Actions on an update of IMQ's are cancelled once that update is left behind."""
     first_report: timedelta = timedelta(minutes=10)
     """Where nothing is required: how long the first report of any check may take."""
     update_timeout: timedelta = timedelta(minutes=10)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from queue_engine.facts import (
+    ActionsRun,
     BranchRules,
     BranchTip,
     CheckReport,
@@ -122,6 +123,14 @@ class GitHub(Protocol):
 
         IMQ can run nothing else again: GitHub lets no App request another one's check run anew.
         """
+        ...
+
+    async def actions_runs(self, repository: Repository, head_sha: str) -> tuple[ActionsRun, ...]:
+        """`GET /repos/{o}/{r}/actions/runs?head_sha=...`: the newest hundred runs of GitHub Actions on a commit."""
+        ...
+
+    async def cancel_run(self, repository: Repository, actions_run: int) -> None:
+        """`POST .../actions/runs/{id}/cancel`. Raises HeadMoved (409) for a run that is over."""
         ...
 
     async def is_in_use(self, repository: Repository, branch: str) -> bool:

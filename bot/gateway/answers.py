@@ -177,6 +177,18 @@ class CheckRunAnswer(BaseModel):
     completed_at: datetime | None = None
 
 
+class ActionsRunAnswer(BaseModel):
+    """A run of a workflow of GitHub Actions. Accounts that were deleted are None."""
+
+    id: int
+    event: str
+    head_sha: str
+    status: str | None = None
+    created_at: datetime
+    actor: UserAnswer | None = None
+    triggering_actor: UserAnswer | None = None
+
+
 class StatusAnswer(BaseModel):
     """A commit status in the combined status."""
 

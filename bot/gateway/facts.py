@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from bot.gateway.answers import (
+    ActionsRunAnswer,
     CheckRunAnswer,
     CommitAnswer,
     DeliveryAnswer,
@@ -18,6 +19,7 @@ from bot.gateway.answers import (
 )
 from bot.gateway.rule_answers import BranchAnswer
 from queue_engine.facts import (
+    ActionsRun,
     BranchTip,
     CheckReport,
     CheckState,
@@ -137,6 +139,20 @@ def check_reports(
     newest_statuses = _newest((status.context, status.id, status) for status in statuses)
     reports = [*map(_run_report, newest_runs), *map(_status_report, newest_statuses)]
     return tuple(sorted(reports, key=lambda report: (report.name, report.app_id or 0)))
+
+
+def actions_run(answer: ActionsRunAnswer) -> ActionsRun:
+    """A run of a workflow. Older servers do not tell who ran it last: then whoever began it did."""
+    begun_by = answer.actor.login if answer.actor else ""
+    return ActionsRun(
+        id=answer.id,
+        event=answer.event,
+        head_sha=answer.head_sha,
+        begun_by=begun_by,
+        last_run_by=answer.triggering_actor.login if answer.triggering_actor else begun_by,
+        created_at=answer.created_at.astimezone(UTC),
+        ended=answer.status == "completed",
+    )
 
 
 def _newest(candidates: Iterable[tuple[K, int, V]]) -> list[V]:

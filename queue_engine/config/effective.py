@@ -92,6 +92,7 @@ KEYS = (
     Key("checks.timeout", "check_timeout", _same, _limit),
     Key("checks.fallback_timeout", "fallback_check_timeout", _same, durations.shown),
     Key("checks.reruns", "check_reruns", _same, _same),
+    Key("checks.cancel_outdated", "cancel_outdated", _same, _same),
     Key("checks.first_report", "first_report", _same, durations.shown),
     Key("checks.settle", "settle", _same, durations.shown),
     Key("timeouts.update", "update_timeout", _same, durations.shown),

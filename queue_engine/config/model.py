@@ -149,6 +149,11 @@ class Checks(Section):
         description="How often failed jobs of GitHub Actions are run again before they count. "
         "Another App's check cannot be run again: where one of those fails, nothing is.",
     )
+    cancel_outdated: bool | None = Field(
+        None,
+        description="Whether runs of GitHub Actions that IMQ's own update of a branch caused are cancelled when the "
+        "pull request leaves the queue without landing, or a newer update replaces that one.",
+    )
     first_report: Timeout | None = Field(
         None, description="Where nothing is required: how long the first report of any check may take."
     )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bot.gateway import Gateway
-from queue_engine.errors import Invalid, Unavailable
+from queue_engine.errors import HeadMoved, Invalid, Unavailable
 from queue_engine.facts import BranchTip, MergeMethod, Review, ReviewState
 from queue_engine.model import Repository
 from tests.bot.github_double import GitHubDouble, Says
@@ -212,3 +212,26 @@ async def test_rerun_asks_for_the_failed_jobs_of_a_workflow_run(
     github.on("POST", path, Says({}, 201))
     await gateway.rerun(repository, 7)
     assert len(github.asked_for("POST", path)) == 1
+
+
+async def test_actions_runs_tell_who_began_each_and_who_ran_it_last(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Older servers name nobody who ran it again; a deleted account is nobody's login; times are in UTC."""
+    begun = {"id": 1, "event": "push", "head_sha": "h", "status": "queued", "created_at": "2026-01-05T10:00:00+01:00"}
+    runs = [
+        begun | {"actor": {"login": "imq[bot]"}, "triggering_actor": {"login": "mona"}},
+        begun | {"actor": {"login": "imq[bot]"}},
+        begun | {"actor": None, "triggering_actor": None, "status": "completed"},
+    ]
+    github.on("GET", f"{REPO}/actions/runs", Says({"total_count": 3, "workflow_runs": runs}))
+    found = await gateway.actions_runs(repository, "h")
+    assert [(run.begun_by, run.last_run_by, run.ended) for run in found] == [
+        ("imq[bot]", "mona", False),
+        ("imq[bot]", "imq[bot]", False),
+        ("", "", True),
+    ]
+    assert found[0].created_at.isoformat() == "2026-01-05T09:00:00+00:00"
+    github.on("POST", f"{REPO}/actions/runs/1/cancel", Says({"message": "completed"}, 409))
+    with pytest.raises(HeadMoved):
+        await gateway.cancel_run(repository, 1)

@@ -53,6 +53,7 @@ checks:
   timeout: 90m
   fallback_timeout: 3h
   reruns: 0
+  cancel_outdated: false
   first_report: 1h
   settle: 30s
 timeouts: {update: 5m, hold: 1d, turn: 6h}
@@ -90,6 +91,7 @@ ALL_OF_IT = Policy(
     check_timeout=timedelta(minutes=90),
     fallback_check_timeout=timedelta(hours=3),
     check_reruns=0,
+    cancel_outdated=False,
     first_report=timedelta(hours=1),
     settle=timedelta(seconds=30),
     update_timeout=timedelta(minutes=5),
@@ -200,6 +202,7 @@ def test_as_keys_shows_what_was_written() -> None:
         "timeout": "1h30m",
         "fallback_timeout": "3h",
         "reruns": 0,
+        "cancel_outdated": False,
         "first_report": "1h",
         "settle": "30s",
     }

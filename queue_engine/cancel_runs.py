@@ -1,0 +1,57 @@
+"""Cancels runs of GitHub Actions on an update of IMQ's that was left behind: their runners are free for others."""
+
+from datetime import datetime
+
+import structlog
+
+from queue_engine.core.jobs import Job
+from queue_engine.engine import Engine
+from queue_engine.errors import Forbidden, HeadMoved, Invalid, NotFound
+from queue_engine.model import Repository
+from queue_engine.outdated_runs import to_cancel
+
+_log = structlog.get_logger("imq.cancel_runs")
+
+
+class RunCanceller:
+    """Follows the jobs of `queue_engine.outdated_runs`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def cancel(self, job: Job) -> None:
+        """Cancel the runs on one head. Done twice it does no more; where IMQ may not, it does nothing.
+
+        Raises RateLimited and Unavailable.
+        """
+        github, head = self._engine.github, job.request["head"]
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.get(job.request["queue_id"])
+            entries = () if queue is None else await tx.entries.of_repository(queue.repository.id)
+        if queue is None or any(head in {entry.head, entry.queued_head, entry.candidate_head} for entry in entries):
+            # It was queued again as it is: its checks are wanted.
+            return
+        repository, left = queue.repository, datetime.fromisoformat(job.request["left"])
+        try:
+            runs = await github.actions_runs(repository, head)
+        except (Forbidden, NotFound) as refusal:
+            _log.info("runs_not_read", repository=repository.full_name, message=refusal.message)
+            return
+        own_login = await github.own_login()
+        for run in to_cancel(runs, head, own_login, left):
+            if not await self._cancel_one(repository, run, number=job.request["number"]):
+                return
+
+    async def _cancel_one(self, repository: Repository, run: int, *, number: int) -> bool:
+        """Cancel one run; False if IMQ lacks the permission (`actions: write`), so that others need no try."""
+        try:
+            await self._engine.github.cancel_run(repository, run)
+        except Forbidden as refusal:
+            _log.info("runs_not_cancelled", repository=repository.full_name, number=number, message=refusal.message)
+            return False
+        except (HeadMoved, Invalid, NotFound) as refusal:
+            # 409: it ended meanwhile ("Cannot cancel a workflow run that is completed.", Homebrew/actions #70).
+            _log.info("run_over", repository=repository.full_name, run=run, message=refusal.message)
+        else:
+            _log.info("run_cancelled", repository=repository.full_name, number=number, run=run)
+        return True
