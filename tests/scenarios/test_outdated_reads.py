@@ -107,7 +107,7 @@ async def test_call_that_met_an_outdated_read_is_told_to_try_again_soon(world: W
     answer = await mona.queue(pull)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
     await world.pass_time(2 * SECONDS)
-    assert (await mona.queue(pull, head_sha=pull.head_sha)).status == 201
+    assert (await mona.queue(pull, head_sha=pull.head_sha)).status == 202
 
 
 async def test_comment_and_pull_request_just_named_are_not_missing(world: World) -> None:
