@@ -1,6 +1,5 @@
 """P4: `/queue` consents to the head that its author can have seen, and to no push that may be newer."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,11 +12,11 @@ SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 
 
 @pytest.fixture
-async def pull(world: World) -> AsyncIterator[Any]:
+async def pull(world: World) -> Any:
     """A pull request with green checks."""
     made = world.open("pull")
     await world.pass_time(CI_TIME * 2)
-    yield made
+    return made
 
 
 async def is_not_queued(world: World, pull: Any, says: str) -> None:
