@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check bench docs lock clean
+.PHONY: all demo test lint types arrows check campaign bench docs lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
@@ -34,6 +34,14 @@ arrows: $(STAMP)
 	$(BIN)/lint-imports
 
 check: lint types arrows test
+
+# The same, longer and by other seeds: ARGS="--basetemp=/tmp/campaign" keeps the logs; see the tests for the variables.
+campaign: export IMQ_CAMPAIGN_SECONDS ?= 60
+campaign: export IMQ_CAMPAIGN_PULLS ?= 40
+campaign: export IMQ_LAG_SEEDS ?= 1-40
+campaign: export IMQ_LAG_ACTS ?= 30
+campaign: $(STAMP)
+	$(BIN)/pytest -s $(ARGS) tests/campaign tests/scenarios/test_lagging_reads.py
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -48,8 +48,8 @@ class Template:
         self._process: asyncio.subprocess.Process | None = None
         self._watching: asyncio.Task[None] | None = None
 
-    async def fork(self, environment: Mapping[str, str], log: Path) -> Forked:
-        """Start `imq run` with this environment, whose output is added to `log`."""
+    async def fork(self, environment: Mapping[str, str], log: Path, command: str = "run") -> Forked:
+        """Start `imq run`, or another command, with this environment; its output is added to `log`."""
         if self._process is None:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "tests.scenarios.template"),
@@ -60,7 +60,8 @@ class Template:
         if self._watching is not None:
             await self._watching
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"environment": dict(environment), "log": str(log)}).encode() + b"\n")
+        order = {"environment": dict(environment), "log": str(log), "command": command}
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
         ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         child = Forked(await self._told(), ended)
         self._watching = asyncio.create_task(self._watch(ended))
@@ -101,7 +102,7 @@ def main() -> None:
         child = os.fork()
         if not child:
             _become(order["environment"], order["log"])
-            cli.main(["run"], prog_name="imq")
+            cli.main([order["command"]], prog_name="imq")
         print(child, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 

@@ -1,0 +1,104 @@
+"""IMQ as operators run it at scale: two webs behind a load balancer and three workers, on one PostgreSQL.
+
+Each is a process of its own, which a campaign kills and which is started again at once.
+"""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+
+from tests.scenarios.processes import free_port
+from tests.scenarios.template import Forked, Template
+
+WEBS, WORKERS = 2, 3
+
+
+@dataclass
+class Post:
+    """One process's place: what is started there, and what runs there now."""
+
+    command: str
+    environment: dict[str, str]
+    log: Path
+    template: Template = field(default_factory=Template)
+    process: Forked | None = None
+    ends: list[int] = field(default_factory=list)
+    """Exit codes, negative for signals."""
+
+    async def keep_running(self) -> None:
+        """Start the process, and again whenever it has ended, until this is cancelled."""
+        while True:
+            self.process = await self.template.fork(self.environment, self.log, self.command)
+            self.ends.append(await self.process.wait())
+
+    def kill(self) -> bool:
+        """`kill -9`; whether something ran that could be killed."""
+        if self.process is None or self.process.returncode is not None:
+            return False
+        self.process.send_signal(signal.SIGKILL)
+        return True
+
+    async def close(self) -> None:
+        """End the process and the template."""
+        self.kill()
+        await self.template.close()
+
+
+class Balancer:
+    """Hands each delivery to a web process that takes it, as a load balancer does; 502 when none does."""
+
+    def __init__(self, ports: list[int]) -> None:
+        self._ports = ports
+        self._turns = cycle(range(len(ports)))
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
+
+    async def hand_on(self, request: web.Request) -> web.Response:
+        """Ask one web after the other."""
+        body, first = await request.read(), next(self._turns)
+        headers = {name: value for name, value in request.headers.items() if name.startswith("X-") or "Type" in name}
+        for port in self._ports[first:] + self._ports[:first]:
+            try:
+                async with self._session.post(f"http://127.0.0.1:{port}/webhook", data=body, headers=headers) as answer:
+                    return web.Response(status=answer.status, body=await answer.read())
+            except (aiohttp.ClientError, TimeoutError):
+                continue
+        return web.Response(status=502)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+
+@asynccontextmanager
+async def a_house(environment: Mapping[str, str], directory: Path) -> AsyncIterator[tuple[list[Post], str]]:
+    """The processes, started and kept running; and the address where GitHub's webhooks go."""
+    ports = [free_port() for _ in range(WEBS)]
+    posts = [
+        Post("web", {**environment, "PORT": str(port)}, directory / f"web-{number}.log")
+        for number, port in enumerate(ports)
+    ]
+    posts += [Post("worker", dict(environment), directory / f"worker-{number}.log") for number in range(WORKERS)]
+    balancer = Balancer(ports)
+    front = web.Application()
+    front.router.add_post("/webhook", balancer.hand_on)
+    runner = web.AppRunner(front, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    site_port = free_port()
+    await web.TCPSite(runner, "127.0.0.1", site_port).start()
+    keeping = [asyncio.create_task(post.keep_running()) for post in posts]
+    try:
+        yield posts, f"http://127.0.0.1:{site_port}/webhook"
+    finally:
+        for task in keeping:
+            task.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
+        await asyncio.gather(*(post.close() for post in posts))
+        await runner.cleanup()
+        await balancer.close()

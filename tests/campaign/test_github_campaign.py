@@ -1,0 +1,212 @@
+"""The whole of IMQ on PostgreSQL, on a GitHub whose reads lag, while processes and the database die at random.
+
+`IMQ_CAMPAIGN_SEED` decides what happens; `IMQ_CAMPAIGN_SECONDS` how long processes die, and `IMQ_CAMPAIGN_PULLS` how
+many pull requests are queued: `make campaign` has longer ones than `make test`.
+"""
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queue_engine.core.database import Database
+from queue_engine.migrations import migrate
+from queue_engine.reasons import Reason
+from queue_engine.store import Store
+from sandbox.clock import SystemClock
+from sandbox.github import GitHub
+from sandbox.rest.server import SandboxServer
+from tests.campaign.house import Post, a_house
+from tests.private_postgres import PrivatePostgres
+from tests.scenarios.processes import CI_TIME
+from tests.scenarios.witness import Witness
+from tests.scenarios.world import EVENTS, FILES, LABEL, PERMISSIONS, total_at_most_ten
+
+SECONDS = float(os.environ.get("IMQ_CAMPAIGN_SECONDS", "4"))
+PULLS = int(os.environ.get("IMQ_CAMPAIGN_PULLS", "8"))
+REPOSITORIES, BASES = ("acme/widgets", "acme/gadgets"), ("main", "release", "legacy")
+LONGEST_LAG = timedelta(seconds=2)
+SETTLING_SECONDS = 240.0
+NO_PROGRESS = timedelta(minutes=1)
+
+pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.postgres]
+
+
+@dataclass
+class Campaign:
+    """Pull requests in six queues of two repositories, and what gets in their way."""
+
+    github: GitHub
+    server: SandboxServer
+    postgres: PrivatePostgres
+    chance: random.Random
+    witness: Witness
+    pulls: list[Any] = field(default_factory=list)
+    deaths: int = 0
+    restarts: list[str] = field(default_factory=list)
+
+    def open_all(self) -> None:
+        """Pull requests of their own files, spread over the queues; one in eight is red."""
+        queues = [(name, base) for name in REPOSITORIES for base in BASES]
+        for number in range(PULLS):
+            name, base = queues[number % len(queues)]
+            red = number % 8 == 7
+            files = {f"add-{number}.txt": "99\n"} if red else {f"add-{number}.py": "1\n"}
+            handle = self.github.repository(name)
+            pull = handle.open_pull_request(f"Add {number}", head=f"add-{number}", base=base, by="mona", files=files)
+            self.pulls.append(pull)
+
+    def good(self, pull: Any) -> bool:
+        """Whether it may land: its own tree is green."""
+        return total_at_most_ten(pull.record.repository.git.files(pull.head_sha))
+
+    def settled(self) -> bool:
+        """Whether all that may land has landed, and all that may not has left."""
+        return all(pull.merged if self.good(pull) else LABEL not in pull.labels for pull in self.pulls)
+
+    async def harass(self, posts: list[Post]) -> None:
+        """Kill a process every second, and restart the database once in each way."""
+        while any(post.process is None for post in posts):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)  # no-sleep-ok: real processes start in real time
+        loop = asyncio.get_running_loop()
+        end, ways = loop.time() + SECONDS, self._ways()
+        while loop.time() < end:
+            await asyncio.sleep(self.chance.uniform(0.7, 1.3))  # no-sleep-ok: real processes, real time
+            self.deaths += self.chance.choice(posts).kill()
+            if self.chance.random() < 2.5 / SECONDS and (way := next(ways, None)):
+                await self._restart_database(way)
+        for way in ways:
+            await self._restart_database(way)
+
+    def _ways(self) -> Iterator[str]:
+        yield from self.chance.sample(["fast", "immediate"], 2)
+
+    async def _restart_database(self, way: str) -> None:
+        self.restarts.append(way)
+        self.witness.tell(f"PostgreSQL stops: {way}")
+        await asyncio.to_thread(self.postgres.stop, way)
+        await asyncio.to_thread(self.postgres.start)
+
+    async def until_settled(self, posts: list[Post]) -> None:
+        """Until all is settled, and every queue moved each minute meanwhile."""
+        moved: dict[tuple[str, str], tuple[int, datetime]] = {}
+        async with asyncio.timeout(SETTLING_SECONDS):
+            while not self.settled():
+                self._watch(moved)
+                assert not self.witness.complaints, self.witness.story
+                await asyncio.sleep(0.2)  # no-sleep-ok: the end of other processes' work is no event
+
+    def _watch(self, moved: dict[tuple[str, str], tuple[int, datetime]]) -> None:
+        now = self.github.clock.now()
+        for name in REPOSITORIES:
+            for base in BASES:
+                waiting = [
+                    pull
+                    for pull in self.pulls
+                    if (pull.record.repository.full_name, pull.record.base_branch) == (name, base)
+                    and (not pull.merged if self.good(pull) else LABEL in pull.labels)
+                ]
+                before, since = moved.get((name, base), (-1, now))
+                if len(waiting) != before:
+                    moved[name, base] = (len(waiting), now)
+                elif waiting and now - since > NO_PROGRESS:
+                    raise AssertionError(f"no progress of {name} {base} since {since}\n{self.witness.story}")
+
+    async def judge(self) -> None:
+        """Merged once each, and nothing left its queue but what was red."""
+        for pull in self.pulls:
+            if self.good(pull):
+                assert self.witness.landed.count((pull.record.repository.full_name, pull.number)) == 1
+        database = Database(self.postgres.url)
+        try:
+            async with Store(database).reading() as tx:
+                for pull in self.pulls:
+                    events = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
+                    reasons = {event.reason for event in events if event.reason is not None}
+                    assert reasons <= (set() if self.good(pull) else {Reason.CHECKS_FAILED}), (pull.title, reasons)
+        finally:
+            await database.close()
+
+
+@asynccontextmanager
+async def a_campaign(postgres: PrivatePostgres, directory: Path, seed: int) -> AsyncIterator[Campaign]:
+    """A sandbox in real time whose reads lag by chance, with two repositories of three queues each."""
+    github = GitHub(SystemClock(), seed=seed, directory=directory / "github")
+    github.timings.notice_after(timedelta(seconds=1))
+    server = SandboxServer(github)
+    await server.start()
+    for login in ("mona", "rhea"):
+        github.create_user(login)
+    github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret")
+    for name in REPOSITORIES:
+        handle = github.create_repository(name, files=FILES, collaborators={"mona": "write", "rhea": "admin"})
+        ci = handle.add_ci("ci/test", duration=CI_TIME, judge=total_at_most_ten)
+        for base in BASES:
+            if base != "main":
+                handle.create_branch(base)
+            handle.protect(base, required_checks=[("ci/test", ci.app.id)])
+    server.lag.between(timedelta(0), LONGEST_LAG, seed=seed)
+    stop = asyncio.Event()
+    running = asyncio.create_task(github.schedule.run(stop))
+    witness = Witness(github, frozenset(BASES))
+    try:
+        yield Campaign(github, server, postgres, random.Random(seed), witness)
+    finally:
+        stop.set()
+        await running
+        await server.stop()
+        await github.close()
+
+
+def environment_of(campaign: Campaign) -> dict[str, str]:
+    """The settings of every process: quick loops, since processes die quickly."""
+    app = next(app for app in campaign.github.state.apps.values() if app.slug == "imq")
+    return {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ} | {
+        "IMQ_GITHUB_APP_ID": str(app.id),
+        "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret",
+        "IMQ_GITHUB_API_URL": campaign.server.url,
+        "DATABASE_URL": campaign.postgres.url,
+        "IMQ_INTERVAL_SECONDS": "0.5",
+        "IMQ_SWEEP_SECONDS": "5",
+        "IMQ_LEASE_SECONDS": "2",
+        "IMQ_LOG_FORMAT": "json",
+    }
+
+
+async def test_house_whose_processes_and_database_die_lands_all_that_is_green_and_nothing_else(
+    private_postgres: PrivatePostgres, tmp_path: Path
+) -> None:
+    """P1 to P5: nothing red lands, nothing leaves without a cause, and no queue stands still for a minute."""
+    seed = int(os.environ.get("IMQ_CAMPAIGN_SEED") or random.randrange(10**6))
+    print(f"IMQ_CAMPAIGN_SEED={seed}")
+    database = Database(private_postgres.url)
+    await migrate(database)
+    await database.close()
+    async with a_campaign(private_postgres, tmp_path, seed) as campaign:
+        campaign.open_all()
+        async with a_house(environment_of(campaign), tmp_path) as (posts, address):
+            app = next(app for app in campaign.github.state.apps.values() if app.slug == "imq")
+            app.webhook_url = address
+            campaign.github.install(app, "acme")
+            for pull in campaign.pulls:
+                campaign.witness.agree(pull)
+            harassing = asyncio.create_task(campaign.harass(posts))
+            try:
+                await campaign.until_settled(posts)
+                await harassing
+            finally:
+                harassing.cancel()
+            await campaign.judge()
+            assert {code for post in posts for code in post.ends} <= {-signal.SIGKILL}, "a process ended by itself"
+    print(f"{len(campaign.pulls)} pull requests, {campaign.deaths} deaths, PostgreSQL restarted {campaign.restarts}")
+    assert not campaign.witness.complaints, campaign.witness.story
+    assert campaign.restarts
