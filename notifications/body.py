@@ -27,6 +27,7 @@ WAITING = frozenset(
         NoticeKind.CHECKING,
         NoticeKind.READY,
         NoticeKind.HELD,
+        NoticeKind.BLOCKED,
         NoticeKind.PAUSED,
     }
 )
@@ -142,6 +143,8 @@ def _reason(notice: Notice) -> Iterable[str]:
         yield waiting.UNTIL.format(time=instant(notice.until))
     if notice.kind is NoticeKind.PAUSED:
         yield waiting.KEEPS_ITS_PLACE
+    if notice.kind is NoticeKind.BLOCKED:
+        yield waiting.OTHERS_GO_ON
 
 
 def _checks(notice: Notice) -> Iterable[str]:

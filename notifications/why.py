@@ -24,7 +24,13 @@ def explained(facts: Facts, notice: Notice) -> list[str]:
     if facts["state"] == "held":
         return [_state(facts, notice)]
     halts = [standstill(halt, notice) for halt in facts["halts"]]
-    return [_state(facts, notice), *_waiting(facts), *(texts.STANDS_STILL.format(sentence=halt) for halt in halts)]
+    blocked = [texts.BLOCKED.format(sentence=_reason(facts["blocked"], notice))] if facts.get("blocked") else []
+    return [
+        _state(facts, notice),
+        *_waiting(facts),
+        *blocked,
+        *(texts.STANDS_STILL.format(sentence=halt) for halt in halts),
+    ]
 
 
 def standstill(halt: Facts, notice: Notice) -> str:

@@ -115,6 +115,15 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """Store the entry, which keeps its consent and its place in order; its queue goes on without it for now."""
+
+    entry: Entry
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rerun:
     """Store the entry (the rerun noted as asked for), then have these failed checks run again on the same head."""
 
@@ -131,4 +140,4 @@ class BaseIsRed:
     tip: str
 
 
-Action = Look | Save | Wait | Update | Merge | Confirm | Leave | Rerun | BaseIsRed
+Action = Look | Save | Wait | Update | Merge | Confirm | Leave | Block | Rerun | BaseIsRed

@@ -13,7 +13,7 @@ from datetime import datetime
 import structlog
 
 from queue_engine import asking
-from queue_engine.actions import BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
+from queue_engine.actions import BaseIsRed, Block, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
 from queue_engine.core import trace
 from queue_engine.core.urgency import working
 from queue_engine.decide import decide
@@ -141,6 +141,9 @@ class _Pass:
                 return await self._confirm(entry, sha)
             case Leave(reason, detail, checks):
                 return await self._leave(entry, reason, detail, checks)
+            case Block(changed, reason, words):
+                await self._keeper.block(entry, changed, reason, words)
+                return None
             case Rerun(changed, failed):
                 return await self._rerun(await self._save(entry, changed), failed)
             case BaseIsRed(changed, check, tip):

@@ -116,3 +116,9 @@ def set_back(entry: Entry, now: datetime) -> Entry:
         awaited_checks=(),
         reported_checks=(),
     )
+
+
+def blocked(entry: Entry, since: datetime, until: datetime, now: datetime) -> Entry:
+    """The entry in line again, with the head that it is bound to, not to be processed before `until`."""
+    back = replace(set_back(entry, now), merge_requested_at=None, refused_since=None)
+    return replace(back, blocked_since=since, blocked_until=until)

@@ -29,6 +29,7 @@ from queue_engine.journal import PLACE_JOB
 from queue_engine.known.facts import Fact, Named
 from queue_engine.model import Repository
 from queue_engine.outdated_runs import CANCEL_RUNS_JOB
+from queue_engine.permissions import permissions_accepted
 from queue_engine.places import HELD_JOB
 from queue_engine.redelivery import DELIVERIES
 from queue_engine.reports import Reports
@@ -152,6 +153,8 @@ class Inbox:
         hint = Hint.model_validate(job.request)
         with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
             if hint.kind is HintKind.INSTALLED:
+                if hint.action == "new_permissions_accepted":
+                    await permissions_accepted(self._engine, hint.installation_id)
                 await self._sweeper.request(renew=True)
                 return
             if hint.repository_id is None or hint.owner is None or hint.name is None:

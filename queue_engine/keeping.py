@@ -19,6 +19,7 @@ from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from queue_engine.store import Transaction
 from queue_engine.tally import progress
+from queue_engine.telling import tell_standstill
 
 _log = structlog.get_logger("imq.advance")
 
@@ -91,6 +92,32 @@ class Keeper:
         for word, data in story.items():
             _log.info(word, repository=saved.repository.full_name, number=saved.number, **data)
         return saved
+
+    async def block(self, entry: Entry, changed: Entry, reason: Reason, words: str) -> None:
+        """The entry keeps its place in order, and its queue goes on without it; people read what it waits for."""
+        check_transition(entry.status, changed.status)
+        async with self.engine.change() as change:
+            saved = await change.tx.entries.save(changed)
+            await tell_standstill(
+                change.tx, [saved], reason, words, None, self.policy, change.now, kind=NoticeKind.BLOCKED
+            )
+            # No head: it is no refusal of it, and counts for none.
+            data = {"detail": words}
+            change.happenings.append(
+                await journal.note(
+                    change.tx,
+                    change.now,
+                    "blocked",
+                    saved.repository,
+                    saved.base_branch,
+                    saved.number,
+                    entry_id=saved.id,
+                    reason=reason,
+                    delivery=saved.delivery,
+                    data=data,
+                )
+            )
+        _log.info("blocked", repository=saved.repository.full_name, number=saved.number, reason=reason.value)
 
     async def dismiss(
         self, entry: Entry, reason: Reason, pull: PullRequest | None, *, detail: str | None, checks: Checks = ()

@@ -29,10 +29,11 @@ _LEAVING = frozenset({EntryStatus.FAILED, EntryStatus.CANCELLED})
 
 TRANSITIONS: Mapping[EntryStatus, frozenset[EntryStatus]] = {
     EntryStatus.PENDING: _LEAVING | {EntryStatus.UPDATING, EntryStatus.CHECKING},
-    EntryStatus.UPDATING: _LEAVING | {EntryStatus.CHECKING},
+    EntryStatus.UPDATING: _LEAVING | {EntryStatus.PENDING, EntryStatus.CHECKING},
     # Back to updating: the base moved while the checks ran, or between the last check and the merge. Back to checking:
     # GitHub names a check at the merge that was not known to be required, or was started again. Back to pending: a
-    # hotfix takes the turn. Never from updating: the head that was asked for is bound first, so that it is nobody's.
+    # hotfix takes the turn, or IMQ lacks a permission. From updating only when GitHub refused the update: else the head
+    # that was asked for is bound first, so that it is nobody's.
     EntryStatus.CHECKING: _LEAVING | {EntryStatus.PENDING, EntryStatus.UPDATING, EntryStatus.READY},
     EntryStatus.READY: _LEAVING | {EntryStatus.PENDING, EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.LANDED},
     EntryStatus.LANDED: frozenset(),
@@ -200,3 +201,7 @@ class Entry:
     """Names of the checks that were seen to have started on `head`."""
     checks_started_at: datetime | None = None
     """When the last of these started, as far as IMQ could see: from then their time counts."""
+    blocked_since: datetime | None = None
+    """Since when IMQ lacks a permission to land it; its queue goes on without it."""
+    blocked_until: datetime | None = None
+    """When IMQ tries again to land it, if nobody grants the permission before."""

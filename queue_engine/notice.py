@@ -23,6 +23,8 @@ class NoticeKind(StrEnum):
     CANCELLED = "cancelled"
     REFUSED = "refused"
     HELD = "held"
+    BLOCKED = "blocked"
+    """It keeps its place in order, and its queue goes on without it."""
     PAUSED = "paused"
     ANSWERED = "answered"
     """Nothing is to be said of its place in a queue: the comment is there for the answer to a command."""

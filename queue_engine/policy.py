@@ -142,6 +142,8 @@ class Policy:
     """How often a merge whose answer was lost is looked for again when the base has moved."""
     merge_refusals: int = 3
     """Merge calls that GitHub must refuse at least before a refusal is final."""
+    permission_look: timedelta = timedelta(hours=1)
+    """How soon at least IMQ tries again what it lacked a permission for: as long as a token lives."""
     refusal_timeout: timedelta = timedelta(minutes=10)
     """How long a merge is asked for again after a refusal that may pass, counted from the first one."""
     settle: timedelta = timedelta(seconds=10)

@@ -54,6 +54,10 @@ class GitHub(Protocol):
         """
         ...
 
+    def forget_token(self, installation_id: int) -> None:
+        """Drop the installation's cached token: its permissions changed, and a token keeps those it was made with."""
+        ...
+
     def forget_rules(self, repository_id: int) -> None:
         """Drop cached rules of this repository: a webhook says that they changed."""
         ...

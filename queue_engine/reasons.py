@@ -141,7 +141,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.PUSH_RESTRICTED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.RULESET_BYPASSED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.DEPLOYMENT_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
-    Reason.WORKFLOWS_PERMISSION: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
+    Reason.WORKFLOWS_PERMISSION: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
     Reason.GITHUB_TROUBLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),

@@ -8,10 +8,10 @@ import re
 from dataclasses import replace
 from datetime import datetime
 
-from queue_engine.actions import Action, Fact, Leave, Look, Save, Seen, Wait
+from queue_engine.actions import Action, Block, Fact, Leave, Look, Save, Seen, Wait
 from queue_engine.core.backoff import wait
 from queue_engine.core.monitor import unvaried
-from queue_engine.entering import check_limit, enter, looked, unseen_head, up_to_date
+from queue_engine.entering import blocked, check_limit, enter, looked, unseen_head, up_to_date
 from queue_engine.facts import MergeMethod, PullRequest
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
@@ -74,7 +74,7 @@ def judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, n
     if seen.comparison.behind == 0:
         return Save(up_to_date(entry, seen.comparison, now))
     if named(words) is Reason.WORKFLOWS_PERMISSION:
-        return Leave(Reason.WORKFLOWS_PERMISSION, detail=words)
+        return await_permission(entry, words, policy, now)
     if seen.update_forbidden:
         return Leave(_why_forbidden(entry, seen.pull), detail=words)
     if seen.pull.mergeable is False or "conflict" in words.lower():
@@ -95,6 +95,8 @@ def _why_forbidden(entry: Entry, pull: PullRequest) -> Reason:
 
 def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, now: datetime) -> Action | None:
     """405 and 409 cover passing and lasting refusals alike; None means: try again at once with fresh facts."""
+    if named(words) is Reason.WORKFLOWS_PERMISSION:
+        return await_permission(entry, words, policy, now)
     if seen.merge_denied is not None:
         return Leave(named(words) or seen.merge_denied, detail=words)
     if seen.pull is not None and seen.pull.mergeable is False:
@@ -134,6 +136,19 @@ def _ask_again(entry: Entry, words: str, policy: Policy, now: datetime) -> Actio
     if _STATUS_CHECK in words.lower():
         return _checked_anew(entry, now, again, now)
     return Wait(replace(entry, recheck_at=again), again)
+
+
+def await_permission(entry: Entry, words: str, policy: Policy, now: datetime) -> Block | Leave:
+    """Block an entry until IMQ is granted the permission to change workflows; its queue goes on meanwhile (P5).
+
+    Nobody ejects a pull request for what only a maintainer can grant. A webhook tells of the grant; in case it is
+    lost, IMQ tries again, each time after as long as it has waited. Only after the limit of all waits it leaves.
+    """
+    since = entry.blocked_since or now
+    if now - since >= policy.hold_timeout:
+        return Leave(Reason.WORKFLOWS_PERMISSION, detail=words)
+    again = min(max(now - since, policy.permission_look), policy.hold_timeout - (now - since))
+    return Block(blocked(entry, since, now + again, now), Reason.WORKFLOWS_PERMISSION, words)
 
 
 def awaits_check(words: str | None) -> bool:

@@ -4,7 +4,7 @@ A queue may stand still for several reasons at once; who is let through by one m
 way on GitHub is always let settle first: an update that was asked for, a merge that is in doubt.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from json import dumps, loads
@@ -123,7 +123,17 @@ def settles(entry: Entry) -> bool:
     return entry.status is EntryStatus.UPDATING or entry.merge_requested_at is not None
 
 
-def next_in_turn(entries: Sequence[Entry], halts: Sequence[Standstill]) -> Entry | None:
+def is_blocked(entry: Entry, now: datetime) -> bool:
+    """Whether IMQ lacks a permission to land it, and does not try again yet."""
+    return entry.blocked_until is not None and entry.blocked_until > now
+
+
+def unblocked_at(entries: Iterable[Entry], now: datetime) -> datetime | None:
+    """When the first of those that are blocked is tried again; None if none is."""
+    return min((e.blocked_until for e in entries if is_blocked(e, now) and e.blocked_until is not None), default=None)
+
+
+def next_in_turn(entries: Sequence[Entry], halts: Sequence[Standstill], now: datetime) -> Entry | None:
     """Whose turn it is, of a queue in order; None if nobody may go on.
 
     Who has begun keeps the turn, unless it may not go on and somebody else may, or a hotfix comes that waits for
@@ -132,7 +142,7 @@ def next_in_turn(entries: Sequence[Entry], halts: Sequence[Standstill]) -> Entry
     front = entries[0]
     if settles(front):
         return front
-    may = [entry for entry in entries if all(halt.lets(entry) for halt in halts)]
+    may = [entry for entry in entries if not is_blocked(entry, now) and all(halt.lets(entry) for halt in halts)]
     if front.status in PROCESSING and front in may and not front.first:
         return next((entry for entry in may if entry.first and entry.interrupts), front)
     return front if front in may else next(iter(may), None)

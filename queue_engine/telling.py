@@ -133,14 +133,16 @@ async def tell_standstill(
     until: datetime | None,
     policy: Policy,
     now: datetime,
+    *,
+    kind: NoticeKind = NoticeKind.PAUSED,
 ) -> None:
-    """Say to these of a queue why it stands still, and until when, if that is known.
+    """Say to these of a queue why it stands still, or goes on without them, and until when, if that is known.
 
     Check runs that stand say so too. A broken configuration is shown in everybody's, where whoever mends it looks.
     """
     for entry in entries:
         notice = Notice(
-            kind=NoticeKind.PAUSED,
+            kind=kind,
             number=entry.number,
             base_branch=entry.base_branch,
             head_sha=entry.head,

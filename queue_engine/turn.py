@@ -25,10 +25,12 @@ from queue_engine.standing import (
     base_looked_at,
     base_unseen,
     ended,
+    is_blocked,
     next_in_turn,
     settles,
     standstills,
     to_tell,
+    unblocked_at,
     waits_until,
 )
 from queue_engine.trouble import later
@@ -82,7 +84,8 @@ def _unread(queue: Queue, entries: Sequence[Entry], now: datetime) -> Turn | Res
         return Rest(None)
     if queue.paused is not None and not ended(queue.paused, now):
         return Rest(queue.paused.until)
-    return Turn(entries[0], len(entries))
+    free = next((entry for entry in entries if not is_blocked(entry, now)), None)
+    return Rest(unblocked_at(entries, now)) if free is None else Turn(free, len(entries))
 
 
 async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy: Policy) -> Turn | Rest | None:
@@ -109,9 +112,11 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
         if await _let_overdue_go(engine, queue.red, waiting, policy, now):
             return None
         ends = min((waits_until(queue.red, entry, policy) for entry in waiting), default=None)
-    chosen = next_in_turn(entries, halts)
+    chosen = next_in_turn(entries, halts, now)
     if chosen is None:
-        return Rest(min((at for at in (halts[0].look_at, ends) if at is not None), default=None))
+        look_at = halts[0].look_at if halts else None
+        due = (look_at, ends, unblocked_at(entries, now))
+        return Rest(min((at for at in due if at is not None), default=None))
     front = entries[0]
     if chosen.id != front.id and front.status in PROCESSING:
         await _take_turn(engine, front, chosen, policy, len(entries))

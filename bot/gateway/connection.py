@@ -87,6 +87,10 @@ class Connection:
             max_queue_depth=sum(status.max_queue_depth for status in each),
         )
 
+    def forget_token(self, installation_id: int) -> None:
+        """Drop the installation's cached token."""
+        self._tokens.renew(installation_id)
+
     async def call(self, installation_id: int | None, call: Call, *, fresh: bool = False) -> Page:
         """Make a call; once more with a new token if GitHub refuses the old one. `fresh` keeps caches out of it."""
         if installation_id is None:

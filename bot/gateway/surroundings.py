@@ -28,6 +28,10 @@ _UNCHECKED = frozenset({"gpgverify_error", "gpgverify_unavailable"})
 class Surroundings(LetterBox):
     """Reads and writes around a landing. Part of `Gateway`."""
 
+    def forget_token(self, installation_id: int) -> None:
+        """Drop the installation's cached token."""
+        self._connection.forget_token(installation_id)
+
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """`GET /repos/{owner}/{repo}/contents/.github/imq.yml` at a branch, without one at the default branch.
 

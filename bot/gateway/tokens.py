@@ -96,6 +96,10 @@ class Tokens:
         if cached is not None and cached.value == token:
             del self._cache[installation_id]
 
+    def renew(self, installation_id: int) -> None:
+        """The next call fetches a new token, with the permissions that the installation has by then."""
+        self._cache.pop(installation_id, None)
+
     def accepted(self, installation_id: int) -> None:
         """GitHub has accepted a token of this installation: if it refuses that one later, it was revoked."""
         self._issued.pop(installation_id, None)

@@ -27,6 +27,7 @@ KINDS: Mapping[NoticeKind, KindText] = {
     NoticeKind.CANCELLED: KindText("↩️ Taken out of the queue for {base}", "Taken out of the queue"),
     NoticeKind.REFUSED: KindText("↩️ Not queued for {base}", "Not queued"),
     NoticeKind.HELD: KindText("⏳ Waiting for a place in the queue for {base}", "Waiting for a place in the queue"),
+    NoticeKind.BLOCKED: KindText("⏸️ Waiting for a permission to land on {base}", "Waiting for a permission"),
     NoticeKind.PAUSED: KindText("⏸️ The queue for {base} is paused", "The queue is paused"),
     NoticeKind.ANSWERED: KindText("💬 Answer to a command", "Answer to a command"),
 }

@@ -196,8 +196,8 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.WORKFLOWS_PERMISSION: ReasonText(
         "It changes workflows of GitHub Actions, and IMQ was not given the permission to land such changes.",
-        "Give IMQ the permission to write workflows and comment `/queue` or set the label {label} again, or merge "
-        "this one by hand.",
+        "Accept the permission to write workflows in the settings of IMQ's installation, or merge this one by hand. "
+        "While it is queued, it then lands by itself; otherwise comment `/queue` or set the label {label} again.",
     ),
     Reason.FORK_NOT_EDITABLE: ReasonText(
         "It is behind {base}, and its fork does not let maintainers bring it up to date.",

@@ -29,6 +29,7 @@ STORY: Mapping[str, StoryText] = {
     ),
     "refused": StoryText("Was not queued for {base}"),
     "pending": StoryText("Gave its turn to a hotfix", {"yields_to": ", {yields_to}"}),
+    "blocked": StoryText("Waits until IMQ may land it, while its queue goes on"),
     "updating": StoryText("First in line: an update with {base} was asked for"),
     "checking": StoryText("Began to wait for its checks", {"head": " on {head}"}),
     "rerun": StoryText("Checks that did not pass were run again", {"checks": ": {checks}"}),

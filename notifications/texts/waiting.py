@@ -24,6 +24,7 @@ LIKELY_WITHIN = "It is likely to land within about {high}, going by what landed 
 RUN_AGAIN = "{checks} did not pass and was run again: that happens to sound changes too. It keeps its place."
 RUN_AGAIN_MANY = "{checks} did not pass and were run again: that happens to sound changes too. It keeps its place."
 KEEPS_ITS_PLACE = "This pull request keeps its place."
+OTHERS_GO_ON = "It keeps its consent and its place in order. The queue goes on without it."
 UNTIL = "Until {time}."
 
 CHECKS_TO_LOOK_AT = "Checks to look at:"

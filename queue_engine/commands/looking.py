@@ -9,7 +9,8 @@ from queue_engine.commands.reading import Typed
 from queue_engine.model import Entry, Queue
 from queue_engine.notice import Reply
 from queue_engine.policy import Policy
-from queue_engine.standing import standstills
+from queue_engine.reasons import Reason
+from queue_engine.standing import is_blocked, standstills
 from queue_engine.store import Transaction
 from queue_engine.store.timeline import TimelineEvent
 
@@ -37,8 +38,8 @@ def standing(queue: Queue, entries: tuple[Entry, ...], entry: Entry, policy: Pol
 
     `state`: its status. `position`, `depth`; `ahead`: the numbers before it, the front first, at most ten; `since`: of
     its status; `joined`, `queued_by`, `priority`; `awaited`: the checks that have not reported, and `until`: when they
-    are given up; `trouble_since`: GitHub's own faults hold it up; `halts`: why the queue stands still for it, as a list
-    of `reason`, `detail` and `until`.
+    are given up; `blocked`: the reason for which its queue goes on without it; `trouble_since`: GitHub's own faults
+    hold it up; `halts`: why the queue stands still for it, as a list of `reason`, `detail` and `until`.
     """
     facts: dict[str, Any] = {
         "state": entry.status.value,
@@ -57,6 +58,8 @@ def standing(queue: Queue, entries: tuple[Entry, ...], entry: Entry, policy: Pol
             if not halt.lets(entry)
         ],
     }
+    if is_blocked(entry, now):
+        facts["blocked"] = Reason.WORKFLOWS_PERMISSION.value
     if entry.trouble_since is not None:
         facts["trouble_since"] = entry.trouble_since.isoformat()
     return facts

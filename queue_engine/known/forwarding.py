@@ -51,6 +51,10 @@ class Forwarding:
         """As the port says."""
         return await self._github.branch_rules(repository, base_branch)
 
+    def forget_token(self, installation_id: int) -> None:
+        """As the port says."""
+        self._github.forget_token(installation_id)
+
     def forget_rules(self, repository_id: int) -> None:
         """As the port says."""
         self._github.forget_rules(repository_id)

@@ -121,6 +121,8 @@ entries = Table(
     Column("former_checks", JSON(none_as_null=True)),
     Column("started_checks", JSON, nullable=False, server_default=text("'[]'")),
     Column("checks_started_at", UtcDateTime, info=ahead(Ahead.PAST)),
+    Column("blocked_since", UtcDateTime, info=ahead(Ahead.PAST)),
+    Column("blocked_until", UtcDateTime, info=ahead(Ahead.WAIT)),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "first", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),

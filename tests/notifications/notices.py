@@ -202,6 +202,7 @@ WHY: dict[str, dict[str, Any]] = {
         ],
     },
     "trouble": REPLIES[ReplyCode.WHY] | {"state": "updating", "trouble_since": "2026-03-14T15:03:00+00:00"},
+    "blocked": REPLIES[ReplyCode.WHY] | {"state": "pending", "blocked": "workflows_permission"},
     "ready": REPLIES[ReplyCode.WHY] | {"state": "ready", "awaited": []},
     "held": {"base_branch": "main", "state": "held", "ahead": 2, "depth": 20},
     "never": {"base_branch": "main", "state": "not_queued", "label": "merge-queue"},

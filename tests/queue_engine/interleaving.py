@@ -190,6 +190,9 @@ class Hub:
         self.pull = replace(self.pull, open=False, merged=True, merge_sha=self.tip)
         return self.tip
 
+    def forget_token(self, _installation_id: int) -> None:
+        """Nothing is remembered."""
+
     def forget_rules(self, _repository_id: int) -> None:
         """Nothing is remembered."""
 

@@ -10,6 +10,7 @@ from tests.queue_engine.store.examples import entry
 ALLOWED = {
     ("pending", "updating"),
     ("pending", "checking"),
+    ("updating", "pending"),
     ("updating", "checking"),
     ("checking", "pending"),
     ("checking", "updating"),

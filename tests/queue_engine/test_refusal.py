@@ -3,8 +3,9 @@ from datetime import timedelta
 
 import pytest
 
-from queue_engine.actions import Fact, Leave, Look, Save, Wait
+from queue_engine.actions import Block, Fact, Leave, Look, Save, Wait
 from queue_engine.facts import MergeMethod, PullRequest
+from queue_engine.invariants import check_transition
 from queue_engine.model import Entry
 from queue_engine.reasons import Reason
 from queue_engine.refusal import WORDS, judge_refused_merge, judge_refused_update, named, refused_merge
@@ -12,6 +13,7 @@ from queue_engine.verdicts import judge_checks
 from tests.queue_engine.examples import (
     CHECKING,
     NOW,
+    PENDING,
     POLICY,
     READY,
     REPOSITORY,
@@ -37,16 +39,6 @@ RULESET = "Repository rule violations found\n\n{}\n\n"
 
 SAID = [
     ("Changes must be made through the merge queue", Reason.NATIVE_QUEUE_REQUIRED),
-    (
-        "refusing to allow a GitHub App to create or update workflow `.github/workflows/ci.yml` "
-        "without `workflows` permission",
-        Reason.WORKFLOWS_PERMISSION,
-    ),
-    (
-        "refusing to allow a Personal Access Token to create or update workflow `.github/workflows/ci.yml` "
-        "without `workflow` scope",
-        Reason.WORKFLOWS_PERMISSION,
-    ),
     ("Cannot change this locked branch", Reason.BRANCH_LOCKED),
     ("Cannot update this protected ref.", Reason.BRANCH_LOCKED),
     ("You're not authorized to push to this branch.", Reason.PUSH_RESTRICTED),
@@ -66,6 +58,12 @@ SAID = [
 ]
 
 
+WORKFLOWS = [
+    "refusing to allow a GitHub App to create or update workflow `.github/workflows/ci.yml` "
+    "without `workflows` permission",
+    "refusing to allow a Personal Access Token to create or update workflow `.github/workflows/ci.yml` "
+    "without `workflow` scope",
+]
 METHODS = [
     "Squash merges are not allowed on this repository.",
     "Merge is not an allowed merge method in this repository.",
@@ -84,7 +82,7 @@ def test_refused_merge_leaves_for_what_githubs_words_name(words: str, reason: Re
 
 def test_refused_merge_words_are_all_heard() -> None:
     """No row of the table is there in vain: GitHub says each."""
-    heard = [said.lower() for said in [*(said for said, _ in SAID), *METHODS]]
+    heard = [said.lower() for said in [*(said for said, _ in SAID), *METHODS, *WORKFLOWS]]
     assert all(any(known in said for said in heard) for known, _ in WORDS)
 
 
@@ -179,17 +177,36 @@ def test_refused_merge_over_a_check_looks_at_all_checks_again(words: str) -> Non
     assert (judged.entry.status, judged.entry.merge_requested_at) == (CHECKING, None)
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (SAID[1][0], Reason.WORKFLOWS_PERMISSION),
-        ("Resource not accessible by integration (needs contents=write)", Reason.PERMISSION_MISSING),
-    ],
-)
-def test_forbidden_merge_is_a_permission_and_names_that_for_workflows(words: str, reason: Reason) -> None:
+def test_forbidden_merge_names_the_permission() -> None:
     """403: the operator reads which one."""
+    words = "Resource not accessible by integration (needs contents=write)"
     facts = seen(pull=pull(), merge_denied=Reason.PERMISSION_MISSING)
-    assert judge_refused_merge(entry(status=READY), words, facts, POLICY, NOW) == Leave(reason, detail=words)
+    assert judge_refused_merge(entry(status=READY), words, facts, POLICY, NOW) == Leave(
+        Reason.PERMISSION_MISSING, detail=words
+    )
+
+
+@pytest.mark.parametrize("frame", ["{}", RULESET])
+@pytest.mark.parametrize("words", WORKFLOWS)
+@pytest.mark.parametrize("denied", [None, Reason.PERMISSION_MISSING])
+def test_refusal_to_change_workflows_blocks_the_entry_and_ejects_nobody(
+    words: str, frame: str, denied: Reason | None
+) -> None:
+    """P5: 403, or among a ruleset's violations; it gives its turn away, is tried ever more rarely, and leaves last."""
+    said, facts = frame.format(words), seen(pull=pull(), merge_denied=denied)
+    front = entry(status=READY, merge_requested_at=NOW, refusals=1)
+    now, waits = NOW, []
+    while isinstance(judged := judge_refused_merge(front, said, facts, POLICY, now), Block):
+        assert (judged.reason, judged.detail) == (Reason.WORKFLOWS_PERMISSION, said)
+        stored = judged.entry
+        assert (stored.status, stored.merge_requested_at, stored.head) == (PENDING, None, front.head)
+        assert (stored.blocked_since, stored.queued_head) == (NOW, front.queued_head)
+        assert stored.blocked_until is not None
+        waits.append(stored.blocked_until - now)
+        now, front = stored.blocked_until, replace(front, blocked_since=stored.blocked_since)
+    assert judged == Leave(Reason.WORKFLOWS_PERMISSION, detail=said)
+    assert waits[:4] == [timedelta(hours=hours) for hours in (1, 1, 2, 4)]
+    assert now == NOW + POLICY.hold_timeout
 
 
 def test_refused_merge_of_what_conflicts_is_a_conflict_whatever_the_words() -> None:
@@ -262,13 +279,20 @@ FORK = {"head_repository": "eve/engine"}
             "Must have push access to the head repository",
             Reason.FORK_NOT_EDITABLE,
         ),
-        (pull(**FORK), SAID[1][0], Reason.WORKFLOWS_PERMISSION),
     ],
 )
 def test_forbidden_update_names_what_is_in_its_way(of: PullRequest, words: str, reason: Reason) -> None:
-    """IMQ's own permission, the fork's setting, or the permission for workflow files that the base changed."""
+    """IMQ's own permission, or the fork's setting."""
     facts = seen(pull=of, comparison=comparison(behind=1), update_forbidden=True)
     assert judge_refused_update(entry(status=UPDATING), words, facts, POLICY, NOW) == Leave(reason, detail=words)
+
+
+def test_update_of_a_fork_that_would_change_workflows_blocks_the_entry() -> None:
+    """The base changed workflow files, and IMQ may not push such a change to a fork."""
+    facts = seen(pull=pull(**FORK), comparison=comparison(behind=1), update_forbidden=True)
+    judged = judge_refused_update(entry(status=UPDATING), WORKFLOWS[0], facts, POLICY, NOW)
+    assert isinstance(judged, Block)
+    check_transition(UPDATING, judged.entry.status)
 
 
 def test_refused_update_is_judged_by_facts_before_words() -> None:

@@ -21,6 +21,7 @@ from queue_engine.standing import (
     standstill,
     standstills,
     to_tell,
+    unblocked_at,
 )
 from tests.queue_engine.examples import (
     CHECKING,
@@ -134,8 +135,18 @@ def test_turn_is_of_the_first_that_may_go_on(
     halts: Sequence[Standstill], entries: list[dict[str, Any]], number: int | None
 ) -> None:
     """Who has begun keeps the turn, but against a hotfix, or where it may not go on and somebody else may."""
-    chosen = next_in_turn(line(*entries), halts)
+    chosen = next_in_turn(line(*entries), halts, NOW)
     assert (None if chosen is None else chosen.number) == number
+
+
+def test_turn_is_not_of_an_entry_that_is_blocked() -> None:
+    """P5: IMQ lacks a permission to land it; the next goes on, and it is tried again when its time has come."""
+    later = NOW + MINUTE
+    entries = line({"blocked_until": later}, {}, {"blocked_until": later + MINUTE})
+    chosen = [next_in_turn(entries, [], now) for now in (NOW, later)]
+    assert [one and one.number for one in chosen] == [2, 1]
+    assert [unblocked_at(entries, now) for now in (NOW, later, later + MINUTE)] == [later, later + MINUTE, None]
+    assert next_in_turn(entries[:1], [], NOW) is None
 
 
 def test_entry_settles_while_github_was_asked_for_something() -> None:

@@ -182,11 +182,3 @@ async def test_missing_permission_to_merge_is_named(world: World) -> None:
     world.grant("contents", "read")
     pull.label(LABEL, by="mona")
     assert "contents=write" in await leaves(world, pull, "permission_missing", within=timedelta(minutes=1))
-
-
-async def test_missing_permission_for_workflows_is_named(world: World) -> None:
-    """GitHub merges a change of workflow files only for Apps with the `workflows` permission."""
-    pull = world.open("add", files={".github/workflows/test.yml": "on: push\n"})
-    await world.pass_time(CI_TIME * 2)
-    pull.label(LABEL, by="mona")
-    assert "workflows" in await leaves(world, pull, "workflows_permission", within=timedelta(minutes=1))

@@ -18,6 +18,7 @@ OPERATORS = {
     "trouble_timeout",
     "doubt_looks",
     "merge_refusals",
+    "permission_look",
     "refusal_timeout",
     "ask_again",
     "update_look",
