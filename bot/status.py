@@ -64,7 +64,7 @@ class QueueStatus:
     def _status(self, seen: _Seen, *, named: bool) -> dict[str, Any]:
         most = self._most
         slots: list[Mapping[str, Any]] = [asdict(self._slots()), *(report.status for report in seen.others)]
-        calls = any(each.get("accepting", True) for each in slots)
+        calls = all(each.get("accepting", True) for each in slots)
         places = not seen.depths or any(each.accepts(most) for each in seen.depths)
         summed = ("rt_queue", "be_queue", "total_slots", "available_slots")
         return {

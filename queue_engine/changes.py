@@ -12,6 +12,7 @@ import structlog
 from queue_engine import journal
 from queue_engine.admission import Knock, admit
 from queue_engine.approvals import missing_approval, reviews_of
+from queue_engine.command_consent import overtaken
 from queue_engine.core.line import Line
 from queue_engine.door import may_queue
 from queue_engine.engine import Engine
@@ -66,6 +67,8 @@ class PullRequestChanges:
         async with self._engine.store.reading() as tx:
             queued = await tx.entries.stands(repository.id, hint.number)
             waits = not queued and await tx.held.find(repository.id, hint.number) is not None
+        if (queued or waits) and hint.action == "synchronize" and await overtaken(self._engine, repository, hint):
+            return
         if waits and not await self._waiting.review(
             repository, hint.number, push=_push_of(hint), called_off=called_off
         ):

@@ -53,6 +53,10 @@ class RateLimited(GitHubError):
         self.retry_after = retry_after
 
 
+class Busy(RateLimited):
+    """Too many of IMQ's own calls to GitHub are waiting for a slot: nothing was sent. Come back later."""
+
+
 class NotFound(GitHubError):
     """GitHub knows no such thing, or does not show it to this installation (404, 410)."""
 

@@ -19,14 +19,24 @@ class Conversation:
 
     # Labels
 
-    def create_label(
-        self, repository: Repository, name: str, *, color: str = "ededed", description: str | None = None
-    ) -> Label:
+    def create_label(self, repository: Repository, name: str, *, actor: Actor, color: str = "ededed") -> Label:
         """A repository's label of this name, created when it is missing."""
         if name.lower() not in repository.labels:
-            label_id = self._github.state.next_id("label")
-            repository.labels[name.lower()] = Label(label_id, name, color, description)
+            label = Label(self._github.state.next_id("label"), name, color, None)
+            repository.labels[name.lower()] = label
+            self._github.happenings.label(repository, label, "created", actor)
         return repository.labels[name.lower()]
+
+    def edit_label(self, repository: Repository, name: str, new_name: str, *, actor: Actor) -> None:
+        """Rename a label; pull requests keep it, and have no event of their own."""
+        self._github.require_role(actor, repository, "write")
+        label = repository.labels.pop(name.lower(), None)
+        if label is None:
+            raise NotFound()
+        before, label.name = label.name, new_name
+        repository.labels[new_name.lower()] = label
+        changes: dict[str, Any] = {"name": {"from": before}}
+        self._github.happenings.label(repository, label, "edited", actor, changes=changes)
 
     def delete_label(self, repository: Repository, name: str, *, actor: Actor) -> None:
         """Delete a label everywhere. Its pull requests' `unlabeled` events then come without a label."""
@@ -44,7 +54,7 @@ class Conversation:
         """Put labels on; those that are there already stay without an event."""
         self._github.require_role(actor, pull.repository, "triage")
         for name in names:
-            label = self.create_label(pull.repository, name)
+            label = self.create_label(pull.repository, name, actor=actor)
             if label not in pull.labels:
                 pull.labels.append(label)
                 self._github.pulls.record(pull, "labeled", actor, label=label)

@@ -18,6 +18,7 @@ from sandbox.git import Commit, Git, Signature
 from sandbox.happenings import Happenings
 from sandbox.history import History
 from sandbox.merging import Merging
+from sandbox.moves import Moves
 from sandbox.people import RepositoryHandle
 from sandbox.people_pulls import PullRequestHandle
 from sandbox.pulls import Pulls
@@ -61,6 +62,7 @@ class GitHub:
         self.checks = Checks(self)
         self.actions = Actions(self)
         self.merging = Merging(self)
+        self.moves = Moves(self)
         self.conversation = Conversation(self)
 
     # Who there is

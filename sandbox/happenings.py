@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from sandbox.github import GitHub
 
 
+COMMITS_LISTED = 2048
+"""The most commits that a push lists ("Webhook events and payloads: push")."""
+
+
 @dataclass(frozen=True, slots=True)
 class Happening:
     """What watchers learn at once, webhook or not. `kind` is push, pull_request, rerequest or approved.
@@ -159,10 +163,20 @@ class Happenings:
             },
         )
 
-    def label(self, repository: Repository, label: Label, action: str, actor: Actor) -> None:
-        """A repository's label was created or deleted."""
+    def label(self, repository: Repository, label: Label, action: str, actor: Actor, **extra: Any) -> None:
+        """A repository's label was created, edited or deleted."""
         github = self._github
-        self._send("label", action, repository, actor, lambda: {"label": payloads.label(github, repository, label)})
+        self._send(
+            "label",
+            action,
+            repository,
+            actor,
+            lambda: {"label": payloads.label(github, repository, label)} | extra,
+        )
+
+    def repository(self, repository: Repository, action: str, actor: Actor, **extra: Any) -> None:
+        """A repository was renamed, transferred, archived or unarchived."""
+        self._send("repository", action, repository, actor, lambda: extra)
 
     def check_run(self, run: CheckRun, action: str, actor: Actor | None = None) -> None:
         """A run was created, completed or rerequested; the last concerns its own app only."""
@@ -286,7 +300,7 @@ class Happenings:
     ) -> dict[str, Any]:
         git = repository.git
         new = git.log(after, before) if after and before else []
-        commits = [payloads.push_commit(self._github, repository, commit) for commit in reversed(new[:20])]
+        commits = [payloads.push_commit(self._github, repository, commit) for commit in reversed(new[:COMMITS_LISTED])]
         head = payloads.push_commit(self._github, repository, git.must(after)) if after else None
         ends = f"{(before or ZERO_SHA)[:12]}...{(after or ZERO_SHA)[:12]}"
         return {

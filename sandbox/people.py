@@ -179,6 +179,26 @@ class RepositoryHandle(RulesHandle):
         with self.github.happenings.muted(not webhook):
             self.github.actions.approve(run, actor=self._actor(by))
 
+    def edit_label(self, name: str, new_name: str, *, by: str | None = None, webhook: bool = True) -> None:
+        """Rename a label of the repository; it stays on its pull requests."""
+        with self.github.happenings.muted(not webhook):
+            self.github.conversation.edit_label(self.record, name, new_name, actor=self._actor(by))
+
+    def rename(self, name: str, *, by: str | None = None, webhook: bool = True) -> None:
+        """Give the repository another name; its old path leads to it."""
+        with self.github.happenings.muted(not webhook):
+            self.github.moves.rename(self.record, name, actor=self._actor(by))
+
+    def transfer(self, owner: str, *, by: str | None = None, webhook: bool = True) -> None:
+        """Give the repository to another owner; it leaves installations, and may come to others."""
+        with self.github.happenings.muted(not webhook):
+            self.github.moves.transfer(self.record, owner, actor=self._actor(by))
+
+    def archive(self, archived: bool = True, *, by: str | None = None, webhook: bool = True) -> None:
+        """Make the repository read-only, or end that."""
+        with self.github.happenings.muted(not webhook):
+            self.github.moves.archive(self.record, actor=self._actor(by), archived=archived)
+
     def delete_label(self, name: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Delete a label from the repository and all its pull requests."""
         with self.github.happenings.muted(not webhook):

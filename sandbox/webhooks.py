@@ -40,6 +40,7 @@ _NEEDED = {
     "pull_request_review_comment": ("pull_requests",),
     "pull_request_review_thread": ("pull_requests",),
     "push": ("contents",),
+    "repository": ("metadata",),
     "repository_ruleset": ("administration",),
     "status": ("statuses",),
     "workflow_run": ("actions",),

@@ -12,7 +12,16 @@ from aiohttp.typedefs import Handler
 from queue_engine.core.idempotency import KeyLost
 from queue_engine.core.outage import fault_of
 from queue_engine.core.slots import QueueFull
-from queue_engine.errors import Forbidden, GitHubError, NotFound, OutdatedRead, RateLimited, Unauthorized, Unavailable
+from queue_engine.errors import (
+    Busy,
+    Forbidden,
+    GitHubError,
+    NotFound,
+    OutdatedRead,
+    RateLimited,
+    Unauthorized,
+    Unavailable,
+)
 
 _log = structlog.get_logger("imq.api")
 
@@ -79,6 +88,10 @@ def _of_github(error: GitHubError) -> ApiError:
     """What a caller is told when GitHub does not do what the call needs; GitHub's own words stay in the log."""
     _log.warning("github_refused_call", error=f"{type(error).__name__}: {error.message}", status=error.status)
     match error:
+        case Busy():
+            return ApiError(
+                429, "too many of IMQ's own calls to GitHub wait; try again later", retry_after=error.retry_after
+            )
         case RateLimited():
             return ApiError(503, "GitHub's rate limit is reached; try again later", retry_after=error.retry_after)
         case OutdatedRead():

@@ -11,7 +11,7 @@ _COMPONENTS = "#/components/schemas"
 _PREFIX = "/api/v1"
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
-_ALWAYS = (400, 404, 405, 503)
+_ALWAYS = (400, 404, 405, 429, 503)
 _KNOWN = (401, 403)
 _WITH_BODY = (408, 409, 413, 414, 415)
 _OF_GITHUB = (502,)
@@ -30,7 +30,7 @@ _MEANING: Mapping[int, str] = {
     414: "The address is longer than any of this API.",
     415: "The body is no JSON.",
     422: "The pull request is refused, with the reason.",
-    429: "The queue is full.",
+    429: "The queue is full, or too many of IMQ's own calls to GitHub wait.",
     502: "GitHub refused what the call needs.",
     503: "The database is away, GitHub is in trouble, or its limits are reached.",
 }

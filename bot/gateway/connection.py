@@ -22,7 +22,7 @@ from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter, Silent
 from queue_engine.core.slots import QueueFull, Slots, SlotsStatus
 from queue_engine.core.urgency import work
-from queue_engine.errors import OutdatedRead, RateLimited, Unauthorized, Unavailable
+from queue_engine.errors import Busy, OutdatedRead, RateLimited, Unauthorized, Unavailable
 from queue_engine.known.cached import remembered
 
 log = structlog.get_logger(__name__)
@@ -76,14 +76,19 @@ class Connection:
         self._replies: dict[int, LRUCache[str, Reply]] = {}
 
     def slots_status(self) -> SlotsStatus:
-        """How busy the lines of all installations are together; it accepts while any of them does."""
-        each = [slots.status() for slots in self._slots.values()] or [self._new_slots().status()]
+        """How busy the lines of all installations are together; it accepts while any installation's does.
+
+        The App's own line, which is hardly ever full, says nothing of the installations'.
+        """
+        lines = {key: slots.status() for key, slots in self._slots.items()} or {None: self._new_slots().status()}
+        installations = [status for key, status in lines.items() if key is not None]
+        each = list(lines.values())
         return SlotsStatus(
             rt_queue=sum(status.rt_queue for status in each),
             be_queue=sum(status.be_queue for status in each),
             total_slots=sum(status.total_slots for status in each),
             available_slots=sum(status.available_slots for status in each),
-            accepting=any(status.accepting for status in each),
+            accepting=any(status.accepting for status in installations or each),
             max_queue_depth=sum(status.max_queue_depth for status in each),
         )
 
@@ -173,7 +178,8 @@ class Connection:
                         slot.keep(self._clock.now() + doing.again + _TO_COME_BACK)
                     raise
         except QueueFull:
-            raise self.limits.held_back("too many calls to GitHub are waiting", _WHEN_FULL) from None
+            self._meter.count("github_limited", kind="slots")
+            raise Busy("too many calls to GitHub are waiting for a slot", retry_after=_WHEN_FULL) from None
 
     async def _exchange(
         self, installation_id: int | None, call: Call, credential: Credential, cache: "LRUCache[str, Reply] | None"

@@ -78,11 +78,12 @@ FAMILIES = (
     _counted("github_requests", "Requests to GitHub, by path template and status.", ("call", "status")),
     _counted(
         "github_limited",
-        "Requests that had to wait for a limit: GitHub's primary or secondary one, or our own pacing.",
+        "Requests that had to wait: for GitHub's primary or secondary limit, our own pacing, or a free slot.",
         ("kind",),
         "primary",
         "secondary",
         "own",
+        "slots",
     ),
     _counted(
         "letters_sent",

@@ -2,6 +2,7 @@
 
 from queue_engine import desk
 from queue_engine.admission import Knock, let_in
+from queue_engine.command_consent import consents
 from queue_engine.commands.asked import Asked
 from queue_engine.commands.codes import ReplyCode
 from queue_engine.commands.reading import Typed
@@ -80,10 +81,13 @@ async def _consented(asked: Asked) -> str | None:
         waiting = await tx.held.find(asked.repository.id, asked.pull.number)
     if waiting is not None and waiting.queued_by == asked.by:
         return waiting.head_sha
-    changed = asked.pull.updated_at
-    if changed is not None and (asked.at is None or changed > asked.at):
+    changed, head = asked.pull.updated_at, asked.pull.head_sha
+    if asked.at is None:
+        return head if changed is None else None
+    if changed is not None and changed > asked.at:
         return None
-    return asked.pull.head_sha
+    known = await consents(asked.engine, asked.repository, asked.pull.number, head, asked.at)
+    return head if known else None
 
 
 async def _knock(asked: Asked, typed: Typed, head: str, *, leaving: Entry | None) -> Reply:

@@ -70,6 +70,14 @@ class Merged(_Told):
     sha: str
 
 
+class Commanded(_Told):
+    """Somebody commented `/queue` at that time of GitHub's, and it was taken for consent to this head."""
+
+    kind: Literal["commanded"] = "commanded"
+    head: str
+    at: Instant
+
+
 class Push(_Told):
     """A branch moved. `at` is GitHub's time; None for IMQ's own landings."""
 
@@ -106,7 +114,9 @@ class Named(_Told):
     kind: Literal["named"] = "named"
 
 
-Told = Annotated[PullState | LabelWritten | Merged | Push | CheckEnded | StatusSet | Named, Field(discriminator="kind")]
+Told = Annotated[
+    PullState | LabelWritten | Merged | Commanded | Push | CheckEnded | StatusSet | Named, Field(discriminator="kind")
+]
 
 
 class Fact(BaseModel):

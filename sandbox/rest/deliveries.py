@@ -21,7 +21,8 @@ def list_deliveries(call: Call) -> Answer:
     if status == "success":
         newest = [one for one in newest if 200 <= one.status_code < 400]
     elif status == "failure":
-        newest = [one for one in newest if not 200 <= one.status_code < 400]
+        # Documented as "400 to 599": what never reached its receiver has no such code.
+        newest = [one for one in newest if 400 <= one.status_code < 600]
     _, size = page_of(call.query)
     cursor = call.query.get("cursor")
     if cursor is not None:

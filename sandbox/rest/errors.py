@@ -29,6 +29,22 @@ class Refusal(ApiError):
         self.headers = dict(headers or {})
 
 
+class Moved(Refusal):
+    """The repository has another name now; `url` is the same place below its id.
+
+    Reads are answered 301, writes 307, both in these words (18F/charlie #85, matrix-org/go-neb #141).
+    """
+
+    def __init__(self, url: str, *, read: bool) -> None:
+        super().__init__(
+            301 if read else 307,
+            "Moved Permanently",
+            docs=f"{DOCS}/guides/best-practices-for-using-the-rest-api#follow-redirects",
+            headers={"Location": url},
+        )
+        self.url = url
+
+
 class DropConnection(Exception):
     """Raised by a hook: the connection is aborted without an answer."""
 
@@ -38,6 +54,8 @@ def body_of(error: ApiError, docs: str) -> dict[str, Any]:
     answer: dict[str, Any] = {"message": error.message}
     if error.errors:
         answer["errors"] = list(error.errors)
+    if isinstance(error, Moved):
+        answer["url"] = error.url
     own = error.docs if isinstance(error, Refusal) else None
     answer["documentation_url"] = own or f"{DOCS}/{docs}".rstrip("/")
     answer["status"] = str(error.status)

@@ -1,7 +1,7 @@
 """The server: an aiohttp application over one `GitHub`, at `/` and, as Enterprise Server has it, at `/api/v3`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,17 +11,18 @@ from aiohttp import web
 from sandbox.clock import Clock
 from sandbox.errors import ApiError
 from sandbox.rest import reply as replies
-from sandbox.rest.access import admit, find_repository
+from sandbox.rest.access import admit, find_repository, visible
 from sandbox.rest.auth import ANONYMOUS, Caller, Tokens
 from sandbox.rest.call import Call, parse_body
 from sandbox.rest.endpoints import ROUTES
-from sandbox.rest.errors import DOCS, DropConnection, Refusal, not_found
+from sandbox.rest.errors import DOCS, DropConnection, Moved, Refusal, not_found
 from sandbox.rest.faults import Fault, Faults
 from sandbox.rest.lag import Lag, kind_of
 from sandbox.rest.limits import Limits, PrimaryLimit
 from sandbox.rest.record import Exchange, Phase, Requests
 from sandbox.rest.reply import Reply
 from sandbox.rest.routing import Answer, Route
+from sandbox.state import Repository
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
@@ -195,6 +196,11 @@ class SandboxServer:
     ) -> Answer:
         params = dict(request.match_info)
         in_repository = "{owner}/{repo}" in route.path
+        if in_repository and (moved := self._moved(caller, params)) is not None:
+            path = exchange.path.replace(f"/repos/{params['owner']}/{params['repo']}", f"/repositories/{moved.id}", 1)
+            rest = f"?{request.query_string}" if request.query_string else ""
+            url = f"{request.scheme}://{request.host}{prefix}{path}{rest}"
+            raise Moved(url, read=request.method in {"GET", "HEAD"})
         found = find_repository(self.github, caller, params) if in_repository else None
         admit(self.github, caller, route, found)
         data = parse_body(raw) if request.method != "GET" else {}
@@ -221,6 +227,13 @@ class SandboxServer:
         kind = None if _writes(request.method, route, raw) else kind_of(route)
         with self.lag.view(kind) as exchange.lag:
             return route.handler(call)
+
+    def _moved(self, caller: Caller, params: Mapping[str, str]) -> Repository | None:
+        """The repository that had the name in the path before, if the caller may know of it."""
+        if "owner" not in params:
+            return None
+        moved = self.github.moves.found_at(f"{params['owner']}/{params['repo']}")
+        return moved if moved is not None and visible(self.github, caller, moved) else None
 
     async def _fail(self, fault: Fault, caller: Caller, exchange: Exchange) -> Reply | None:
         """The fault's own answer; None when the true answer shall be given after all."""

@@ -12,6 +12,7 @@ from bot.gateway import Gateway, connection, pacing
 from bot.gateway.pacing import Rates
 from queue_engine.core.urgency import Priority, working
 from queue_engine.errors import (
+    Busy,
     Forbidden,
     GitHubError,
     HeadMoved,
@@ -122,8 +123,13 @@ async def test_call_that_finds_the_line_full_is_sent_back_to_come_later(
     github.on("GET", PULL, Says(pull_request(), hang=True))
     calls = [asyncio.create_task(gateway.pull_request(repository, 3)) for _ in range(9)]
     await soon(lambda: gateway.slots_status().rt_queue == 1)
-    assert await limited(gateway.pull_request(repository, 3)) == 30 * SECOND
-    assert figures.counts["github_limited", "own"] == 1
+    with pytest.raises(Busy) as busy:
+        await gateway.pull_request(repository, 3)
+    assert busy.value.retry_after == 30 * SECOND
+    assert {name: count for name, count in figures.counts.items() if name[0] == "github_limited"} == {
+        ("github_limited", "slots"): 1
+    }
+    assert not gateway.slots_status().accepting, "the App's own line, which is free, says nothing of this"
     github.let_go()
     await asyncio.gather(*calls)
 

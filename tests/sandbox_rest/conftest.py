@@ -44,6 +44,7 @@ EVENTS = (
     "branch_protection_rule",
     "repository_ruleset",
     "label",
+    "repository",
     "delete",
     "create",
 )
@@ -124,7 +125,9 @@ class Client:
         if not path.startswith("http"):
             path = self.server.url + path
         sent = {**self.authorization(who), **(headers or {})}
-        async with self.session.request(method, URL(path, encoded=True), json=json_body, headers=sent) as response:
+        async with self.session.request(
+            method, URL(path, encoded=True), json=json_body, headers=sent, allow_redirects=False
+        ) as response:
             text = await response.text()
             status, received = response.status, CIMultiDict(response.headers)
         kind = received.get("Content-Type", "")

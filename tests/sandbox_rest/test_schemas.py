@@ -232,6 +232,10 @@ async def act_as_people(client: Client) -> None:
     for action in ("merge-queue", "bug"):
         pull.label(action, by="tom")
     pull.unlabel("merge-queue", by="tom")
+    repo.rename("gears", by="acme")
+    repo.rename("widgets", by="acme")
+    repo.archive(by="acme")
+    repo.archive(False, by="acme")
     client.github.conversation.delete_label(
         client.github.state.repositories["acme/widgets"], "bug", actor=client.github.actor("maria")
     )

@@ -4,7 +4,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
+import pytest
 
+from queue_engine import desk
+from queue_engine.errors import Busy
 from queue_engine.model import Pause
 from queue_engine.reasons import Reason
 from tests.scenarios.callers import Caller, caller
@@ -51,6 +54,26 @@ async def test_status_sums_the_slots_of_all_processes(world: World, session: aio
     both = (await anybody.ask("GET", "/queue/status")).body
     names = ("rt_queue", "be_queue", "total_slots", "available_slots")
     assert [both[name] - own[name] for name in names] == [3, 2, 8, 1]
+    assert both["accepting"]
+    async with store.transaction() as tx:
+        await tx.processes.tell("worker:1", world.clock.now(), told | {"accepting": False}, "")
+    world.clock.set(now + timedelta(seconds=2))
+    assert not (await anybody.ask("GET", "/queue/status")).body["accepting"], "its slots are full, and its line is"
+
+
+async def test_call_that_finds_imqs_own_slots_full_is_told_so(
+    world: World, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """429, and not a word of GitHub's limits, which are not reached."""
+    mona, pull = await caller(world, session), world.open("add")
+
+    async def busy(*_: object, **__: object) -> None:
+        raise Busy("too many calls", retry_after=timedelta(seconds=30))
+
+    monkeypatch.setattr(desk, "enqueue", busy)
+    said = await mona.queue(pull)
+    assert (said.status, said.headers["Retry-After"]) == (429, "30")
+    assert "IMQ's own calls" in said.body["error"]
 
 
 async def test_status_of_a_paused_queue_says_why(world: World, session: aiohttp.ClientSession) -> None:

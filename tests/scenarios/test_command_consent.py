@@ -1,0 +1,82 @@
+"""P4: `/queue` consents to the head that its author can have seen, and to no push that may be newer."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.reasons import Reason
+from tests.scenarios.world import CI_TIME, LABEL, World
+
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
+
+
+@pytest.fixture
+async def pull(world: World) -> Any:
+    """A pull request with green checks."""
+    made = world.open("pull")
+    await world.pass_time(CI_TIME * 2)
+    return made
+
+
+async def is_not_queued(world: World, pull: Any, says: str) -> None:
+    """It is not queued, it never lands, and its comment says why."""
+    assert await world.status(pull) is None
+    await world.pass_time(HOUR)
+    assert not pull.merged
+    assert says in world.comment(pull)
+    assert LABEL not in pull.labels
+
+
+async def test_command_of_the_second_of_a_push_queues_nothing(world: World, pull: Any) -> None:
+    """GitHub's times have whole seconds: nobody can tell which of the two was first."""
+    pull.push({"unseen.py": "unseen\n"}, by="hubot")
+    await world.settle()
+    pull.comment("/queue", by="mona")
+    await world.settle()
+    await is_not_queued(world, pull, "changed")
+
+
+async def test_command_is_void_when_a_push_of_its_second_is_told_later(world: World, pull: Any) -> None:
+    """The head was read with the push in it already; its webhook came after the command was carried out."""
+    pull.push({"unseen.py": "unseen\n"}, by="hubot", webhook=False)
+    pull.comment("/queue", by="mona")
+    await world.settle()
+    assert await world.status(pull) == "pending"
+    tell_push(world, pull)
+    await world.settle()
+    assert await world.reasons(pull) == [Reason.HEAD_CHANGED.value]
+    await is_not_queued(world, pull, "same second")
+
+
+async def test_command_that_waits_for_a_place_is_void_likewise(world: World, pull: Any) -> None:
+    """A full queue makes no difference to consent."""
+    rules = "depth: 1\n"
+    world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
+    first = world.open("first")
+    first.label(LABEL, by="mona")
+    await world.pass_time(SECOND)
+    pull.push({"unseen.py": "unseen\n"}, by="hubot", webhook=False)
+    pull.comment("/queue", by="mona")
+    await world.settle()
+    assert (await world.reasons(pull))[-1] == Reason.QUEUE_FULL.value
+    tell_push(world, pull)
+    await world.settle()
+    assert (await world.reasons(pull))[-1] == Reason.HEAD_CHANGED.value
+    await is_not_queued(world, pull, "ew commits")
+
+
+async def test_command_some_seconds_after_a_push_queues_its_head(world: World, pull: Any) -> None:
+    """Its author can have seen it."""
+    pull.push({"seen.py": "seen\n"}, by="hubot")
+    await world.pass_time(2 * SECOND)
+    pull.comment("/queue", by="mona")
+    await world.until(lambda: pull.merged)
+    assert "seen.py" in world.repository.files("main")
+
+
+def tell_push(world: World, pull: Any) -> None:
+    """The webhook of the push comes late."""
+    before = pull.record.repository.git.must(pull.head_sha).parents[0]
+    actor = world.github.actor("hubot")
+    world.github.happenings.pull_request(pull.record, "synchronize", actor, before=before, after=pull.head_sha)
