@@ -108,9 +108,15 @@ class PullRequestEvent(OfRepository):
     changes: Changes = Field(default_factory=Changes)
 
 
+class Review(BaseModel):
+    state: Word
+    user: Sender | None = None
+
+
 class ReviewEvent(OfRepository):
     action: Word
     pull_request: PullRequest
+    review: Review | None = None
 
 
 class Issue(BaseModel):

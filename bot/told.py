@@ -8,6 +8,7 @@ from queue_engine.known.facts import (
     Named,
     PullState,
     Push,
+    Reviewed,
     StatusSet,
     of_branch,
     of_comment,
@@ -80,5 +81,9 @@ def of_comment_event(said: CommentEvent) -> tuple[Fact, ...]:
 
 
 def of_review_event(said: ReviewEvent) -> tuple[Fact, ...]:
-    """That a pull request exists."""
-    return (Fact(subject=of_pull(said.pull_request.number), told=Named()),)
+    """That a pull request exists, and what somebody's review of it says."""
+    subject, review = of_pull(said.pull_request.number), said.review
+    named = Fact(subject=subject, told=Named())
+    if review is None or review.user is None:
+        return (named,)
+    return (named, Fact(subject=subject, told=Reviewed(author=review.user.login, state=review.state.lower())))

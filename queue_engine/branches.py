@@ -5,10 +5,8 @@ from dataclasses import replace
 
 from queue_engine.engine import Engine
 from queue_engine.hints import Hint
+from queue_engine.known.facts import SHARED_RULES
 from queue_engine.model import PROCESSING, Queue, Repository
-
-SHARED_RULES = ".github"
-"""The repository whose configuration holds for all of its owner's that have none."""
 
 
 class Branches:

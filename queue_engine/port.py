@@ -100,8 +100,11 @@ class GitHub(Protocol):
         """
         ...
 
-    async def organisation_configuration(self, repository: Repository) -> str | None:
-        """The text of `.github/imq.yml` in its owner's repository `.github`; None if there is none to be read."""
+    async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
+        """The text of `.github/imq.yml` in its owner's repository `.github`; None if there is none to be read.
+
+        At the tip of its default branch, or at this commit: raises NotFound if that does not exist.
+        """
         ...
 
     async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:

@@ -41,12 +41,15 @@ class Surroundings(LetterBox):
             return await self._file(repository, dict(place(repository)), "")
         return await self._file(repository, {**place(repository), "ref": base_branch}, "?ref={ref}")
 
-    async def organisation_configuration(self, repository: Repository) -> str | None:
+    async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
         """The same of the owner's repository `.github`; None where that is missing or not IMQ's to read."""
         if repository.name == _OWN_RULES:
             return None
+        place = {"owner": repository.owner, "repo": _OWN_RULES}
         try:
-            return await self._file(repository, {"owner": repository.owner, "repo": _OWN_RULES}, "")
+            if commit is None:
+                return await self._file(repository, place, "")
+            return await self._file(repository, {**place, "ref": commit}, "?ref={ref}")
         except Forbidden:
             return None
 

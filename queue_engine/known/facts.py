@@ -22,6 +22,9 @@ DEFAULT_BRANCH = "default branch"
 RULES = "rules"
 """The subject of changes to the rules of branches."""
 
+SHARED_RULES = ".github"
+"""The repository whose configuration holds for all of its owner's that have none."""
+
 NO_COMMIT = "0" * 40
 """In place of a branch's tip before its creation and after its deletion ("Webhook events and payloads: push")."""
 
@@ -108,6 +111,14 @@ class StatusSet(_Told):
     at: Instant | None = None
 
 
+class Reviewed(_Told):
+    """Somebody gave a review, or one of theirs was dismissed; `state` is a value of `ReviewState`."""
+
+    kind: Literal["review"] = "review"
+    author: str
+    state: str
+
+
 class Named(_Told):
     """GitHub named it, so that it exists."""
 
@@ -115,7 +126,8 @@ class Named(_Told):
 
 
 Told = Annotated[
-    PullState | LabelWritten | Merged | Commanded | Push | CheckEnded | StatusSet | Named, Field(discriminator="kind")
+    PullState | LabelWritten | Merged | Commanded | Push | CheckEnded | StatusSet | Reviewed | Named,
+    Field(discriminator="kind"),
 ]
 
 

@@ -86,9 +86,9 @@ class Forwarding:
         """As the port says."""
         return await self._github.configuration(repository, base_branch)
 
-    async def organisation_configuration(self, repository: Repository) -> str | None:
+    async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
         """As the port says."""
-        return await self._github.organisation_configuration(repository)
+        return await self._github.organisation_configuration(repository, commit)
 
     async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
         """As the port says."""

@@ -22,6 +22,7 @@ from queue_engine.facts import (
     MergeMethod,
     PullRequest,
     RequiredCheck,
+    Review,
 )
 from queue_engine.known.branches import current_tip, exists, pushes, superseded
 from queue_engine.known.cached import remembered_answers
@@ -31,6 +32,7 @@ from queue_engine.known.facts import (
     KEPT,
     NAMED,
     RULES,
+    SHARED_RULES,
     Fact,
     Known,
     LabelWritten,
@@ -44,6 +46,7 @@ from queue_engine.known.facts import (
 )
 from queue_engine.known.forwarding import Forwarding
 from queue_engine.known.pulls import corrected, outdated_pull
+from queue_engine.known.reviews import outdated_reviews
 from queue_engine.model import Repository
 from queue_engine.port import Ports
 from queue_engine.store import Store
@@ -127,16 +130,33 @@ class ComparedReads(Forwarding):
             lambda answer, known, now: outdated_reports(answer, required, known, now),
         )
 
+    async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
+        """Compared with the reviews of the last seconds."""
+        asking = self._github.reviews(repository, number)
+        return await self._compared(repository, of_pull(number), asking, outdated_reviews)
+
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """Read at the commit that is known to be the branch's tip, which no replica can show as it was before."""
         subject = DEFAULT_BRANCH if base_branch is None else of_branch(base_branch)
-        known = (await self._known(repository.id, {subject})).get(subject, ())
-        tip = current_tip(pushes(known, self._clock.now()))
+        tip = await self._tip(repository.id, subject)
         asking = self._github.configuration(repository, tip or base_branch)
         try:
             return await self._compared(repository, subject, asking, _never)
         except NotFound:
             # There is no such branch.
+            return None
+
+    async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
+        """The same for the owner's repository, if IMQ has seen it."""
+        async with self._store.reading() as tx:
+            shared = await tx.queues.repository(repository.owner, SHARED_RULES)
+        if shared is None:
+            return await self._github.organisation_configuration(repository, commit)
+        tip = commit or await self._tip(shared.id, DEFAULT_BRANCH)
+        asking = self._github.organisation_configuration(repository, tip)
+        try:
+            return await self._compared(shared, DEFAULT_BRANCH, asking, _never)
+        except NotFound:
             return None
 
     async def react(self, repository: Repository, comment_id: int, content: str) -> None:
@@ -201,6 +221,11 @@ class ComparedReads(Forwarding):
         _log.info("outdated_read", repository=repository.full_name, subject=subject, why=why)
         self._meter.count("outdated_reads", of=subject.partition(" ")[0])
         return OutdatedRead(f"GitHub's answer is older than what it told before: {why}")
+
+    async def _tip(self, repository_id: int, subject: str) -> str | None:
+        """The commit that is known to be the tip of a branch."""
+        known = (await self._known(repository_id, {subject})).get(subject, ())
+        return current_tip(pushes(known, self._clock.now()))
 
     async def _named(self, repository_id: int, subjects: Collection[str]) -> bool:
         """Whether one of these was named by GitHub so lately that a replica may not show it yet."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.webhooks import distil
-from queue_engine.known.facts import CheckEnded, Merged, Named, PullState, Push, StatusSet, Told
+from queue_engine.known.facts import CheckEnded, Merged, Named, PullState, Push, Reviewed, StatusSet, Told
 
 AT = "2026-01-02T03:04:05Z"
 INSTANT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -100,7 +100,12 @@ TOLD: list[tuple[str, dict[str, Any], dict[str, Told]]] = [
         },
         {"pull 3": Named(), "comment 7": Named()},
     ),
-    ("pull_request_review", {"action": "submitted", "pull_request": PULL}, {"pull 3": Named()}),
+    (
+        "pull_request_review",
+        {"action": "submitted", "pull_request": PULL, "review": {"state": "APPROVED", "user": {"login": "ada"}}},
+        {"pull 3": Reviewed(author="ada", state="approved")},
+    ),
+    ("pull_request_review", {"action": "dismissed", "pull_request": PULL}, {"pull 3": Named()}),
     ("repository_ruleset", {"action": "edited"}, {"rules": Named()}),
 ]
 

@@ -9,7 +9,7 @@ import pytest
 
 from queue_engine.core.database import Database
 from queue_engine.errors import NotFound, OutdatedRead
-from queue_engine.facts import BranchTip, MergeMethod
+from queue_engine.facts import BranchTip, MergeMethod, Review, ReviewState
 from queue_engine.known.cached import remembered
 from queue_engine.known.facts import (
     DEFAULT_BRANCH,
@@ -17,17 +17,21 @@ from queue_engine.known.facts import (
     NAMED,
     NO_COMMIT,
     RULES,
+    SETTLED,
     CheckEnded,
     Fact,
     Named,
     Push,
+    Reviewed,
     Told,
     of_branch,
     of_comment,
     of_commit,
     of_pull,
 )
+from queue_engine.known.forwarding import Forwarding
 from queue_engine.known.reads import ComparedReads
+from queue_engine.model import Repository
 from queue_engine.port import Ports
 from queue_engine.store import Store
 from tests.queue_engine.examples import NOW, REPOSITORY, comparison, pull, report, rules
@@ -199,6 +203,80 @@ async def test_configuration_is_read_at_the_known_tip(scene: Scene) -> None:
     with pytest.raises(OutdatedRead):
         await github.configuration(REPOSITORY, "main")
     assert await github.configuration(REPOSITORY, "gone") is None
+
+
+async def test_configuration_of_an_organisation_is_read_at_the_known_tip_of_its_repository(scene: Scene) -> None:
+    """It is the owner's repository `.github`, whose pushes are told like any other's."""
+    shared = Repository(77, REPOSITORY.owner, ".github", REPOSITORY.installation_id)
+    await scene.tell((DEFAULT_BRANCH, MOVED), repository_id=shared.id)
+    await scene.github.organisation_configuration(REPOSITORY)
+    async with scene.store.transaction() as tx:
+        await tx.queues.refresh_repository(shared)
+    await scene.github.organisation_configuration(REPOSITORY)
+    assert [commit for _, commit in scene.inner.asked] == [None, "base-2"]
+    scene.inner.answers["organisation_configuration"] = NotFound("No commit found", status=404)
+    with pytest.raises(OutdatedRead):
+        await scene.github.organisation_configuration(REPOSITORY)
+
+
+async def test_reviews_of_the_last_seconds_are_missed_in_a_list(scene: Scene) -> None:
+    """An approval that was dismissed, or a change that was asked for: the newest verdict of its author counts."""
+    approved = Review("ada", ReviewState.APPROVED, "head-1", by_writer=True)
+    dismissed = replace(approved, state=ReviewState.DISMISSED)
+    scene.inner.answers["reviews"] = (approved,)
+    await scene.tell((of_pull(1), Reviewed(author="ada", state="dismissed")))
+    with pytest.raises(OutdatedRead, match="the review of ada is known to be dismissed"):
+        await scene.github.reviews(REPOSITORY, 1)
+    scene.inner.answers["reviews"] = (approved, dismissed)
+    assert await scene.github.reviews(REPOSITORY, 1) == (approved, dismissed)
+    await scene.tell((of_pull(1), Reviewed(author="ada", state="commented")))
+    await scene.github.reviews(REPOSITORY, 1)
+    scene.inner.answers["reviews"] = (approved,)
+    scene.clock.instant += SETTLED
+    assert await scene.github.reviews(REPOSITORY, 1) == (approved,)
+
+
+BELIEVED = {
+    "actions_runs": "listed to be cancelled, which does no harm twice",
+    "check_suites": "its ends are told by the runs in it",
+    "co_authors": "words of a commit",
+    "deliveries": "asked for again at the next sweep",
+    "find_check_run": "only looked for after an answer was lost",
+    "find_comments": "only looked for after an answer was lost",
+    "installations": "asked for again at the next sweep",
+    "is_in_use": "GitHub refuses to delete what is protected; asked after the landing only",
+    "labelled_pull_requests": "each is read by itself before it is judged",
+    "last_labelling": "read beside the pull request, which is compared",
+    "last_unlabelling": "read beside the pull request, which is compared",
+    "own_login": "never changes",
+    "permission": "no webhook that IMQ gets tells of it",
+    "repositories": "asked for again at the next sweep",
+    "unsigned_commits": "GitHub itself refuses the merge",
+    "workflow_runs": "read beside the reports, which are compared",
+}
+"""Reads that are compared with nothing, and why that is safe."""
+
+WRITES = {
+    "cancel_run",
+    "create_check_run",
+    "create_comment",
+    "delete_branch",
+    "delete_comment",
+    "forget_rules",
+    "redeliver",
+    "rerun",
+    "update_branch",
+    "update_check_run",
+    "update_comment",
+}
+"""Calls that change something, after which nothing certain is known."""
+
+
+def test_every_call_of_the_port_is_compared_or_believed_for_a_reason() -> None:
+    """Whoever adds a read says why nothing that is known contradicts it, or compares it."""
+    calls = {name for name in vars(Forwarding) if not name.startswith("_")}
+    assert calls - set(vars(ComparedReads)) - WRITES <= set(BELIEVED)
+    assert not set(BELIEVED) & set(vars(ComparedReads))
 
 
 async def test_rules_read_just_after_they_changed_are_not_remembered(scene: Scene) -> None:

@@ -1,0 +1,21 @@
+"""Reviews compared with those that webhooks told. Pure functions."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from queue_engine.facts import Review, ReviewState
+from queue_engine.known.facts import SETTLED, Known, Reviewed
+
+_VERDICTS = frozenset({ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED, ReviewState.DISMISSED})
+
+
+def outdated_reviews(reviews: Sequence[Review], known: Sequence[Known], now: datetime) -> str | None:
+    """Why these reviews, oldest first, are older than what was told in the last seconds; None if nothing says so."""
+    told = {
+        one.told.author: one.told.state
+        for one in known
+        if isinstance(one.told, Reviewed) and one.told.state in _VERDICTS and now - one.at < SETTLED
+    }
+    read = {review.author: review.state.value for review in reviews if review.state in _VERDICTS}
+    differing = next((author for author, state in told.items() if read.get(author) != state), None)
+    return None if differing is None else f"the review of {differing} is known to be {told[differing]}"
