@@ -14,6 +14,7 @@ from aiohttp import web
 from bot.api.app import PREFIX, create_api, description, routes
 from bot.board import Board
 from bot.gateway.gateway import Gateway
+from bot.gateway.shared_pace import SharedPace
 from bot.metrics import Metrics
 from bot.policies import Policies
 from bot.receiver import Receiver
@@ -66,10 +67,12 @@ class Bot:
         self._random = random
         self._session = aiohttp.ClientSession()
         self._store = Store(self.database, meter=self.metrics)
-        self.gateway = self._gateway()
+        owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+        alone = role == "run" and self.database.dialect == "sqlite"
+        self.gateway = self._gateway(None if alone else SharedPace(self._store, owner))
         self._github = ComparedReads(self.gateway, self._store, clock, meter=self.metrics)
         """GitHub as all parts get it, so that nobody judges an answer that is older than what is known."""
-        self.engine = self._engine(f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}")
+        self.engine = self._engine(owner)
         self.sweeper = Sweeper(self.engine, interval=settings.sweep, matters=may_matter)
         self.inbox = Inbox(self.engine, self.sweeper)
         self.worker = self._worker()
@@ -151,7 +154,7 @@ class Bot:
         await self._session.close()
         await self.database.close()
 
-    def _gateway(self) -> Gateway:
+    def _gateway(self, shared: SharedPace | None) -> Gateway:
         return Gateway(
             self._session,
             api_url=self.settings.github_api_url,
@@ -159,6 +162,7 @@ class Bot:
             private_key=self.settings.github_private_key.get_secret_value(),
             clock=self.clock,
             meter=self.metrics,
+            shared=shared,
         )
 
     def _engine(self, owner: str) -> Engine:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from bot.gateway.answers import TokenAnswer
 from bot.gateway.client import Call, Client, Credential, Reply
 from bot.gateway.limits import Limits
+from bot.gateway.shared_pace import SharedPace
 from bot.gateway.tokens import AppKey, Token, Tokens
 from queue_engine.core import trace
 from queue_engine.core.clock import Clock
@@ -35,6 +36,8 @@ _MOST_PAGES = 100
 
 _AT_ONCE = 8
 """Calls of one installation at the same time. GitHub allows a hundred, and would have them one after another."""
+_AT_ONCE_OF_ALL = 80
+"""Calls of one installation at the same time by all processes together."""
 _MOST_WAITING = 200
 _WHEN_FULL = timedelta(seconds=30)
 """When whoever found the line full is to come back."""
@@ -62,12 +65,13 @@ class Connection:
         private_key: str,
         clock: Clock,
         meter: Meter | None = None,
+        shared: SharedPace | None = None,
     ) -> None:
         self.requests: Counter[str] = Counter()
         self.requests_by_installation: Counter[int | None] = Counter()
         self._clock = clock
         self._meter = meter or Silent()
-        self.limits = Limits(clock, self._meter)
+        self.limits = Limits(clock, self._meter, shared)
         self._slots: defaultdict[int | None, Slots] = defaultdict(self._new_slots)
         self._client = Client(session, api_url=api_url, clock=clock)
         self._key = AppKey(app_id, private_key, clock)
@@ -171,6 +175,8 @@ class Connection:
             async with self._slots[installation_id].hold(doing.priority, doing.holder) as slot:
                 self._meter.observe("slot_wait", self._since(came), priority=doing.priority.value)
                 try:
+                    await self.limits.reserve(installation_id, call, doing.priority)
+                    self._slots[installation_id].resize(min(_AT_ONCE, _AT_ONCE_OF_ALL // self.limits.processes))
                     with self.limits.sending(installation_id, call, doing.priority):
                         return await self._exchange(installation_id, call, credential, cache)
                 except Unavailable:
@@ -193,6 +199,7 @@ class Connection:
             page = Page(self._client.understand(reply), reply.links)
         except RateLimited as limited:
             wait = self.limits.refused(installation_id, reply.headers)
+            await self.limits.share_pause(installation_id)
             raise RateLimited(limited.message, retry_after=wait, status=limited.status) from None
         self.limits.answered(installation_id)
         if cache is not None:

@@ -30,6 +30,7 @@ from bot.gateway.histories import compare_histories, may_lack_diff
 from bot.gateway.letters import place
 from bot.gateway.limits import Budget
 from bot.gateway.rules import RuleBook
+from bot.gateway.shared_pace import SharedPace
 from bot.gateway.surroundings import Surroundings
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter
@@ -70,9 +71,11 @@ class Gateway(Surroundings):
         private_key: str,
         clock: Clock,
         meter: Meter | None = None,
+        shared: SharedPace | None = None,
     ) -> None:
+        """`shared` keeps the pace together with other processes; without it this process is the only one."""
         connection = Connection(
-            session, api_url=api_url, app_id=app_id, private_key=private_key, clock=clock, meter=meter
+            session, api_url=api_url, app_id=app_id, private_key=private_key, clock=clock, meter=meter, shared=shared
         )
         super().__init__(connection, app_id=int(app_id))
         self._rules = RuleBook(connection, clock, own_app_id=int(app_id))

@@ -10,6 +10,7 @@ from bot.gateway import pacing
 from bot.gateway.client import Call
 from bot.gateway.faults import asked_wait
 from bot.gateway.pacing import Pacing
+from bot.gateway.shared_pace import SharedPace
 from queue_engine.core.backoff import Backoff, wait
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter
@@ -48,15 +49,39 @@ class Limits:
     Whoever goes on asking while limited may be banned, says GitHub's "Best practices for using the REST API".
     """
 
-    def __init__(self, clock: Clock, meter: Meter) -> None:
+    def __init__(self, clock: Clock, meter: Meter, shared: SharedPace | None = None) -> None:
+        """`shared` keeps the pace together with other processes; without it this process is the only one."""
         self.budget: dict[int | None, Budget] = {}
         self._clock = clock
         self._meter = meter
+        self._shared = shared
+        self.processes = 1
+        """How many processes have sent requests lately."""
         self._held: dict[int | None, _Held] = {}
         self._unnamed: Counter[int | None] = Counter()
         """Refusals in a row that named no time."""
         self._under_way: Counter[int | None] = Counter()
         self._paces: defaultdict[int | None, Pacing] = defaultdict(lambda: Pacing(pacing.DOCUMENTED))
+
+    async def reserve(self, installation_id: int | None, call: Call, priority: Priority) -> None:
+        """Reserve what a call costs, where several processes share the limits. Raises RateLimited if it has to wait."""
+        if self._shared is None:
+            return
+        now = self._clock.now()
+        self._check_held(installation_id, now)
+        self._check_budget(installation_id, priority, now)
+        answer = await self._shared.admit(installation_id, call, priority, now, self._paces[installation_id])
+        self.processes = answer.processes or self.processes
+        if answer.paused_until is not None:
+            self._hold(installation_id, answer.paused_until)
+        if answer.wait is not None:
+            raise self.held_back("keeping a pace that GitHub's limits allow all processes", answer.wait)
+
+    async def share_pause(self, installation_id: int | None) -> None:
+        """Tell other processes until when nothing is sent, if GitHub asked for that."""
+        held = self._held.get(installation_id)
+        if self._shared is not None and held is not None:
+            await self._shared.pause(installation_id, held.until)
 
     @contextmanager
     def sending(self, installation_id: int | None, call: Call, priority: Priority) -> Iterator[None]:
@@ -64,8 +89,10 @@ class Limits:
         now = self._clock.now()
         self._check_held(installation_id, now)
         self._check_budget(installation_id, priority, now)
-        if (too_soon := self._paces[installation_id].admit(call, priority, now)) is not None:
-            raise self.held_back("keeping a pace that GitHub's limits allow", too_soon)
+        if self._shared is None:
+            too_soon = self._paces[installation_id].admit(call, priority, now)
+            if too_soon is not None:
+                raise self.held_back("keeping a pace that GitHub's limits allow", too_soon)
         self._under_way[installation_id] += 1
         try:
             yield

@@ -8,6 +8,7 @@ Merges come before words: the hour's content is left to the merges that wait, bu
 what they must act on.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -50,6 +51,8 @@ class Rates:
 
 DOCUMENTED = Rates()
 
+_Taken = tuple[datetime, int]
+
 
 class Pacing:
     """The windows of one installation."""
@@ -70,8 +73,8 @@ class Pacing:
         comments = call.name == _COMMENT
         if comments and (put_off := self._yield_to_merges(call.merges_waiting, priority, now)) is not None:
             return put_off
-        costs = [(self._points, _READ if call.method == "GET" else _WRITE)]
-        if call.name in _CONTENT:
+        costs = [(self._points, points_of(call))]
+        if content_of(call) is not None:
             costs += [(window, 1) for window in self._content]
         parts = [(window, cost, _part(window, priority)) for window, cost in costs]
         wait, window, cost, part = max(
@@ -87,6 +90,25 @@ class Pacing:
                 window.take(now)
         return None
 
+    def fill(self, taken: Iterable[tuple[str, datetime, int]]) -> None:
+        """Replace what the windows hold: by kind (points, or of content as `content_of` names it), oldest first."""
+        points, content, comments = list[_Taken](), list[_Taken](), list[_Taken]()
+        for kind, at, amount in taken:
+            (points if kind == "points" else content).append((at, amount))
+            if kind == "comment":
+                comments.append((at, amount))
+        self._points.fill(points)
+        for windows, found in ((self._content, content), (self._comments, comments)):
+            for window in windows:
+                window.fill(found)
+
+    def reserve_points(self, wanted: int, priority: Priority, now: datetime) -> int:
+        """Take so many points, or what is left of this priority's part; how many."""
+        found = min(wanted, max(0, _part(self._points, priority) - self._points.used(now)))
+        if found:
+            self._points.take(now, found)
+        return found
+
     def _yield_to_merges(self, waiting: int, priority: Priority, now: datetime) -> timedelta | None:
         """When a comment is tried again, if merges need the content that it would create; None if there is enough."""
         (_, hour), (minutes_share, hours_share) = self._content, self._comments
@@ -99,6 +121,18 @@ class Pacing:
         if hours_share.wait(now) <= timedelta(0):
             return None
         return min(hours_share.turn_away(now), _PUT_OFF)
+
+
+def points_of(call: Call) -> int:
+    """What GitHub counts for a call against the points of a minute."""
+    return _READ if call.method == "GET" else _WRITE
+
+
+def content_of(call: Call) -> str | None:
+    """What a call creates: `comment` or `merge`; None for one that creates no content."""
+    if call.name == _COMMENT:
+        return "comment"
+    return "merge" if call.name in _CONTENT else None
 
 
 def _part(window: Window, priority: Priority) -> int:

@@ -1,6 +1,7 @@
 """Pace: so much in so long, kept by a sliding window. Pure state: the instant is handed in."""
 
 from collections import deque
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 
@@ -20,6 +21,11 @@ class Window:
         self._used = 0
         self._told: dict[int, deque[tuple[datetime, int]]] = {}
         """Those who wait, by how much of the limit is theirs to use: when they come back, and for how much."""
+
+    def fill(self, taken: Iterable[tuple[datetime, int]]) -> None:
+        """Replace what was taken, oldest first, by what is known from elsewhere."""
+        self._taken = deque(taken)
+        self._used = sum(amount for _, amount in self._taken)
 
     def used(self, now: datetime) -> int:
         """How much of the limit the last `span` has used up."""

@@ -72,6 +72,12 @@ class Slots:
         self._in_a_row = 0
         """Urgent grants since the background, which waits, had its last turn."""
 
+    def resize(self, total: int) -> None:
+        """Have so many slots from now on, at least one; those in use beyond that are not given out again."""
+        if total != self._total:
+            self._total = max(1, total)
+            self._share_out()
+
     @asynccontextmanager
     async def hold(self, priority: Priority, holder: str | None = None) -> AsyncIterator[Slot]:
         """Have a slot while the body runs, after those of the same priority who came before.

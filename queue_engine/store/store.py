@@ -27,6 +27,7 @@ from queue_engine.store.held import Held
 from queue_engine.store.known import KnownFacts
 from queue_engine.store.outbox import NEXT_DUE as NEXT_LETTER
 from queue_engine.store.outbox import Outbox
+from queue_engine.store.pace import Pace
 from queue_engine.store.processes import Processes
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Queues
@@ -66,6 +67,7 @@ class Transaction:
         self.held = Held(connection)
         self.known = KnownFacts(connection)
         self.sweeps = Sweeps(connection)
+        self.pace = Pace(connection)
         self.processes = Processes(connection)
         self.tokens = Tokens(connection)
         self.figures = Figures(connection)

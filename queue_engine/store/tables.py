@@ -200,6 +200,25 @@ refusals = Table(
     Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
 )
 
+pace_reservations = Table(
+    "pace_reservations",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("installation_id", BigInteger, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
+    Column("amount", Integer, nullable=False),
+    Column("owner", String(255), nullable=False),
+    Index("ix_pace_reservations_installation_id_at", "installation_id", "at"),
+)
+
+pace_pauses = Table(
+    "pace_pauses",
+    metadata,
+    Column("installation_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("until", UtcDateTime, nullable=False, info=ahead(Ahead.WAIT)),
+)
+
 sweeps = Table(
     "sweeps",
     metadata,

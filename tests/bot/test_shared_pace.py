@@ -1,0 +1,143 @@
+"""The pace of an installation, kept by several processes on one database: together within what GitHub allows."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import aiohttp
+import pytest
+from sqlalchemy import Engine, event
+
+from bot.gateway import Gateway, pacing
+from bot.gateway.pacing import Rates
+from bot.gateway.shared_pace import SharedPace
+from queue_engine.core.urgency import Priority, working
+from queue_engine.errors import RateLimited
+from queue_engine.facts import MergeMethod
+from queue_engine.model import Repository
+from queue_engine.store import Store
+from tests.bot.answers import pull_request
+from tests.bot.conftest import APP_ID, ManualClock
+from tests.bot.github_double import GitHubDouble, Says
+
+PULL = "/repos/ada/engine/pulls/3"
+COMMENTS = "/repos/ada/engine/issues/3/comments"
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def gateways(
+    session: aiohttp.ClientSession, github: GitHubDouble, pem: str, clock: ManualClock, store: Store
+) -> tuple[Gateway, Gateway]:
+    """The gateways of two processes on one database."""
+    github.on("GET", PULL, Says(pull_request()))
+    github.on("POST", COMMENTS, Says({"id": 1}, 201))
+    github.on("PUT", f"{PULL}/merge", Says({"sha": "m1"}))
+    one, two = (
+        Gateway(
+            session,
+            api_url=github.url,
+            app_id=str(APP_ID),
+            private_key=pem,
+            clock=clock,
+            shared=SharedPace(store, owner),
+        )
+        for owner in ("one", "two")
+    )
+    return one, two
+
+
+async def test_processes_together_create_no_more_content_than_one_may(
+    gateways: tuple[Gateway, Gateway], github: GitHubDouble, repository: Repository, clock: ManualClock
+) -> None:
+    """P7: what one has merged the other knows, by the minute and by the hour; comments leave room for both's merges."""
+    sent = 0
+    for gateway in (*gateways, *gateways):
+        for _ in range(30):
+            try:
+                await gateway.merge(repository, 3, "h1", MergeMethod.MERGE)
+            except RateLimited:
+                break
+            sent += 1
+    assert sent == len(github.asked_for("PUT", f"{PULL}/merge")) == 72
+    clock.instant += timedelta(minutes=2)
+    with working(Priority.BACKGROUND), pytest.raises(RateLimited):
+        await gateways[1].create_comment(repository, 3, "hello", merges_waiting=380)
+    await gateways[1].create_comment(repository, 3, "hello", merges_waiting=300)
+
+
+async def test_processes_together_spend_no_more_points_than_one_may(
+    gateways: tuple[Gateway, Gateway],
+    github: GitHubDouble,
+    repository: Repository,
+    monkeypatch: pytest.MonkeyPatch,
+    clock: ManualClock,
+) -> None:
+    """P7: in no minute more than the limit, whoever asks, and at least three quarters of it are used."""
+    monkeypatch.setattr(pacing, "DOCUMENTED", Rates(points_per_minute=200))
+    sent = []
+    for _ in range(120):
+        for gateway in gateways:
+            for _ in range(3):
+                try:
+                    await gateway.pull_request(repository, 3)
+                except RateLimited:
+                    break
+                sent.append(clock.instant)
+        clock.instant += SECOND
+    assert len(sent) == len(github.asked_for("GET", PULL))
+    for begin in sent:
+        assert sum(begin <= at < begin + timedelta(minutes=1) for at in sent) <= 180
+    assert len(sent) >= 2 * 135
+
+
+async def test_pause_that_one_process_was_asked_for_holds_all(
+    gateways: tuple[Gateway, Gateway], github: GitHubDouble, repository: Repository, clock: ManualClock
+) -> None:
+    """GitHub may ban who goes on: the other sends nothing until the time is over."""
+    limit = {"message": "You have exceeded a secondary rate limit."}
+    github.on("GET", PULL, Says(limit, 403, headers={"retry-after": "90"}), Says(pull_request()))
+    with pytest.raises(RateLimited):
+        await gateways[0].pull_request(repository, 3)
+    with pytest.raises(RateLimited) as held:
+        await gateways[1].pull_request(repository, 3)
+    assert held.value.retry_after == 90 * SECOND
+    assert len(github.asked_for("GET", PULL)) == 1
+    clock.instant += 90 * SECOND
+    await gateways[1].pull_request(repository, 3)
+
+
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """The statements that the database was sent."""
+    seen: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        seen.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(Engine, "before_cursor_execute", note)
+
+
+async def test_busy_process_asks_the_database_once_for_many_calls(
+    gateways: tuple[Gateway, Gateway], repository: Repository, statements: list[str]
+) -> None:
+    """The measured cost: below one statement for two calls that create nothing."""
+    for _ in range(100):
+        await gateways[0].pull_request(repository, 3)
+    assert len(statements) < 50
+
+
+async def test_process_that_is_alone_asks_the_database_nothing(
+    session: aiohttp.ClientSession,
+    github: GitHubDouble,
+    pem: str,
+    clock: ManualClock,
+    repository: Repository,
+    statements: list[str],
+) -> None:
+    """SQLite with one process costs what it did."""
+    github.on("GET", PULL, Says(pull_request()))
+    alone = Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=pem, clock=clock)
+    await alone.pull_request(repository, 3)
+    assert statements == []
