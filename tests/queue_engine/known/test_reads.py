@@ -263,6 +263,7 @@ WRITES = {
     "delete_branch",
     "delete_comment",
     "forget_rules",
+    "forget_token",
     "redeliver",
     "rerun",
     "update_branch",
