@@ -6,7 +6,22 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queue_engine.actions import Action, BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
+from queue_engine.actions import (
+    Action,
+    BaseIsRed,
+    Block,
+    Confirm,
+    Fact,
+    Leave,
+    Look,
+    Merge,
+    Rerun,
+    Save,
+    Seen,
+    Update,
+    Wait,
+)
+from queue_engine.approvals import missing_approval
 from queue_engine.checks import judge, of_now, run_key
 from queue_engine.decide import decide
 from queue_engine.facts import (
@@ -18,8 +33,10 @@ from queue_engine.facts import (
     Permission,
     PullRequest,
     RequiredCheck,
+    Review,
+    ReviewState,
 )
-from queue_engine.model import TRANSITIONS, Entry
+from queue_engine.model import TRANSITIONS, Entry, EntryStatus
 from queue_engine.reasons import Reason
 from tests.queue_engine.examples import (
     CHECKING,
@@ -116,7 +133,23 @@ branch_rules = st.builds(
     st.sampled_from([RequiredCheck("ci", None), RequiredCheck("lint", 10)]),
     linear_history=st.booleans(),
     native_queue=st.booleans(),
+    approvals=mostly(0, 1),
+    approvals_bypassed=mostly(False, True),
+    bypassed=mostly((), ("main: workflows",)),
 ) | st.just(rules())
+
+verdicts = st.lists(
+    st.builds(Review, st.sampled_from(["ada", "bob"]), st.sampled_from(ReviewState), st.just("head-1"), st.booleans()),
+    max_size=2,
+).map(tuple)
+
+REFUSED = mostly(
+    None,
+    "Base branch was modified",
+    "Merge commits are not allowed on this repository.",
+    "without `workflows` permission",
+    "no",
+)
 
 
 def often(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
@@ -132,9 +165,11 @@ sights = st.builds(
     base_reports=often(st.lists(checks, max_size=3).map(tuple)),
     rules=often(branch_rules),
     permission=often(st.sampled_from(Permission)),
+    reviews=often(verdicts),
+    refused_methods=mostly(frozenset(), frozenset({MergeMethod.MERGE}), frozenset(MergeMethod)),
     update_refused=mostly(None, "merge conflict", "no"),
     update_forbidden=mostly(False, True),
-    merge_refused=mostly(None, "Base branch was modified", "no"),
+    merge_refused=REFUSED,
     merge_denied=mostly(None, Reason.PERMISSION_MISSING),
 )
 
@@ -203,6 +238,11 @@ def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry
     assert facts.reports is not None
     assert judge(facts.rules.required_checks, of_now(at, facts.reports)).state is CheckState.PASSED
     assert facts.merge_denied is None or facts.merge_refused is None
+    assert action.method not in facts.refused_methods
+    assert not facts.rules.bypassed
+    if facts.rules.approvals_bypassed:
+        assert facts.reviews is not None
+        assert missing_approval(facts.reviews, facts.rules) is None
 
 
 @settings(max_examples=150, deadline=None)
@@ -211,7 +251,7 @@ def test_every_decision_keeps_to_the_table_of_transitions_and_to_the_future(situ
     """No forbidden status, no wait that is over already, and nothing changed that is not an entry's to change."""
     at, facts = situation
     action = decide(at, facts, POLICY, NOW)
-    if isinstance(action, Save | Wait | Update | Merge | Rerun | BaseIsRed):
+    if isinstance(action, Save | Wait | Update | Merge | Block | Rerun | BaseIsRed):
         changed = action.entry
         assert changed.status is at.status or changed.status in TRANSITIONS[at.status]
         assert not changed.status.final
@@ -219,6 +259,10 @@ def test_every_decision_keeps_to_the_table_of_transitions_and_to_the_future(situ
             assert getattr(changed, name) == getattr(at, name)
     if isinstance(action, Wait):
         assert action.until > NOW
+    if isinstance(action, Block):
+        assert action.entry.status is EntryStatus.PENDING
+        assert action.entry.blocked_until is not None
+        assert action.entry.blocked_until > NOW
     if isinstance(action, Save):
         assert action.entry != at, "storing what is stored already is a loop"
     if isinstance(action, Update):
@@ -251,7 +295,7 @@ def test_head_is_bound_only_as_own_update_or_to_be_proved(at: Entry, facts: Seen
         assert at.candidate_is_ours
 
 
-ENDS = (Wait, Leave, Merge, Update, Confirm, Rerun, BaseIsRed)
+ENDS = (Wait, Leave, Block, Merge, Update, Confirm, Rerun, BaseIsRed)
 
 
 @settings(max_examples=150, deadline=None)
@@ -263,7 +307,8 @@ ENDS = (Wait, Leave, Merge, Update, Confirm, Rerun, BaseIsRed)
     st.lists(checks, max_size=3).map(tuple),
     branch_rules,
     mostly(None, "merge conflict", "no"),
-    mostly(None, "Base branch was modified", "no"),
+    REFUSED,
+    verdicts,
 )
 def test_pass_over_unchanging_facts_ends(
     at: Entry,
@@ -274,6 +319,7 @@ def test_pass_over_unchanging_facts_ends(
     demanded: BranchRules,
     update_refused: str | None,
     merge_refused: str | None,
+    reviews: tuple[Review, ...],
 ) -> None:
     """P5: no pass goes round in circles, and none asks for the same fact twice unless the head in question changed."""
     facts = Seen(update_refused=update_refused, merge_refused=merge_refused)
@@ -296,6 +342,10 @@ def test_pass_over_unchanging_facts_ends(
                 facts = replace(facts, comparison=replace(compared, head=replace(compared.head, sha=subject)))
             case Fact.CHECKS:
                 facts = replace(facts, reports=reports)
+            case Fact.PERMISSION:
+                facts = replace(facts, permission=Permission.WRITE)
+            case Fact.REVIEWS:
+                facts = replace(facts, reviews=reviews)
             case Fact.BASE_REPORTS:
                 facts = replace(facts, base_reports=base_reports)
             case Fact.RULES:
