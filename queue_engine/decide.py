@@ -183,7 +183,7 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     pull = replace(seen.pull, methods=tuple(one for one in seen.pull.methods if one not in seen.refused_methods))
     method = merge_method(pull, rules, policy)
     if method is None:
-        reason, asked_for = no_method(pull, rules, policy)
+        reason, asked_for = no_method(seen.pull, rules, policy)
         return Leave(named(seen.merge_refused or "") or reason, detail=asked_for)
     if seen.co_authors is None and needs_co_authors(policy) and method is not MergeMethod.REBASE:
         return Look(Fact.CO_AUTHORS)

@@ -223,3 +223,11 @@ def test_walk_whose_configured_method_is_refused_lands_by_no_other() -> None:
     walk = ready(Refusal(SETTINGS[0]))
     walk.policy = replace(walk.policy, method=MergeMethod.MERGE)
     assert walk.go() == Leave(Reason.METHOD_NOT_ALLOWED, detail="merge")
+
+
+def test_walk_whose_only_method_makes_merge_commits_names_the_linear_history() -> None:
+    """The repository allows no other one, and a maintainer reads which rule is in the way."""
+    walk = ready(Refusal(LINEAR[0]))
+    walk.github.pull = pull(methods=(MergeMethod.MERGE,))
+    assert walk.left() is Reason.LINEAR_HISTORY_REQUIRED
+    assert walk.asked.count("merge") == 1
