@@ -45,6 +45,8 @@ class Knock:
     head_sha: str | None
     labelled_at: datetime | None = None
     by_machine: bool = False
+    arrived_at: datetime | None = None
+    """When it was asked for, if a failure has delayed the answer: it is queued as if it had come then (P3)."""
     delivery: str | None = None
     anew: bool = True
 
@@ -210,6 +212,7 @@ async def _admit(
             queued_by=request.by or "",
             queued_head=pull.head_sha,
             enqueued_at=now,
+            arrived_at=request.arrived_at,
             ageing=policy.ageing,
             trace=trace.current(),
             delivery=request.delivery,

@@ -154,6 +154,7 @@ class PullRequestChanges:
                 head_sha=hint.head_sha,
                 labelled_at=hint.updated_at,
                 by_machine=hint.sender_is_bot,
+                arrived_at=hint.arrived_at,
                 delivery=hint.delivery,
             ),
             turn=turn,

@@ -53,6 +53,8 @@ class Hint(BaseModel):
     number: int | None = None
     updated_at: datetime | None = None
     """For LABELED and COMMENT: the instant of the pull request's last change, which was the label, or the comment."""
+    arrived_at: datetime | None = None
+    """When the delivery was stored, if its job has failed since: what it asks for keeps its place in the order."""
     label: str | None = None
     title: str | None = None
     """For CONSENT by `edited`: the new title, if it was only the title."""

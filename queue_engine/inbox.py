@@ -151,6 +151,8 @@ class Inbox:
 
     async def _follow(self, job: Job) -> None:
         hint = Hint.model_validate(job.request)
+        if job.claims > 1:
+            hint = hint.model_copy(update={"arrived_at": job.created_at})
         with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
             if hint.kind is HintKind.INSTALLED:
                 if hint.action == "new_permissions_accepted":

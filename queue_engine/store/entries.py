@@ -30,7 +30,7 @@ from queue_engine.errors import StaleVersion
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.priority import Standing
 from queue_engine.store.errors import DuplicateEntry
-from queue_engine.store.order import IN_ORDER, Order
+from queue_engine.store.order import IN_ORDER, Order, milliseconds, ranked
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues, repositories
 
@@ -152,17 +152,29 @@ class Entries:
         self._connection = connection
         self._order = Order(connection)
 
-    async def add(self, *, ageing: timedelta = timedelta(hours=1), **arrival: Unpack[Arrival]) -> Entry:
+    async def add(
+        self,
+        *,
+        ageing: timedelta = timedelta(hours=1),
+        arrived_at: datetime | None = None,
+        **arrival: Unpack[Arrival],
+    ) -> Entry:
         """Stand a pull request at the end of its priority, pending, bound to `queued_head`.
 
+        With `arrived_at` it stands where it would if it had joined then, behind those that are being processed.
         `ageing` is the head start of one point of priority. On PostgreSQL `Queues.give_places` comes before, so that
         arrivals are told apart.
 
         Raises DuplicateEntry when it stands in a queue of this repository already; the transaction stays usable.
         """
         entry_id, queue_id = uuid4().hex, arrival["queue_id"]
-        arrived = await self._order.arrival(queue_id, arrival["enqueued_at"])
-        rank = await self._order.last(queue_id, arrived, arrival.get("priority", 0), ageing)
+        priority = arrival.get("priority", 0)
+        if arrived_at is None:
+            arrived = await self._order.arrival(queue_id, arrival["enqueued_at"])
+            rank = await self._order.last(queue_id, arrived, priority, ageing)
+        else:
+            arrived = milliseconds(arrived_at)
+            rank = ranked(arrived, priority, ageing)
         values = {
             **_AT_FIRST,
             **arrival,

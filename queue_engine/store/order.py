@@ -45,7 +45,7 @@ class Order:
     async def arrival(self, queue_id: int, at: datetime) -> int:
         """When somebody arrives who comes at `at`, in milliseconds: never before who came already."""
         latest = (await self._connection.execute(_LAST_ARRIVED, {"its_queue": queue_id})).scalar_one()
-        return max(round((at - _EPOCH) / _MILLISECOND), latest or 0)
+        return max(milliseconds(at), latest or 0)
 
     async def last(self, queue_id: int, arrived: int, priority: int, ageing: timedelta) -> int:
         """The rank of who comes now, behind all of this priority. `ageing` is the head start of one point of it."""
@@ -61,6 +61,11 @@ class Order:
         alike = {"its_queue": queue_id, "its_priority": priority, "its_seq": seq}
         lowest, highest = (await self._connection.execute(_BETWEEN, alike)).one()
         return _within(lowest, ranked(arrived, priority, ageing), highest)
+
+
+def milliseconds(at: datetime) -> int:
+    """The instant as ranks have it: milliseconds since 1970."""
+    return round((at - _EPOCH) / _MILLISECOND)
 
 
 def ranked(arrived: int, priority: int, ageing: timedelta) -> int:
