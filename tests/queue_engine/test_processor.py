@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -13,6 +14,7 @@ from queue_engine.engine import Engine
 from queue_engine.model import Queue, Repository
 from queue_engine.processor import Processor
 from queue_engine.store import Store
+from tests.bot.conftest import ManualClock
 from tests.queue_engine.examples import MINUTE, NOW
 from tests.queue_engine.scene import Scene
 
@@ -59,8 +61,10 @@ async def test_processor_claims_anew_what_it_is_advancing_and_starts_no_second_p
 
 
 async def test_processor_advances_a_queue_again_after_its_pass(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ended is under way no more, be it by an error."""
+    """What ended is under way no more, be it by an error; then it is advanced again when the backoff has passed."""
     calls: list[int] = []
+    clock = ManualClock()
+    clock.instant = NOW
 
     async def fails(engine: Engine, queue: Queue, held: object) -> datetime | None:
         calls.append(queue.id)
@@ -68,11 +72,16 @@ async def test_processor_advances_a_queue_again_after_its_pass(scene: Scene, mon
 
     monkeypatch.setattr(processor, "advance", fails)
     queue = await scene.front()
-    parts = Processor(scene.engine)
-    for _ in range(2):
-        async with scene.store.transaction() as tx:
-            await tx.queues.wake(queue.id, NOW)
-        assert await parts.run_due()
+    parts = Processor(replace(scene.engine, clock=clock))
+    async with scene.store.transaction() as tx:
+        await tx.queues.wake(queue.id, NOW)
+    assert await parts.run_due()
+    assert not await parts.run_due()
+    async with scene.store.transaction() as tx:
+        await tx.queues.wake(queue.id, NOW)
+    assert not await parts.run_due(), "no hint shortens the backoff"
+    clock.instant = NOW + MINUTE
+    assert await parts.run_due()
     assert calls == [queue.id, queue.id]
 
 
