@@ -155,12 +155,24 @@ class CheckRunEvent(OfRepository):
 
 class CheckSuite(BaseModel):
     head_sha: Word
+    conclusion: Word | None = None
     app: Id | None = None
 
 
 class CheckSuiteEvent(OfRepository):
     action: Word
     check_suite: CheckSuite
+
+
+class WorkflowRun(BaseModel):
+    head_sha: Word
+    status: Word | None = None
+    conclusion: Word | None = None
+
+
+class WorkflowRunEvent(OfRepository):
+    action: Word
+    workflow_run: WorkflowRun
 
 
 class StatusEvent(OfRepository):

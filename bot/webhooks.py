@@ -16,6 +16,7 @@ from bot.payloads import (
     PushEvent,
     ReviewEvent,
     StatusEvent,
+    WorkflowRunEvent,
 )
 from queue_engine.commands.parsing import commands_in
 from queue_engine.hints import Hint, HintKind
@@ -162,7 +163,18 @@ def _check_suite(_event: str, delivery: str, payload: Mapping[str, Any], own_app
     suite = said.check_suite
     if said.action != "completed" or (suite.app is not None and suite.app.id == own_app_id):
         return None
-    return said.hint(HintKind.CHECKS, delivery, head_sha=suite.head_sha)
+    unapproved = suite.conclusion == "action_required"
+    return said.hint(HintKind.CHECKS, delivery, head_sha=suite.head_sha, unapproved=unapproved)
+
+
+def _workflow_run(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
+    """A run that waits for approval, told at once when it is requested (pytorch/test-infra #8028); one that starts."""
+    said = WorkflowRunEvent.model_validate(payload)
+    run = said.workflow_run
+    unapproved = "action_required" in {run.status, run.conclusion} or run.status == "waiting"
+    if not unapproved and said.action != "in_progress":
+        return None
+    return said.hint(HintKind.CHECKS, delivery, head_sha=run.head_sha, unapproved=unapproved)
 
 
 def _status(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> Hint | None:
@@ -227,6 +239,7 @@ _DISTILLERS: Mapping[str, Callable[[str, str, Mapping[str, Any], int], Hint | No
     "issue_comment": _comment,
     "check_run": _check_run,
     "check_suite": _check_suite,
+    "workflow_run": _workflow_run,
     "status": _status,
     "push": _push,
     "branch_protection_rule": _rules,

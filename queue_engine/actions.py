@@ -4,7 +4,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from queue_engine.facts import BranchRules, CheckReport, Comparison, MergeMethod, Permission, PullRequest, Review
+from queue_engine.facts import (
+    BranchRules,
+    CheckReport,
+    CheckSuite,
+    Comparison,
+    MergeMethod,
+    Permission,
+    PullRequest,
+    Review,
+    WorkflowRun,
+)
 from queue_engine.model import Entry
 from queue_engine.reasons import Reason
 
@@ -24,6 +34,12 @@ class Fact(Enum):
     """Everybody's verdict, read only where GitHub does not check approvals when IMQ merges."""
     BASE_REPORTS = "base_reports"
     """The reports on the base's tip: whether a check that failed fails there, too."""
+    WORKFLOW_RUNS = "workflow_runs"
+    """The runs of GitHub Actions on the entry's head: what can be run again, and what awaits approval."""
+    FORMER_REPORTS = "former_reports"
+    """The reports on the head that was queued, before IMQ's own update."""
+    SUITES = "suites"
+    """The check suites of the entry's head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +52,11 @@ class Seen:
     rules: BranchRules | None = None
     reviews: tuple[Review, ...] | None = None
     base_reports: tuple[CheckReport, ...] | None = None
+    workflow_runs: tuple[WorkflowRun, ...] | None = None
+    former_reports: tuple[CheckReport, ...] | None = None
+    suites: tuple[CheckSuite, ...] | None = None
+    ci_seen_at: datetime | None = None
+    """When a check reported on another commit of the repository while this queue waited for one to start."""
     co_authors: tuple[str, ...] | None = None
     """Who else wrote its commits, as `Name <address>`, for the words of the commit that lands it."""
     permission: Permission | None = None
@@ -72,12 +93,14 @@ class Save:
 class Wait:
     """Store the entry and leave the queue alone until `until` or until something happens.
 
-    `pending` are the reports under way, for people to read.
+    `pending` are the reports under way, for people to read. `not_starting` are checks that nothing has started in all
+    the time that they may take: the queue says so, until one starts.
     """
 
     entry: Entry
     until: datetime
     pending: tuple[CheckReport, ...] = ()
+    not_starting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

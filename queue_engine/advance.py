@@ -14,6 +14,7 @@ import structlog
 
 from queue_engine import asking
 from queue_engine.actions import BaseIsRed, Block, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
+from queue_engine.check_limits import few, waits_for_start
 from queue_engine.core import trace
 from queue_engine.core.urgency import working
 from queue_engine.decide import decide
@@ -29,7 +30,7 @@ from queue_engine.errors import (
 from queue_engine.facts import CheckReport
 from queue_engine.keeping import Checks, Keeper
 from queue_engine.landing import land
-from queue_engine.model import Entry, Queue, RedBase
+from queue_engine.model import Entry, Queue, RedBase, Stall
 from queue_engine.pass_errors import PassFailed
 from queue_engine.policy import Policy
 from queue_engine.reasons import REASONS, Outcome, Reason
@@ -69,6 +70,7 @@ class _Pass:
         self._seen_for: tuple[str, int] | None = None
         """The front, by id and version, that the facts in `_seen` were read for."""
         self._depth = 0
+        self._stall: Stall | None = None
         self._policy = policy
         self._keeper = Keeper(engine, policy)
 
@@ -116,6 +118,8 @@ class _Pass:
         if (front.id, front.version) != self._seen_for:
             # A hint came, or another front: facts read before it may be older than what it tells of.
             self._seen, self._seen_for = Seen(), (front.id, front.version)
+        self._stall = found.stall
+        self._seen = replace(self._seen, ci_seen_at=found.stall.ci_seen_at if found.stall else None)
         return front
 
     async def _step(self, entry: Entry) -> datetime | None:
@@ -127,12 +131,12 @@ class _Pass:
             case Save(changed, ended):
                 await self._save(entry, changed, ended=ended)
                 return None
-            case Wait(changed, until, pending):
+            case Wait(changed, until, pending, not_starting):
                 settled = replace(changed, trouble=0, trouble_since=None)
                 if settled != entry:
                     tell = settled.awaited_checks != entry.awaited_checks
                     await self._save(entry, settled, tell=tell, checks=pending)
-                return until
+                return await self._note_stall(changed, not_starting) or until
             case Update(changed):
                 return await self._update(entry, changed)
             case Merge(changed):
@@ -217,8 +221,21 @@ class _Pass:
         """The base itself does not pass: the queue knows, and lets only what mends it through."""
         now = self._engine.clock.now()
         async with self._engine.change() as change:
-            red = RedBase(check.name, tip, now, 0, now + self._policy.ask_again.maximum, check.app_id)
+            # What Actions reported there is run again, once, by the first look.
+            later = now if check.by_actions and self._policy.check_reruns else now + self._policy.ask_again.maximum
+            red = RedBase(check.name, tip, now, 0, later, check.app_id)
             await change.tx.red_bases.note(self._queue.id, red)
+        return now
+
+    async def _note_stall(self, entry: Entry, not_starting: tuple[str, ...]) -> datetime | None:
+        """Store that no check starts for the front. The next look, at once, tells that, or that one did start."""
+        now = self._engine.clock.now()
+        if self._stall is not None:
+            return None if waits_for_start(entry, self._stall.head) else now
+        if not not_starting:
+            return None
+        async with self._engine.change() as change:
+            await change.tx.stalls.note(self._queue.id, Stall(now, entry.head, few(not_starting)))
         return now
 
     async def _confirm(self, entry: Entry, sha: str | None) -> datetime | None:

@@ -34,6 +34,14 @@ async def look(github: GitHub, entry: Entry, fact: Fact, seen: Seen, policy: Pol
             required = required_checks(seen.rules, policy)
             reports = await github.check_reports(repository, entry.base_tip or base, required)
             return replace(seen, base_reports=reports)
+        case Fact.WORKFLOW_RUNS:
+            return replace(seen, workflow_runs=await github.workflow_runs(repository, entry.head))
+        case Fact.FORMER_REPORTS:
+            # Whatever reported there counts, so every source is asked for.
+            reports = await github.check_reports(repository, entry.queued_head, frozenset())
+            return replace(seen, former_reports=reports)
+        case Fact.SUITES:
+            return replace(seen, suites=await github.check_suites(repository, entry.head))
         case Fact.CO_AUTHORS:
             assert seen.pull is not None
             authors = await github.co_authors(repository, entry.number, author=seen.pull.author)

@@ -33,7 +33,7 @@ class Branches:
                 # A front under way compares before it updates: the push may be one that it contains already.
                 tip = entry.base_tip if entry.status in PROCESSING else hint.head_sha
                 await change.tx.entries.save(replace(entry, known_behind=True, base_tip=tip))
-            if entries:
+            if entries or (queue.red is not None and queue.red.untested):
                 await change.tx.red_bases.moved(queue, hint.head_sha, change.now)
             elif queue.red is not None and queue.red.tip != hint.head_sha:
                 # Nobody waits to see it green: whoever comes next finds out what this tip is like.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from queue_engine.facts import BranchRules, CheckReport, CheckState, RequiredCheck
+from queue_engine.facts import BranchRules, CheckReport, CheckState, RequiredCheck, WorkflowRun
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
 
@@ -47,8 +47,13 @@ def own_check(required: Iterable[RequiredCheck], policy: Policy) -> str | None:
     return None
 
 
-def judge(required: Iterable[RequiredCheck], reports: Iterable[CheckReport], ignored: Sequence[str] = ()) -> Verdict:
-    """Judge a commit. Nothing required: every report must pass, and at least one must have come.
+def judge(
+    required: Iterable[RequiredCheck],
+    reports: Iterable[CheckReport],
+    ignored: Sequence[str] = (),
+    expected: Iterable[RequiredCheck] = (),
+) -> Verdict:
+    """Judge a commit. Nothing required: every report must pass, at least one must have come, and all `expected` ones.
 
     `ignored` are names, or patterns with `*`, of checks that then do not count; what is required always does.
     """
@@ -57,8 +62,9 @@ def judge(required: Iterable[RequiredCheck], reports: Iterable[CheckReport], ign
     if required:
         counted = tuple(r for r in reports if any(_matches(q, r) for q in required))
     else:
-        counted = tuple(r for r in reports if not any(_fits(r.name, pattern) for pattern in ignored))
-    absent = {q.name for q in required if not any(_matches(q, r) for r in reports)}
+        counted = tuple(r for r in reports if not _is_ignored(r.name, ignored))
+    awaited_ones = required or {each for each in expected if not _is_ignored(each.name, ignored)}
+    absent = {q.name for q in awaited_ones if not any(_matches(q, r) for r in reports)}
     failed = tuple(r for r in counted if r.state is CheckState.FAILED)
     pending = tuple(r for r in counted if r.state is CheckState.PENDING)
     awaited = tuple(sorted(absent | {r.name for r in pending}))
@@ -96,6 +102,31 @@ def of_now(entry: Entry, reports: Iterable[CheckReport]) -> tuple[CheckReport, .
 def _matches(required: RequiredCheck, report: CheckReport) -> bool:
     """Bound to an App it counts from that App only: anybody who may push may set a status of any name."""
     return required.name == report.name and required.app_id in {None, report.app_id}
+
+
+def former_names(reports: Iterable[CheckReport]) -> tuple[str, ...]:
+    """What reported on the head before IMQ's update, as an entry remembers it: `app:name`, no App for any."""
+    return tuple(sorted({f"{'' if r.app_id is None else r.app_id}:{r.name}" for r in reports}))
+
+
+def former_checks(entry: Entry) -> frozenset[RequiredCheck]:
+    """The checks that reported on the head before IMQ's update, as far as they were asked for."""
+    told = (each.partition(":") for each in entry.former_checks or ())
+    return frozenset(RequiredCheck(name, int(app) if app else None) for app, _, name in told)
+
+
+def with_runs(reports: Iterable[CheckReport], runs: Iterable[WorkflowRun], head: str) -> tuple[CheckReport, ...]:
+    """The reports, each job of Actions with the workflow run that is proved to be its own.
+
+    The proof is GitHub's list of the repository's runs, by the check suite and this very head. A check's address
+    proves nothing: whoever reports it chooses it.
+    """
+    of_suite = {run.suite: run.id for run in runs if run.head_sha == head}
+    return tuple(replace(r, actions_run=of_suite.get(r.suite or 0)) if r.by_actions else r for r in reports)
+
+
+def _is_ignored(name: str, patterns: Iterable[str]) -> bool:
+    return any(_fits(name, pattern) for pattern in patterns)
 
 
 def _fits(name: str, pattern: str) -> bool:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
 from queue_engine.approvals import missing_approval
-from queue_engine.checks import judge, of_now, required_checks
+from queue_engine.checks import former_checks, judge, of_now, required_checks
 from queue_engine.config.templates import needs_co_authors
 from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
 from queue_engine.door import may_queue
@@ -213,7 +213,8 @@ def _of_bypassed_rulesets(seen: Seen, rules: BranchRules) -> Action | None:
 def _is_green(entry: Entry, seen: Seen, policy: Policy) -> bool:
     """Whether its checks pass, by the reports of this pass; to GitHub not all that count are required ones."""
     required = required_checks(seen.rules, policy)
-    verdict = judge(required, of_now(entry, seen.reports or ()), policy.ignored_checks)
+    expected = () if required else former_checks(entry)
+    verdict = judge(required, of_now(entry, seen.reports or ()), policy.ignored_checks, expected)
     if required or verdict.reported:
         return verdict.state is CheckState.PASSED
     return policy.land_without_checks

@@ -1,7 +1,7 @@
 """The entry as it begins a status, or waits on in it: what is set anew, forgotten, and goes on being counted."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from queue_engine.core.backoff import Backoff
 from queue_engine.core.monitor import MonitorEntry
@@ -23,13 +23,6 @@ def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
         trouble=0,
         trouble_since=None,
     )
-
-
-def check_limit(entry: Entry, policy: Policy) -> timedelta:
-    """How long the required checks of its head may take."""
-    if policy.check_timeout is not None:
-        return policy.check_timeout
-    return policy.fallback_check_timeout if entry.check_seconds is None else timedelta(seconds=entry.check_seconds)
 
 
 def looked(entry: Entry, monitor: Backoff, now: datetime, *, waited: int = 0) -> Entry:
@@ -92,6 +85,9 @@ def bound(entry: Entry, candidate: str, policy: Policy, now: datetime, *, proved
         reruns=0,
         rerun_checks=(),
         rerun_at=None,
+        former_checks=None,
+        started_checks=(),
+        checks_started_at=None,
         # A head that its webhook announced has no reports yet; theirs will say when looking is worth a request.
         recheck_at=now + policy.check_look.base if entry.candidate_is_ours and not reported_already else now,
     )

@@ -147,7 +147,69 @@ class CheckReport:
     run_id: int | None = None
     """The check run's number; None for a status."""
     actions_run: int | None = None
-    """The run of GitHub Actions that it is a job of, if it is one."""
+    """The run of GitHub Actions that it is a job of, once the list of runs has proved it."""
+    suite: int | None = None
+    """The check suite that it belongs to; None for a status."""
+    by_actions: bool = False
+    """Whether GitHub Actions itself reported it."""
+
+    @property
+    def started(self) -> bool:
+        """Whether it has begun: a queued run waits for a machine. A status is told by something that runs."""
+        return self.state is not CheckState.PENDING or self.run_id is None or self.conclusion == "in_progress"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRun:
+    """A run of a workflow of GitHub Actions on one commit; its check suite holds its jobs."""
+
+    id: int
+    name: str
+    workflow: int
+    event: str
+    suite: int
+    head_sha: str
+    status: str
+    """GitHub's own word: queued, in_progress, completed, waiting, ..."""
+    conclusion: str | None
+    url: str | None
+
+    @property
+    def awaits_approval(self) -> bool:
+        """Whether it is parked until somebody approves it.
+
+        Such a run is `completed` with the conclusion `action_required` and has no jobs (claude-mem #3593, open-design
+        #2683); webhooks have shown `waiting` and `action_required` as its status (pytorch/test-infra #8028).
+        """
+        return "action_required" in {self.status, self.conclusion} or self.status == "waiting"
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it may create jobs still."""
+        return self.status != "completed" and not self.awaits_approval
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSuite:
+    """What an App checks on one commit, as a whole."""
+
+    id: int
+    app: str
+    """The App's name."""
+    by_actions: bool
+    status: str
+    conclusion: str | None
+    runs: int
+    """How many check runs it holds."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether more reports are to come from it.
+
+        GitHub opens a suite for every App that may write checks; one without runs may stay queued for ever
+        (oca-github-bot #141, sourcegraph #9058). Actions has a suite per workflow run, which always ends.
+        """
+        return self.status != "completed" and (self.runs > 0 or self.by_actions)
 
 
 @dataclass(frozen=True, slots=True)

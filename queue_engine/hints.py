@@ -22,7 +22,7 @@ class HintKind(StrEnum):
     CHECK = "check"
     """check_run completed, or status that is no longer pending: `head_sha`, `check_name`, `passed`."""
     CHECKS = "checks"
-    """check_suite completed: `head_sha`."""
+    """check_suite completed, or workflow_run in progress or parked: `head_sha`, `unapproved`."""
     BASE_MOVED = "base_moved"
     """push to a branch: `branch`, `head_sha` (the new tip)."""
     COMMENT = "comment"
@@ -74,5 +74,7 @@ class Hint(BaseModel):
     check_name: str | None = None
     passed: bool | None = None
     """For CHECK: whether its conclusion passes (success, skipped, neutral)."""
+    unapproved: bool = False
+    """For CHECKS: a workflow run waits until somebody approves it."""
     facts: tuple[Fact, ...] = Field(default=(), exclude=True)
     """What the delivery tells for certain: stored with it, by themselves, and not in its job."""

@@ -11,7 +11,7 @@ from queue_engine.facts import Commit
 from queue_engine.history import figures_of
 from queue_engine.invariants import check_transition
 from queue_engine.known.facts import Fact, Push, of_branch
-from queue_engine.model import Entry, EntryStatus, Queue
+from queue_engine.model import Entry, EntryStatus, Queue, RedBase
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 
@@ -66,11 +66,22 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
             await journal.free_place(tx, queue.id, now)
         else:
             change.happenings.append(await journal.pause(tx, queue, others, Reason.TREE_MISMATCH, detail, policy, now))
+            if _pushed_by_hand(entry, landed):
+                untested = RedBase("", landed.sha, now, 0, now + policy.ask_again.maximum, untested=True)
+                await tx.red_bases.note(queue.id, untested)
     if agree:
         _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
     else:
         _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=detail)
     return agree
+
+
+def _pushed_by_hand(entry: Entry, landed: Commit) -> bool:
+    """Whether the tree differs because somebody moved the base between the last look at it and the merge.
+
+    Then the checks of the new tip tell whether it is sound. Anything else is for a person to find out.
+    """
+    return entry.base_tip is not None and entry.base_tip not in landed.parents
 
 
 def _moves(entry: Entry, landed: Commit) -> list[Fact]:

@@ -88,6 +88,22 @@ class RedBase:
     look_at: datetime
     app_id: int | None = None
     """The App whose report it is; another one's of the same name tells nothing."""
+    untested: bool = False
+    """Nobody knows that it fails: a push by hand made a tip that was never tested, and its checks have to tell."""
+    rerun: str | None = None
+    """The tip whose failed jobs were run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """No check starts on the front's head: since when, which checks, and whether the CI was seen to be up since."""
+
+    since: datetime
+    head: str
+    checks: str
+    """Their names, for people to read."""
+    ci_seen_at: datetime | None = None
+    """When a check first reported on another commit of the repository since then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +128,8 @@ class Queue:
     """What is known of a base that does not pass its checks; only what mends it is let through."""
     errors: int = 0
     """Passes in a row that ended with an unexpected error."""
+    stall: Stall | None = None
+    """No check starts for its front."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,8 @@ class Policy:
     """How long required checks may take, once the head is bound. None: by this repository's history."""
     fallback_check_timeout: timedelta = timedelta(hours=2)
     """The same while there is no history."""
+    stall_timeout: timedelta = timedelta(days=1)
+    """How much longer a check may take to start while nothing starts; GitHub cancels jobs that wait for a day."""
     check_reruns: int = 1
     """How often the failed checks of one head are run again before they count."""
     cancel_outdated: bool = True

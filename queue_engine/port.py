@@ -12,6 +12,7 @@ from queue_engine.facts import (
     BranchRules,
     BranchTip,
     CheckReport,
+    CheckSuite,
     Commit,
     Comparison,
     Delivery,
@@ -21,6 +22,7 @@ from queue_engine.facts import (
     PullRequest,
     RequiredCheck,
     Review,
+    WorkflowRun,
 )
 from queue_engine.model import Repository
 
@@ -67,9 +69,23 @@ class GitHub(Protocol):
     ) -> tuple[CheckReport, ...]:
         """All pages of check runs and the combined status of a commit; newest per app and name; never IMQ's own.
 
+        Of jobs of one name in several workflow runs the newest per workflow and event counts: `workflow_runs` are asked
+        for where one of them failed.
+
         Statuses are not asked for when every `required` check is bound to an App and has a run of it: no status can
         change the verdict then.
         """
+        ...
+
+    async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
+        """`GET /repos/{o}/{r}/actions/runs?head_sha=`: the runs of GitHub Actions on a commit, parked ones included.
+
+        None where IMQ may not read them.
+        """
+        ...
+
+    async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
+        """`GET /repos/{o}/{r}/commits/{ref}/check-suites`: the suites of all Apps on a commit, without IMQ's own."""
         ...
 
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:

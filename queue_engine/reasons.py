@@ -55,6 +55,8 @@ class Reason(StrEnum):
     CHECKS_TIMED_OUT = "checks_timed_out"
     NO_CHECKS = "no_checks"
     CHECKS_BROKE_DOWN = "checks_broke_down"
+    CHECKS_NOT_REPEATED = "checks_not_repeated"
+    WORKFLOWS_UNAPPROVED = "workflows_unapproved"
     BASE_STAYS_RED = "base_stays_red"
     # What GitHub or its rules do not let us do
     MERGEABLE_UNKNOWN = "mergeable_unknown"
@@ -87,6 +89,7 @@ class Reason(StrEnum):
     PAUSED_BY_HAND = "paused_by_hand"
     FROZEN = "frozen"
     BASE_RED = "base_red"
+    CHECKS_NOT_STARTING = "checks_not_starting"
     MISCONFIGURED = "misconfigured"
 
 
@@ -122,6 +125,8 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.CHECKS_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.NO_CHECKS: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.CHECKS_BROKE_DOWN: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.CHECKS_NOT_REPEATED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.WORKFLOWS_UNAPPROVED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.BASE_STAYS_RED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.MERGEABLE_UNKNOWN: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.UPDATE_REFUSED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
@@ -151,6 +156,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.PAUSED_BY_HAND: ReasonFacts(Outcome.PAUSED, Move.NOBODY, label_off=False),
     Reason.FROZEN: ReasonFacts(Outcome.PAUSED, Move.NOBODY, label_off=False),
     Reason.BASE_RED: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),
+    Reason.CHECKS_NOT_STARTING: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),
     Reason.MISCONFIGURED: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),
 }
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.actions import Action, Block, Fact, Leave, Look, Save, Seen, Wait
+from queue_engine.check_limits import check_limit, timed_out
 from queue_engine.core.backoff import wait
 from queue_engine.core.monitor import unvaried
-from queue_engine.entering import blocked, check_limit, enter, looked, unseen_head, up_to_date
+from queue_engine.entering import blocked, enter, looked, unseen_head, up_to_date
 from queue_engine.facts import MergeMethod, PullRequest
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
-from queue_engine.verdicts import timed_out
 
 WORDS: tuple[tuple[str, Reason], ...] = (
     # What only a maintainer or the operator can change comes first: nobody is sent for an approval in vain.

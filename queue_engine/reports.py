@@ -32,14 +32,16 @@ class Reports:
         async with self._engine.change() as change:
             # Read once: an entry whose head is bound between two reads would be in neither.
             entries = await change.tx.entries.updated_or_checked(repository.id)
+            stalled = await change.tx.stalls.heads(repository.id)
             bound = [e for e in entries if e.status is EntryStatus.CHECKING and e.head == hint.head_sha]
             for entry in bound:
-                await _count(change, entry, hint)
+                await _count(change, entry, hint, stalled=entry.head in stalled)
             if not bound:
                 for entry in entries:
                     if entry.status is EntryStatus.UPDATING and entry.head != hint.head_sha:
                         await _keep(change.tx, entry, hint)
             await change.tx.red_bases.reported(repository.id, hint.head_sha, change.now)
+            await change.tx.stalls.reported(repository.id, hint.head_sha, change.now)
 
     async def _are_awaited(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
         """For each repository and commit whether a report on it may count; most are on commits that nobody queued.
@@ -50,8 +52,10 @@ class Reports:
         async with self._engine.store.reading() as tx:
             under_way = await tx.entries.under_way(repositories)
             red = await tx.red_bases.tips(repositories)
+            stalled = await tx.stalls.repositories(repositories)
         return [
-            (repository_id, sha) in red
+            repository_id in stalled
+            or (repository_id, sha) in red
             or any(
                 of == repository_id and (status is EntryStatus.CHECKING) == (head == sha)
                 for of, status, head in under_way
@@ -60,19 +64,25 @@ class Reports:
         ]
 
 
-async def _count(change: Change, entry: Entry, hint: Hint) -> None:
+async def _count(change: Change, entry: Entry, hint: Hint, *, stalled: bool) -> None:
     """Note a report on a bound head; look now if it may decide: a failure that counts, or the last one awaited.
 
     While nothing is known to be awaited, every report may decide; the look that follows tells what is awaited.
     """
     awaited, name = set(entry.awaited_checks), hint.check_name
-    if awaited and name not in awaited:
+    if hint.unapproved:
+        # A workflow run is parked: the next look counts as the first, which asks for such runs.
+        await change.tx.entries.save(replace(entry, recheck=0, recheck_at=change.now))
+        await change.tx.queues.wake(entry.queue_id, change.now)
+        return
+    if awaited and name not in awaited and not stalled:
         return
     counted = entry
     if name is not None:
         reported = tuple(dict.fromkeys((*entry.reported_checks, name)))
         counted = replace(entry, reported_checks=reported[-_REPORTS_KEPT:])
-    decides = hint.passed is False or awaited <= set(counted.reported_checks)
+    # While no check is known to have started, every report is news.
+    decides = stalled or hint.passed is False or awaited <= set(counted.reported_checks)
     if decides:
         counted = replace(counted, recheck_at=change.now)
     await change.tx.entries.save(counted)

@@ -4,15 +4,16 @@ A queue may stand still for several reasons at once; who is let through by one m
 way on GitHub is always let settle first: an update that was asked for, a merge that is in doubt.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from json import dumps, loads
 from typing import Self
 
+from queue_engine.checks import judge
 from queue_engine.config.freezes import frozen_until
 from queue_engine.core.monitor import MonitorEntry
-from queue_engine.facts import CheckReport, CheckState
+from queue_engine.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.model import PROCESSING, Entry, EntryStatus, Pause, Queue, RedBase
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -34,6 +35,9 @@ class Standstill:
         """Whether this entry may go on all the same."""
         if self.reason is Reason.FROZEN:
             return entry.freeze_exempt
+        if self.reason is Reason.CHECKS_NOT_STARTING:
+            # The front goes on waiting for its checks, and finds out when one starts.
+            return entry.status in PROCESSING
         return self.reason is Reason.BASE_RED and entry.fixes_base
 
 
@@ -46,7 +50,9 @@ def standstills(queue: Queue, policy: Policy, now: datetime) -> tuple[Standstill
     if (frozen := frozen_until(policy, now)) is not None:
         until, why = frozen
         found.append(Standstill(Reason.FROZEN, why, until, until))
-    if queue.red is not None:
+    if queue.stall is not None:
+        found.append(Standstill(Reason.CHECKS_NOT_STARTING, queue.stall.checks))
+    if queue.red is not None and not queue.red.untested:
         found.append(Standstill(Reason.BASE_RED, queue.red.check, look_at=queue.red.look_at))
     return tuple(found)
 
@@ -115,7 +121,8 @@ class Told:
 def to_tell(before: Told | None, stands: Standstill, entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Who is yet to be told that nothing goes on; who is let through has nothing to be told of."""
     known = before.last if before is not None and Told.of(stands, ()).same(before) else 0
-    return tuple(entry for entry in entries if entry.seq > known and not stands.lets(entry))
+    told_all = stands.reason is Reason.CHECKS_NOT_STARTING
+    return tuple(entry for entry in entries if entry.seq > known and (told_all or not stands.lets(entry)))
 
 
 def settles(entry: Entry) -> bool:
@@ -168,6 +175,40 @@ def base_looked_at(
     if not states:
         return replace(red, looks=1, look_at=now + policy.first_report)
     return base_unseen(red, policy, now)
+
+
+def untested_looked_at(
+    red: RedBase,
+    tip: str,
+    required: Collection[RequiredCheck],
+    reports: Sequence[CheckReport],
+    policy: Policy,
+    now: datetime,
+) -> RedBase | None:
+    """What is known of a tip that a push by hand made, after a look at the reports on it; None: its checks passed.
+
+    One that fails makes the base a red one. Where nothing is required, later workflows get their time to appear.
+    """
+    if tip != red.tip:
+        red = replace(red, tip=tip, looks=0)
+    verdict = judge(required, reports, policy.ignored_checks)
+    if verdict.state is CheckState.FAILED:
+        first = verdict.failed[0]
+        return RedBase(first.name, tip, now, 0, now, first.app_id)
+    if verdict.state is CheckState.PASSED:
+        believed = now if required else (verdict.last_completed or now) + policy.first_report
+        return None if now >= believed else replace(red, looks=red.looks + 1, look_at=believed)
+    return base_unseen(red, policy, now)
+
+
+def failed_jobs(red: RedBase, tip: str, reports: Sequence[CheckReport], policy: Policy) -> tuple[CheckReport, ...]:
+    """The reports of GitHub Actions by which the base is red, if they were not run again on this tip yet."""
+    if red.rerun == tip or red.untested or not policy.check_reruns:
+        return ()
+    of_check = [r for r in reports if (r.name, r.app_id) == (red.check, red.app_id)]
+    if any(r.state is CheckState.PENDING for r in of_check):
+        return ()
+    return tuple(r for r in of_check if r.state is CheckState.FAILED and r.by_actions)
 
 
 def base_unseen(red: RedBase, policy: Policy, now: datetime) -> RedBase:

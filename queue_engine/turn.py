@@ -9,21 +9,20 @@ from datetime import datetime
 
 import structlog
 
-from queue_engine import fixes, journal, telling
+from queue_engine import journal, telling
+from queue_engine.base_look import look_at_base, look_at_untested
+from queue_engine.check_limits import waits_for_start
 from queue_engine.engine import Change, Engine
 from queue_engine.entering import set_back
-from queue_engine.errors import GitHubError, InvariantBroken, RateLimited, StaleVersion
-from queue_engine.facts import RequiredCheck
+from queue_engine.errors import InvariantBroken, StaleVersion
 from queue_engine.invariants import check_queue, check_transition
-from queue_engine.model import PROCESSING, Entry, EntryStatus, Queue, RedBase
+from queue_engine.model import PROCESSING, Entry, EntryStatus, Queue, RedBase, Stall
 from queue_engine.notice import NoticeKind
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from queue_engine.standing import (
     Standstill,
     Told,
-    base_looked_at,
-    base_unseen,
     ended,
     is_blocked,
     next_in_turn,
@@ -33,7 +32,6 @@ from queue_engine.standing import (
     unblocked_at,
     waits_until,
 )
-from queue_engine.trouble import later
 
 _log = structlog.get_logger("imq.turn")
 
@@ -47,6 +45,8 @@ class Turn:
 
     entry: Entry
     depth: int
+    stall: Stall | None = None
+    """What is known of a CI that starts no check for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +98,23 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
     if not broken and (fault := _fault(entries)) is not None:
         await _pause(engine, queue, entries, fault, policy)
         return None
+    if queue.stall is not None and not (entries and waits_for_start(entries[0], queue.stall.head)):
+        async with engine.change() as change:
+            await change.tx.stalls.note(queue.id, None)
+        return None
     halts = standstills(queue, policy, now)
     if await _tell(engine, queue, entries, halts, policy):
         return None
+    if queue.red is not None and queue.red.untested and queue.red.look_at <= now:
+        await look_at_untested(engine, queue, queue.red, policy)
+        return None
+    untested_look = queue.red.look_at if queue.red is not None and queue.red.untested else None
     if broken or not entries:
-        return Rest(halts[0].until if halts else None)
+        return Rest(min((at for at in (halts[0].until if halts else None, untested_look) if at), default=None))
     ends = None
-    if queue.red is not None and halts[0].reason is Reason.BASE_RED:
+    if queue.red is not None and halts and halts[0].reason is Reason.BASE_RED:
         if queue.red.look_at <= now:
-            await _look_at_base(engine, queue, queue.red, entries, policy)
+            await look_at_base(engine, queue, queue.red, entries, policy)
             return None
         waiting = [entry for entry in entries if not (halts[0].lets(entry) or settles(entry))]
         if await _let_overdue_go(engine, queue.red, waiting, policy, now):
@@ -115,14 +123,14 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
     chosen = next_in_turn(entries, halts, now)
     if chosen is None:
         look_at = halts[0].look_at if halts else None
-        due = (look_at, ends, unblocked_at(entries, now))
+        due = (look_at, ends, unblocked_at(entries, now), untested_look)
         return Rest(min((at for at in due if at is not None), default=None))
     front = entries[0]
     if chosen.id != front.id and front.status in PROCESSING:
         await _take_turn(engine, front, chosen, policy, len(entries))
         return None
     # Whoever begins stands before all others from then on.
-    return Turn(replace(chosen, position=0), len(entries))
+    return Turn(replace(chosen, position=0), len(entries), queue.stall)
 
 
 def _fault(entries: Sequence[Entry]) -> str | None:
@@ -235,31 +243,3 @@ async def _let_overdue_go(
             )
     _log.info("left", repository=overdue[0].repository.full_name, numbers=[each.number for each in overdue])
     return True
-
-
-async def _look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequence[Entry], policy: Policy) -> None:
-    """See whether the base passes by now, or has moved on."""
-    github, now, tip = engine.github, engine.clock.now(), red.tip
-    known: RedBase | None
-    marked: dict[str, str] = {}
-    try:
-        tip = (await github.comparison(queue.repository, queue.base_branch, entries[0].head)).base_tip
-        wanted = frozenset({RequiredCheck(red.check, red.app_id)})
-        known = base_looked_at(red, tip, await github.check_reports(queue.repository, tip, wanted), policy, now)
-        if known is not None:
-            marked = await fixes.marked(engine, queue, entries, policy)
-    except RateLimited as limited:
-        known = replace(red, look_at=later(limited, now))
-    except GitHubError as error:
-        _log.warning("base_unseen", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
-        known = base_unseen(red, policy, now)
-    async with engine.change() as change:
-        for entry_id, by in marked.items():
-            await fixes.let_through(change, entry_id, by)
-        if not await change.tx.red_bases.note(queue.id, known, seen=red) or tip == red.tip:
-            # A report, a push or a person came meanwhile, of which this look may have seen nothing: look again.
-            return
-        for entry in await change.tx.entries.of_queue(queue.id):
-            if entry.base_tip != tip and not settles(entry):
-                its_tip = entry.base_tip if entry.status in PROCESSING else tip
-                await change.tx.entries.save(replace(entry, known_behind=True, base_tip=its_tip))

@@ -8,12 +8,29 @@ is run again (then it was flaky)? Does it fail on the base as well (then the bas
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from queue_engine.actions import Action, BaseIsRed, Fact, Leave, Look, Rerun, Save, Seen, Wait
-from queue_engine.checks import Verdict, judge, of_now, own_check, required_checks, rerun_names, run_key
-from queue_engine.entering import check_limit, enter, looked
+from queue_engine.check_limits import check_deadline, few, overdue, with_started
+from queue_engine.checks import (
+    Verdict,
+    former_checks,
+    judge,
+    of_now,
+    own_check,
+    required_checks,
+    rerun_names,
+    run_key,
+    with_runs,
+)
+from queue_engine.entering import enter, looked
 from queue_engine.facts import CheckReport, CheckState
+from queue_engine.missing_checks import (
+    missing_where_nothing_is_required,
+    not_repeated,
+    unapproved_runs,
+    with_former,
+)
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -21,9 +38,6 @@ from queue_engine.reasons import Reason
 BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "error"})
 """GitHub's words for a check that ended without having told anything about the change. `action_required` is not among
 them: it asks somebody to do something about this very change."""
-
-_NAMED = 10
-"""Checks that an explanation names."""
 
 _UNDER_WAY = "already running"
 """In the words with which GitHub refuses to run a workflow again before it has ended (403)."""
@@ -41,56 +55,59 @@ def judge_checks(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Act
         return Leave(Reason.OWN_CHECK_REQUIRED, detail=own)
     if seen.reports is None:
         known = required or entry.awaited_checks or entry.refusals
-        limit = check_limit(entry, policy) if known else policy.first_report
-        due = min(entry.recheck_at or now, entry.status_since + limit)
+        limit = check_deadline(entry, policy) if known else entry.status_since + policy.first_report
+        # A look that found something to wait for has bounded the next one itself.
+        due = (entry.recheck_at or now) if entry.recheck else min(entry.recheck_at or now, limit)
         if now >= due:
             return Look(Fact.CHECKS)
         names = entry.awaited_checks or tuple(sorted({check.name for check in required}))
         return Wait(replace(entry, awaited_checks=names), due)
     if entry.rerun_at is not None:
-        return _rerun_in_doubt(entry, seen.reports, policy, now)
-    verdict = judge(required, of_now(entry, seen.reports), policy.ignored_checks)
+        return _rerun_in_doubt(entry, seen, policy, now)
+    expected = () if required else former_checks(entry)
+    verdict = judge(required, of_now(entry, seen.reports), policy.ignored_checks, expected)
     if verdict.state is CheckState.FAILED:
         return _judge_failure(entry, verdict, seen, policy, now)
     if verdict.state is CheckState.PASSED:
-        # After a rerun, too: jobs that depend on the one that failed appear a moment after it has passed.
-        return _passed(entry, verdict, policy, now, settled=bool(required) and not entry.rerun_checks)
-    return _keep_checking(entry, verdict, policy, now, silent=not required and not verdict.reported)
+        return _settled(entry, verdict, seen, policy, now, required=bool(required))
+    deadline = check_deadline(entry, policy)
+    # The first look tells whether a run is parked, a webhook if one is later; slow looks cost one request each.
+    if (not entry.recheck or now >= deadline) and (unapproved := unapproved_runs(seen, verdict)) is not None:
+        return unapproved
+    entry = with_started(entry, verdict, now)
+    if not required and not verdict.reported and not expected:
+        return _await_first_report(entry, verdict, seen, policy, now)
+    if now < (deadline := check_deadline(entry, policy)):
+        return _keep_checking(entry, verdict, policy, now, deadline)
+    if expected and verdict.reported and not verdict.pending:
+        return not_repeated(verdict)
+    return overdue(entry, verdict, seen, policy, now)
 
 
-def _keep_checking(entry: Entry, verdict: Verdict, policy: Policy, now: datetime, *, silent: bool) -> Action:
-    deadline = entry.status_since + (policy.first_report if silent else check_limit(entry, policy))
-    if now >= deadline:
-        if silent and policy.land_without_checks:
-            return _passed(entry, verdict, policy, now, settled=True)
-        if silent:
-            return Leave(Reason.NO_CHECKS)
-        return timed_out(entry, verdict.awaited, policy, verdict.pending)
+def _await_first_report(entry: Entry, verdict: Verdict, seen: Seen, policy: Policy, now: datetime) -> Action:
+    """Nothing is required and nothing has reported: it gets a short time, or that of what reported before."""
+    deadline = entry.status_since + policy.first_report
+    if now < deadline:
+        return _keep_checking(entry, verdict, policy, now, deadline)
+    if policy.land_without_checks:
+        return _passed(entry, verdict, policy, now, settled=True)
+    return with_former(entry, seen) or Leave(Reason.NO_CHECKS)
+
+
+def _keep_checking(entry: Entry, verdict: Verdict, policy: Policy, now: datetime, deadline: datetime) -> Wait:
     waiting = looked(entry, policy.check_look, now)
-    waiting = replace(waiting, awaited_checks=verdict.awaited, reported_checks=verdict.ended)
-    return Wait(waiting, min(waiting.recheck_at or now, deadline), verdict.pending)
+    due = min(waiting.recheck_at or now, deadline)
+    waiting = replace(waiting, recheck_at=due, awaited_checks=verdict.awaited, reported_checks=verdict.ended)
+    return Wait(waiting, due, verdict.pending)
 
 
-def timed_out(entry: Entry, awaited: tuple[str, ...], policy: Policy, pending: tuple[CheckReport, ...] = ()) -> Leave:
-    """It leaves: these checks did not end within their time; `pending` are those that have begun."""
-    detail = f"{_few(awaited)} (limit: {_limit_explained(entry, policy)})"
-    return Leave(Reason.CHECKS_TIMED_OUT, detail=detail, checks=pending)
-
-
-def _few(names: tuple[str, ...]) -> str:
-    """Names for a sentence that has to stay readable."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _limit_explained(entry: Entry, policy: Policy) -> str:
-    """The limit of the checks' time, in words, and where it comes from."""
-    limit = f"{round(check_limit(entry, policy) / timedelta(minutes=1))} minutes"
-    if policy.check_timeout is not None:
-        return f"{limit}, as configured"
-    if entry.check_seconds is not None:
-        return f"{limit}, by how long checks took here before"
-    return f"{limit}, while there is no history to tell how long checks take here"
+def _settled(entry: Entry, verdict: Verdict, seen: Seen, policy: Policy, now: datetime, *, required: bool) -> Action:
+    """Green: believed at once where checks are required and none was run again; else later ones may still appear."""
+    # After a rerun, too: jobs that depend on the one that failed appear a moment after it has passed.
+    passed = _passed(entry, verdict, policy, now, settled=required and not entry.rerun_checks)
+    if required or isinstance(passed, Wait):
+        return passed
+    return missing_where_nothing_is_required(entry, seen, verdict, policy, now) or passed
 
 
 def _passed(entry: Entry, verdict: Verdict, policy: Policy, now: datetime, *, settled: bool) -> Action:
@@ -106,14 +123,18 @@ def _passed(entry: Entry, verdict: Verdict, policy: Policy, now: datetime, *, se
 
 def _judge_failure(entry: Entry, verdict: Verdict, seen: Seen, policy: Policy, now: datetime) -> Action:
     """A check that has to pass has failed: whose fault that is."""
-    if entry.reruns < policy.check_reruns and all(check.actions_run is not None for check in verdict.failed):
-        return _run_again(entry, verdict, seen.reports or (), policy, now)
+    if entry.reruns < policy.check_reruns and all(check.by_actions for check in verdict.failed):
+        if seen.workflow_runs is None:
+            return Look(Fact.WORKFLOW_RUNS)
+        reports = with_runs(of_now(entry, seen.reports or ()), seen.workflow_runs, entry.head)
+        failed = with_runs(verdict.failed, seen.workflow_runs, entry.head)
+        if all(check.actions_run is not None for check in failed):
+            return _run_again(entry, replace(verdict, failed=failed), reports, policy, now)
     if entry.fixes_base:
         return _blame(entry, verdict.failed)
     if seen.base_reports is None:
         return Look(Fact.BASE_REPORTS)
-    on_base = {_source(report): report for report in seen.base_reports}
-    twins = [on_base.get(_source(check)) for check in verdict.failed]
+    twins = [_twin(check, seen.base_reports) for check in verdict.failed]
     own = tuple(check for check, twin in zip(verdict.failed, twins, strict=True) if not _is_red(twin))
     if not own:
         # It stands as it is until the base is green; then it deserves one more run, whatever it has had before. Where
@@ -121,12 +142,20 @@ def _judge_failure(entry: Entry, verdict: Verdict, seen: Seen, policy: Policy, n
         waiting = replace(entry, reruns=max(policy.check_reruns - 1, 0), recheck=0, recheck_at=None)
         return BaseIsRed(waiting, verdict.failed[0], entry.base_tip or entry.base_branch)
     unsettled = all(twin is not None and (_is_red(twin) or twin.state is CheckState.PENDING) for twin in twins)
-    deadline = entry.status_since + check_limit(entry, policy)
+    deadline = check_deadline(entry, policy)
     if unsettled and now < deadline:
         # The base is being checked still, and nothing but that can tell whose fault it is.
         waiting = looked(entry, policy.ask_again, now)
-        return Wait(waiting, min(waiting.recheck_at or now, deadline))
+        waiting = replace(waiting, recheck_at=min(waiting.recheck_at or now, deadline))
+        return Wait(waiting, waiting.recheck_at or now)
     return _blame(entry, own)
+
+
+def _twin(check: CheckReport, on_base: Iterable[CheckReport]) -> CheckReport | None:
+    """The report of the same source on the base: of several, on other events say, the one that tells most of it."""
+    twins = [report for report in on_base if _source(report) == _source(check)]
+    telling = (next((r for r in twins if _is_red(r)), None), next((r for r in twins if not r.completed_at), None))
+    return next((twin for twin in (*telling, *twins) if twin is not None), None)
 
 
 def _source(report: CheckReport) -> tuple[str, int | None, bool]:
@@ -140,7 +169,7 @@ def _is_red(report: CheckReport | None) -> bool:
 
 def _blame(entry: Entry, failed: tuple[CheckReport, ...]) -> Leave:
     again = tuple(sorted({check.name for check in failed} & set(rerun_names(entry))))
-    detail = f"run again on the same commit, without success: {_few(again)}" if again else None
+    detail = f"run again on the same commit, without success: {few(again)}" if again else None
     broke_down = all(check.conclusion in BREAKDOWNS for check in failed)
     return Leave(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)
 
@@ -150,17 +179,16 @@ def _run_again(
 ) -> Action:
     """Have what failed run once more, as soon as GitHub lets it: not while other jobs of its workflow run go on."""
     runs = {check.actions_run for check in verdict.failed}
-    running = tuple(r for r in of_now(entry, reports) if r.actions_run in runs and r.state is CheckState.PENDING)
-    deadline = entry.status_since + check_limit(entry, policy)
+    running = tuple(r for r in reports if r.actions_run in runs and r.state is CheckState.PENDING)
+    deadline = check_deadline(entry, policy)
     if running:
         if now >= deadline:
             return _blame(entry, verdict.failed)
         names = tuple(sorted({report.name for report in running}))
         waiting = looked(entry, policy.check_look, now)
-        waiting = replace(
-            waiting, awaited_checks=names, reported_checks=tuple(n for n in verdict.ended if n not in names)
-        )
-        return Wait(waiting, min(waiting.recheck_at or now, deadline), running)
+        due = min(waiting.recheck_at or now, deadline)
+        ended = tuple(name for name in verdict.ended if name not in names)
+        return Wait(replace(waiting, recheck_at=due, awaited_checks=names, reported_checks=ended), due, running)
     again = {check.name for check in verdict.failed}
     asked = replace(
         entry,
@@ -169,6 +197,8 @@ def _run_again(
         rerun_at=now,
         # The new run has the whole time for itself.
         status_since=now,
+        started_checks=(),
+        checks_started_at=None,
         recheck=0,
         recheck_at=now,
         awaited_checks=tuple(sorted({*verdict.awaited, *again})),
@@ -177,17 +207,20 @@ def _run_again(
     return Rerun(asked, verdict.failed)
 
 
-def _rerun_in_doubt(entry: Entry, reports: tuple[CheckReport, ...], policy: Policy, now: datetime) -> Action:
+def _rerun_in_doubt(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     """A rerun was asked for and its answer is not known: it happened if newer runs have appeared, else ask again.
 
     Asking twice starts nothing twice: GitHub refuses while a workflow run goes on.
     """
-    old = tuple(r for r in reports if run_key(r) in entry.rerun_checks and r.state is CheckState.FAILED)
+    old = tuple(r for r in seen.reports or () if run_key(r) in entry.rerun_checks and r.state is CheckState.FAILED)
     if not old:
         return Save(replace(entry, rerun_at=None))
-    if now - entry.status_since >= check_limit(entry, policy):
+    if now >= check_deadline(entry, policy):
         return _blame(entry, old)
-    return Rerun(entry, old)
+    if seen.workflow_runs is None:
+        return Look(Fact.WORKFLOW_RUNS)
+    proved = tuple(r for r in with_runs(old, seen.workflow_runs, entry.head) if r.actions_run is not None)
+    return Rerun(entry, proved) if proved else _blame(entry, old)
 
 
 def rerun_answered(

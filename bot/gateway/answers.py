@@ -162,6 +162,14 @@ class ComparisonAnswer(BaseModel):
     commits: list[ListedCommitAnswer]
 
 
+class ReporterAnswer(BaseModel):
+    """The App that reports. No two Apps have one slug; that of GitHub Actions is `github-actions` everywhere."""
+
+    id: int
+    slug: str = ""
+    name: str = ""
+
+
 class CheckRunAnswer(BaseModel):
     """A check run; `conclusion` is None until it is completed."""
 
@@ -169,7 +177,8 @@ class CheckRunAnswer(BaseModel):
     name: str
     status: str
     conclusion: str | None = None
-    app: IdAnswer | None = None
+    app: ReporterAnswer | None = None
+    check_suite: IdAnswer | None = None
     external_id: str | None = None
     html_url: str | None = None
     details_url: str | None = None
@@ -187,6 +196,30 @@ class ActionsRunAnswer(BaseModel):
     created_at: datetime
     actor: UserAnswer | None = None
     triggering_actor: UserAnswer | None = None
+
+
+class CheckSuiteAnswer(BaseModel):
+    """A check suite; `latest_check_runs_count` counts the newest run of each of its checks."""
+
+    id: int
+    app: ReporterAnswer | None = None
+    status: str | None = None
+    conclusion: str | None = None
+    latest_check_runs_count: int = 0
+
+
+class WorkflowRunAnswer(BaseModel):
+    """A workflow run of GitHub Actions. One that was parked for approval is completed, `action_required`."""
+
+    id: int
+    name: str | None = None
+    workflow_id: int
+    event: str
+    check_suite_id: int | None = None
+    head_sha: str
+    status: str | None = None
+    conclusion: str | None = None
+    html_url: str | None = None
 
 
 class StatusAnswer(BaseModel):

@@ -1,13 +1,14 @@
 """GitHub's answers become the engine's facts. Pure functions."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from bot.gateway.answers import (
     ActionsRunAnswer,
     CheckRunAnswer,
+    CheckSuiteAnswer,
     CommitAnswer,
     DeliveryAnswer,
     ListedCommitAnswer,
@@ -16,6 +17,7 @@ from bot.gateway.answers import (
     RepositoryAnswer,
     ReviewAnswer,
     StatusAnswer,
+    WorkflowRunAnswer,
 )
 from bot.gateway.rule_answers import BranchAnswer
 from queue_engine.facts import (
@@ -23,6 +25,7 @@ from queue_engine.facts import (
     BranchTip,
     CheckReport,
     CheckState,
+    CheckSuite,
     Commit,
     Delivery,
     MergeMethod,
@@ -30,6 +33,7 @@ from queue_engine.facts import (
     PullRequest,
     Review,
     ReviewState,
+    WorkflowRun,
 )
 
 PASSING_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
@@ -128,17 +132,101 @@ def permission(answer: PermissionAnswer) -> Permission:
 
 
 def check_reports(
-    runs: Iterable[CheckRunAnswer], statuses: Iterable[StatusAnswer], *, own_app_id: int
+    runs: Iterable[CheckRunAnswer],
+    statuses: Iterable[StatusAnswer],
+    *,
+    own_app_id: int,
+    workflow_runs: Iterable[WorkflowRun] = (),
 ) -> tuple[CheckReport, ...]:
-    """The newest run per App and name, and the newest status per context, by name; never IMQ's own."""
-    newest_runs = _newest(
-        ((run.app.id if run.app else None, run.name), run.id, run)
-        for run in runs
-        if run.app is None or run.app.id != own_app_id
-    )
+    """The newest report of each source, by name; never IMQ's own.
+
+    A source is an App and a name, a status's context, or for GitHub Actions a name in one workflow on one event: two
+    workflows may have a job of one name, and `on: [push, pull_request]` runs one workflow twice on one commit. The
+    `workflow_runs` tell which run is which; without them every suite is a source of its own.
+    """
+    others = [run for run in runs if run.app is None or run.app.id != own_app_id]
+    of_suite = {run.suite: run for run in workflow_runs}
+    newest_runs = _newest((_source(run, of_suite), run.id, run) for run in others)
     newest_statuses = _newest((status.context, status.id, status) for status in statuses)
-    reports = [*map(_run_report, newest_runs), *map(_status_report, newest_statuses)]
-    return tuple(sorted(reports, key=lambda report: (report.name, report.app_id or 0)))
+    counted = [run for run in newest_runs if not _is_superseded(run, newest_runs, of_suite)]
+    reports = [*map(_run_report, counted), *map(_status_report, newest_statuses)]
+    return tuple(sorted(reports, key=lambda report: (report.name, report.app_id or 0, report.run_id or 0)))
+
+
+def is_contested(runs: Sequence[CheckRunAnswer]) -> bool:
+    """Whether the newest run of a check may hide a failure, or a failure be one that was made up for.
+
+    GitHub's `filter=latest` is per suite (wait-on-check-action #156), and Actions has a suite per workflow run.
+    """
+    newest = _newest(((run.name, _suite(run)), run.id, run) for run in runs if _by_actions(run))
+    failed = {run.name for run in newest if run.status == "completed" and run.conclusion not in PASSING_CONCLUSIONS}
+    names = [run.name for run in newest]
+    return any(names.count(name) > 1 for name in failed)
+
+
+def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
+    """A run of a workflow."""
+    return WorkflowRun(
+        id=answer.id,
+        name=answer.name or "",
+        workflow=answer.workflow_id,
+        event=answer.event,
+        suite=answer.check_suite_id or 0,
+        head_sha=answer.head_sha,
+        status=answer.status or "",
+        conclusion=answer.conclusion,
+        url=answer.html_url,
+    )
+
+
+def check_suite(answer: CheckSuiteAnswer) -> CheckSuite:
+    """A check suite."""
+    return CheckSuite(
+        id=answer.id,
+        app=answer.app.name or answer.app.slug if answer.app else "",
+        by_actions=answer.app is not None and answer.app.slug == _ACTIONS,
+        status=answer.status or "",
+        conclusion=answer.conclusion,
+        runs=answer.latest_check_runs_count,
+    )
+
+
+_ACTIONS = "github-actions"
+"""The slug of GitHub's own App, on Enterprise Server too, where its number is another."""
+
+_TOLD_NOTHING = frozenset({"cancelled", "stale"})
+"""Conclusions of a run that was stopped before it found anything out."""
+
+
+def _by_actions(run: CheckRunAnswer) -> bool:
+    return run.app is not None and run.app.slug == _ACTIONS
+
+
+def _suite(run: CheckRunAnswer) -> int | None:
+    return run.check_suite.id if run.check_suite else None
+
+
+def _source(run: CheckRunAnswer, of_suite: Mapping[int, WorkflowRun]) -> tuple[object, ...]:
+    app = run.app.id if run.app else None
+    if not _by_actions(run):
+        return app, run.name
+    job_of = of_suite.get(_suite(run) or 0)
+    return (app, run.name, _suite(run)) if job_of is None else (app, run.name, job_of.workflow, job_of.event)
+
+
+def _is_superseded(run: CheckRunAnswer, others: Iterable[CheckRunAnswer], of_suite: Mapping[int, WorkflowRun]) -> bool:
+    """Whether a newer run of its own workflow, on another event, took its place before it found anything out.
+
+    Workflows with `concurrency: cancel-in-progress` stop the run of a push for that of its pull request.
+    """
+    job_of = of_suite.get(_suite(run) or 0)
+    if job_of is None or run.conclusion not in _TOLD_NOTHING:
+        return False
+    return any(
+        other.name == run.name and other.id > run.id and newer.workflow == job_of.workflow
+        for other in others
+        if (newer := of_suite.get(_suite(other) or 0)) is not None
+    )
 
 
 def actions_run(answer: ActionsRunAnswer) -> ActionsRun:
@@ -164,10 +252,6 @@ def _newest(candidates: Iterable[tuple[K, int, V]]) -> list[V]:
     return [value for _, value in newest.values()]
 
 
-_ACTIONS_JOB = re.compile(r"/actions/runs/(\d+)/job/")
-"""Where GitHub Actions shows a job: the address of its check run is the only place that names its workflow's run."""
-
-
 def _run_report(run: CheckRunAnswer) -> CheckReport:
     if run.status != "completed":
         state = CheckState.PENDING
@@ -182,7 +266,8 @@ def _run_report(run: CheckRunAnswer) -> CheckReport:
         started_at=_utc(run.started_at),
         completed_at=_utc(run.completed_at),
         run_id=run.id,
-        actions_run=int(job[1]) if (job := _ACTIONS_JOB.search(run.details_url or "")) else None,
+        suite=_suite(run),
+        by_actions=_by_actions(run),
     )
 
 

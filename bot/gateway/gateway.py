@@ -12,6 +12,7 @@ from yarl import URL
 from bot.gateway import facts
 from bot.gateway.answers import (
     CheckRunAnswer,
+    CheckSuiteAnswer,
     CommitAnswer,
     ComparisonAnswer,
     DeliveryAnswer,
@@ -23,6 +24,7 @@ from bot.gateway.answers import (
     RepositoryAnswer,
     ShaAnswer,
     StatusAnswer,
+    WorkflowRunAnswer,
 )
 from bot.gateway.client import Call
 from bot.gateway.connection import Connection, Page, listed, understood
@@ -35,10 +37,11 @@ from bot.gateway.surroundings import Surroundings
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter
 from queue_engine.core.slots import SlotsStatus
-from queue_engine.errors import GitHubError, NotFound, Unavailable
+from queue_engine.errors import Forbidden, GitHubError, NotFound, Unavailable
 from queue_engine.facts import (
     BranchRules,
     CheckReport,
+    CheckSuite,
     Commit,
     Comparison,
     Delivery,
@@ -47,6 +50,7 @@ from queue_engine.facts import (
     Permission,
     PullRequest,
     RequiredCheck,
+    WorkflowRun,
 )
 from queue_engine.model import Repository
 
@@ -174,7 +178,27 @@ class Gateway(Surroundings):
         ):
             template = "/repos/{owner}/{repo}/commits/{ref}/status?per_page=100"
             statuses = await self._connection.items(installation, StatusAnswer, template, where, key="statuses")
-        return facts.check_reports(runs, statuses, own_app_id=self._app_id)
+        jobs_of = await self.workflow_runs(repository, sha) if facts.is_contested(runs) else ()
+        return facts.check_reports(runs, statuses, own_app_id=self._app_id, workflow_runs=jobs_of)
+
+    async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
+        """`GET /repos/{owner}/{repo}/actions/runs?head_sha=`; none where IMQ may not read them."""
+        template = "/repos/{owner}/{repo}/actions/runs{?head_sha,per_page}"
+        where = {**place(repository), "head_sha": sha, "per_page": "100"}
+        installation = repository.installation_id
+        try:
+            runs = await self._connection.items(installation, WorkflowRunAnswer, template, where, key="workflow_runs")
+        except (Forbidden, NotFound) as error:
+            log.info("workflow runs unreadable", repository=repository.full_name, error=error.message)
+            return ()
+        return tuple(facts.workflow_run(run) for run in runs if run.head_sha == sha)
+
+    async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
+        """`GET /repos/{owner}/{repo}/commits/{ref}/check-suites`, without IMQ's own."""
+        template = "/repos/{owner}/{repo}/commits/{ref}/check-suites?per_page=100"
+        where, installation = {**place(repository), "ref": sha}, repository.installation_id
+        suites = await self._connection.items(installation, CheckSuiteAnswer, template, where, key="check_suites")
+        return tuple(facts.check_suite(each) for each in suites if each.app is None or each.app.id != self._app_id)
 
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
         """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch`."""

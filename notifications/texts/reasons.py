@@ -111,6 +111,15 @@ REASONS: Mapping[Reason, ReasonText] = {
         "A check that has to pass broke down before it could tell anything about this change.",
         "See what happened to the check's runner, then comment `/queue` or set the label {label} again.",
     ),
+    Reason.CHECKS_NOT_REPEATED: ReasonText(
+        "A check reported on the commit that was queued, but not on the update with {base}.",
+        "Require the checks that count for {base}, or list this one under `checks.ignored` in .github/imq.yml. Then "
+        "comment `/queue` or set the label {label} again.",
+    ),
+    Reason.WORKFLOWS_UNAPPROVED: ReasonText(
+        "GitHub runs these workflows only after a maintainer approves them.",
+        "Approve the workflow runs on GitHub, then comment `/queue` or set the label {label} again.",
+    ),
     Reason.BASE_STAYS_RED: ReasonText(
         "{base} itself has not passed its checks for as long as IMQ waits, so nothing could be found out about this.",
         "Find out why {base} is red and mend it, then comment `/queue` or set the label {label} again.",
@@ -238,6 +247,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "{base} itself does not pass its checks, so nothing can be found out about changes to it.",
         "Give what mends {base} the label {fix}, and queue it: it is let through. The queue goes on by itself when "
         "{base} is green.",
+    ),
+    Reason.CHECKS_NOT_STARTING: ReasonText(
+        "No check starts: the CI may be down, or slow.",
+        "See whether its runners are up. The queue resumes by itself when a check starts.",
     ),
     Reason.MISCONFIGURED: ReasonText(
         "IMQ cannot use this repository's configuration, so its queues wait.",

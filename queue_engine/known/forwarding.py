@@ -11,6 +11,7 @@ from queue_engine.facts import (
     BranchRules,
     BranchTip,
     CheckReport,
+    CheckSuite,
     Commit,
     Comparison,
     Delivery,
@@ -20,6 +21,7 @@ from queue_engine.facts import (
     PullRequest,
     RequiredCheck,
     Review,
+    WorkflowRun,
 )
 from queue_engine.model import Repository
 from queue_engine.port import Ports
@@ -64,6 +66,14 @@ class Forwarding:
     ) -> tuple[CheckReport, ...]:
         """As the port says."""
         return await self._github.check_reports(repository, sha, required)
+
+    async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
+        """As the port says."""
+        return await self._github.workflow_runs(repository, sha)
+
+    async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
+        """As the port says."""
+        return await self._github.check_suites(repository, sha)
 
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
         """As the port says."""

@@ -16,7 +16,7 @@ from sqlalchemy import BindParameter, Row, Select, and_, bindparam, case, func, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Upsert, UtcDateTime
-from queue_engine.model import Pause, Queue, RedBase, Repository
+from queue_engine.model import Pause, Queue, RedBase, Repository, Stall
 from queue_engine.reasons import Reason
 from queue_engine.store import repositories
 from queue_engine.store.order import IN_ORDER
@@ -277,7 +277,19 @@ def _queue(row: Row[Any]) -> Queue:
         )
     red = None
     if row.red_check is not None:
-        red = RedBase(row.red_check, row.red_tip, row.red_since, row.red_looks, row.red_look_at, row.red_app)
+        red = RedBase(
+            row.red_check,
+            row.red_tip,
+            row.red_since,
+            row.red_looks,
+            row.red_look_at,
+            row.red_app,
+            untested=row.red_untested,
+            rerun=row.red_rerun,
+        )
+    stall = None
+    if row.stalled_since is not None:
+        stall = Stall(row.stalled_since, row.stalled_head, row.stalled_checks, row.ci_seen_at)
     return Queue(
         id=row.id,
         repository=repository_of(row),
@@ -289,4 +301,5 @@ def _queue(row: Row[Any]) -> Queue:
         beneath=None if row.beneath is None else _FREEZE.validate_python(row.beneath),
         red=red,
         errors=row.errors,
+        stall=stall,
     )

@@ -66,4 +66,6 @@ def _values(red: RedBase | None) -> dict[ColumnElement[Any], Any]:
         queues.c.red_since: red and red.since,
         queues.c.red_looks: red.looks if red else 0,
         queues.c.red_look_at: red and red.look_at,
+        queues.c.red_untested: bool(red and red.untested),
+        queues.c.red_rerun: red and red.rerun,
     }

@@ -33,6 +33,7 @@ from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Queues
 from queue_engine.store.red_bases import RedBases
 from queue_engine.store.refusals import Refusals
+from queue_engine.store.stalls import Stalls
 from queue_engine.store.sweeps import Sweeps
 from queue_engine.store.timeline import Timeline
 from queue_engine.store.tokens import Tokens
@@ -60,6 +61,7 @@ class Transaction:
         self.due: set[Due] = set()
         self.queues = Queues(connection, partial(self.due.add, Due.QUEUES))
         self.red_bases = RedBases(connection, self.queues.wake)
+        self.stalls = Stalls(connection, self.queues.wake)
         self.entries = Entries(connection)
         self.timeline = Timeline(connection)
         self.refusals = Refusals(connection)

@@ -151,3 +151,95 @@ async def test_check_reports_leave_statuses_out_only_where_none_can_matter(
     reports = await gateway.check_reports(repository, "h1", required)
     assert len(github.asked_for("GET", STATUSES)) == asked
     assert len(reports) == 1 + asked
+
+
+ACTIONS = {"id": 15, "slug": "github-actions"}
+WORKFLOW_RUNS = f"{REPO}/actions/runs"
+
+
+def job(number: int, suite: int, conclusion: str | None = "success") -> dict[str, Any]:
+    """A run of the check `test` by GitHub Actions, in a suite."""
+    status = "in_progress" if conclusion is None else "completed"
+    return check_run(id=number, app=ACTIONS, check_suite={"id": suite}, conclusion=conclusion, status=status)
+
+
+def run_of(suite: int, workflow: int, event: str, head: str = "h1") -> dict[str, Any]:
+    """The workflow run of a suite; its number is ten times the suite's."""
+    return {"id": suite * 10, "workflow_id": workflow, "event": event, "check_suite_id": suite, "head_sha": head}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "counted"),
+    [
+        ([job(1, 71, "failure"), job(2, 72)], {1, 2}),
+        ([job(1, 71, "failure"), job(3, 73)], {1, 3}),
+        ([job(1, 71, "failure"), job(4, 74)], {4}),
+        ([job(1, 71, "failure"), job(5, 71)], {5}),
+        ([job(1, 71, "failure"), job(4, 74, None)], {4}),
+        ([job(1, 71, "cancelled"), job(3, 73)], {3}),
+        ([job(1, 71, "cancelled"), job(2, 72)], {1, 2}),
+        ([job(4, 71, "cancelled"), job(3, 73)], {3, 4}),
+        ([job(1, 71, "failure"), job(9, 79)], {1, 9}),
+    ],
+    ids=[
+        "another workflow",
+        "another event",
+        "the same workflow and event",
+        "the same run",
+        "the same, under way",
+        "cancelled for another event",
+        "cancelled, another workflow",
+        "cancelled last",
+        "a run that GitHub does not list",
+    ],
+)
+async def test_jobs_of_one_name_count_per_workflow_and_event(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, jobs: list[Any], counted: set[int]
+) -> None:
+    """P1: a later success hides no failure of another workflow or event (wait-on-check-action #156)."""
+    runs = [run_of(71, 1, "push"), run_of(72, 2, "push"), run_of(73, 1, "pull_request"), run_of(74, 1, "push")]
+    github.on("GET", RUNS, Says({"check_runs": jobs}))
+    github.on("GET", WORKFLOW_RUNS, Says({"workflow_runs": runs}))
+    reports = await gateway.check_reports(repository, "h1", (RequiredCheck("test", 15),))
+    assert {report.run_id for report in reports} == counted
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [job(1, 71), job(2, 72)],
+        [job(1, 71), job(2, 72, None)],
+        [job(1, 71, "failure"), check_run(id=2, name="lint", app=ACTIONS, check_suite={"id": 72})],
+        [job(1, 71, "failure"), check_run(id=2, app={"id": 16, "slug": "other"}, check_suite={"id": 72})],
+    ],
+    ids=["all passed", "none failed", "other names", "other Apps"],
+)
+async def test_workflow_runs_are_asked_for_only_where_they_can_matter(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, jobs: list[Any]
+) -> None:
+    """P7: the request budget stays, but for jobs of one name of which one failed."""
+    github.on("GET", RUNS, Says({"check_runs": jobs}))
+    assert len(await gateway.check_reports(repository, "h1", (RequiredCheck("test", jobs[0]["app"]["id"]),))) == 2
+
+
+async def test_workflow_runs_are_those_of_the_commit_and_none_where_they_may_not_be_read(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Another commit's run is no proof of anything; who granted no `actions` loses reruns, not the queue."""
+    parked = run_of(71, 1, "pull_request") | {"status": "completed", "conclusion": "action_required"}
+    github.on("GET", WORKFLOW_RUNS, Says({"workflow_runs": [parked, run_of(72, 1, "push", head="h2")]}))
+    (run,) = await gateway.workflow_runs(repository, "h1")
+    assert (run.id, run.suite, run.awaits_approval, run.under_way) == (710, 71, True, False)
+    github.on("GET", WORKFLOW_RUNS, Says({"message": "Resource not accessible by integration"}, status=403))
+    assert await gateway.workflow_runs(repository, "h1") == ()
+
+
+async def test_check_suites_are_those_of_others(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
+    """IMQ's own suite ends only when the pull request does."""
+    suites = [
+        {"id": 1, "app": {"id": APP_ID, "slug": "imq", "name": "IMQ"}, "status": "queued"},
+        {"id": 2, "app": ACTIONS, "status": "queued", "latest_check_runs_count": 0},
+    ]
+    github.on("GET", f"{REPO}/commits/h1/check-suites", Says({"check_suites": suites}))
+    (suite,) = await gateway.check_suites(repository, "h1")
+    assert (suite.id, suite.app, suite.by_actions, suite.under_way) == (2, "github-actions", True, True)

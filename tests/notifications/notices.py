@@ -76,6 +76,9 @@ def of_reason(reason: Reason) -> Notice:
     changes: dict[Reason, dict[str, Any]] = {
         Reason.CHECKS_FAILED: {"checks": (check("build"), check("test (3.11)", "timed_out"))},
         Reason.CHECKS_TIMED_OUT: {"checks": (CheckReport("docs", None, CheckState.PENDING, "", None, None, None),)},
+        Reason.CHECKS_NOT_REPEATED: {"detail": "lint"},
+        Reason.WORKFLOWS_UNAPPROVED: {"detail": "ci", "checks": (check("ci", "action_required"),)},
+        Reason.CHECKS_NOT_STARTING: {"detail": "build"},
         Reason.REFUSED_BY_RULES: {"detail": "At least 1 approving review is required by reviewers with write access."},
         Reason.RULESET_BYPASSED: {"detail": "main: required deployments, code owner review"},
         Reason.PERMISSION_MISSING: {"detail": "refusing to allow a GitHub App to create or update workflow `ci.yml`"},

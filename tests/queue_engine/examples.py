@@ -18,6 +18,7 @@ from queue_engine.facts import (
     Permission,
     PullRequest,
     RequiredCheck,
+    WorkflowRun,
 )
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
@@ -95,12 +96,21 @@ def report(
 ) -> CheckReport:
     """The newest report of one check run; completed at NOW unless it is pending.
 
-    `run` is its number, `workflow` that of the run of GitHub Actions that it is a job of.
+    `run` is its number, `workflow` that of the run of GitHub Actions that it is a job of; its suite has it, too.
     """
     done = None if state is CheckState.PENDING else completed_at or NOW
     words = {CheckState.PENDING: "in_progress", CheckState.PASSED: "success", CheckState.FAILED: "failure"}
     word = conclusion or words[state]
-    return CheckReport(name, app_id, state, word, f"https://ci.example/{name}", NOW, done, run, workflow)
+    url, by_actions = f"https://ci.example/{name}", workflow is not None
+    return CheckReport(name, app_id, state, word, url, NOW, done, run, suite=workflow, by_actions=by_actions)
+
+
+def workflow_run(number: int, head: str = "head-1", **changes: Any) -> WorkflowRun:
+    """A run of the workflow `ci` that is under way; its suite has its number."""
+    run = WorkflowRun(
+        number, "ci", 1, "pull_request", number, head, "in_progress", None, f"https://ci.example/{number}"
+    )
+    return replace(run, **changes)
 
 
 def seen(**facts: Any) -> Seen:

@@ -7,7 +7,16 @@ from typing import Any, TypeVar, cast
 
 from queue_engine.advance import advance
 from queue_engine.engine import Engine
-from queue_engine.facts import BranchRules, CheckReport, Comparison, Labelling, Permission, PullRequest, Review
+from queue_engine.facts import (
+    BranchRules,
+    CheckReport,
+    Comparison,
+    Labelling,
+    Permission,
+    PullRequest,
+    Review,
+    WorkflowRun,
+)
 from queue_engine.model import Entry, Queue
 from queue_engine.policies import Fixed
 from queue_engine.port import GitHub as Port
@@ -20,6 +29,7 @@ from tests.queue_engine.examples import (
     pull,
     report,
     rules,
+    workflow_run,
 )
 
 Meanwhile = Callable[[], Awaitable[None]]
@@ -71,6 +81,11 @@ class GitHub:
         if sha.startswith("base"):
             return await self._answer("base_reports", self.base_reports)
         return await self._answer("checks", self.reports)
+
+    async def workflow_runs(self, _repository: object, sha: str) -> tuple[WorkflowRun, ...]:
+        suites = dict.fromkeys(r.suite for r in (*self.reports, *self.base_reports) if r.suite is not None)
+        done = {"status": "completed", "conclusion": "failure"}
+        return await self._answer("workflow_runs", tuple(workflow_run(suite, sha, **done) for suite in suites))
 
     async def labelled_pull_requests(self, _repository: object, label: str) -> tuple[int, ...]:
         return await self._answer("labelled", self.labelled.get(label, ()))

@@ -71,7 +71,7 @@ def test_waiting_for_checks_names_the_required_ones_before_the_first_look() -> N
 def test_waiting_for_checks_hands_on_the_reports_under_way() -> None:
     """People are told what runs, and what it waits for."""
     running = report("ci", CheckState.PENDING)
-    facts = seen(rules=rules("ci", "lint"), reports=(running,))
+    facts = seen(rules=rules("ci", "lint"), reports=(running,), workflow_runs=())
     action = decide(entry(status=CHECKING), facts, POLICY, NOW)
     assert isinstance(action, Wait)
     assert (action.pending, action.entry.awaited_checks) == ((running,), ("ci", "lint"))

@@ -51,6 +51,7 @@ from tests.queue_engine.examples import (
     report,
     rules,
     seen,
+    workflow_run,
 )
 
 MERGE, SQUASH, REBASE = MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE
@@ -350,4 +351,10 @@ def test_pass_over_unchanging_facts_ends(
                 facts = replace(facts, base_reports=base_reports)
             case Fact.RULES:
                 facts = replace(facts, rules=demanded)
+            case Fact.WORKFLOW_RUNS:
+                facts = replace(facts, workflow_runs=(workflow_run(7, subject),))
+            case Fact.FORMER_REPORTS:
+                facts = replace(facts, former_reports=base_reports)
+            case Fact.SUITES:
+                facts = replace(facts, suites=())
     raise AssertionError(f"no end: {asked}")

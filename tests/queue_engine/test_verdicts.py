@@ -28,6 +28,7 @@ from tests.queue_engine.examples import (
     report,
     rules,
     seen,
+    workflow_run,
 )
 from tests.queue_engine.verdict_cases import (
     AGAIN,
@@ -113,8 +114,9 @@ VERDICTS = [
         at=LATE,
     ),
     case("run again, and only its old run is shown", ("ci",), (failed(**JOB),), "wait for ci", at=AGAIN),
+    case("run again, its old run is shown for long", ("ci",), (failed(**JOB),), "wait for ci", at=AGAIN | LATE),
     case("run again, its old run is shown, too late", ("ci",), (failed(**JOB),), "leave, checks_timed_out: ci",
-         at=AGAIN | LATE),
+         at=AGAIN | {"status_since": NOW - timedelta(days=2)}),
     case("run again, and running", ("ci",), (running(run=2, **JOB),), "wait for ci", at=AGAIN),
     case("run again, and passed: flaky", ("ci",), (passed(run=2),), "ready", at=AGAIN),
     case("run again, and failed", ("ci",), (failed(run=2, **JOB),), "look at base_reports", at=AGAIN),
@@ -155,21 +157,34 @@ VERDICTS = [
 def test_checks_of_the_front_decide(line: Case) -> None:
     """The specification of required checks and of verdicts, line by line."""
     front = replace(entry(status=CHECKING, base_tip="base-1"), **line.entry)
-    facts = Seen(pull=pull(), rules=rules(*line.required), reports=line.reports, base_reports=line.base)
+    runs = tuple(workflow_run(report.suite) for report in line.reports if report.suite is not None)
+    facts = Seen(
+        pull=pull(),
+        rules=rules(*line.required),
+        reports=line.reports,
+        base_reports=line.base,
+        workflow_runs=runs,
+        suites=(),
+    )
     action = decide(front, facts, replace(POLICY, **line.policy), NOW)
     decided = in_words(action)
     assert decided == line.decided
 
 
+LONG_RUNNING = (replace(running(), started_at=NOW - HOUR),)
 LIMITS = [
     # rule, the entry, the facts, what the policy says, what is decided at the limit
     (
         "checks, as configured",
         {"status": CHECKING},
-        {"reports": (running(),)},
+        {"reports": LONG_RUNNING},
         {"check_timeout": 20 * MINUTE},
         20 * MINUTE,
-        Leave(Reason.CHECKS_TIMED_OUT, "ci (limit: 20 minutes, as configured)", (running(),)),
+        Leave(
+            Reason.CHECKS_TIMED_OUT,
+            "ci (limit: 20 minutes, as configured)",
+            (replace(running(), started_at=NOW - HOUR),),
+        ),
     ),
     (
         "checks, by history",
@@ -222,7 +237,10 @@ def test_limit_of_a_wait_ends_in_its_reason(
     rule: str, at: dict[str, Any], facts: dict[str, Any], policy: dict[str, Any], limit: timedelta, left: Leave
 ) -> None:
     """P5: a second before it the entry still waits or tries, at it the entry leaves and says why."""
-    known, choices = seen(**{"pull": pull(), "rules": rules("ci")} | facts), replace(POLICY, **policy)
+    known, choices = (
+        seen(**{"pull": pull(), "rules": rules("ci"), "workflow_runs": ()} | facts),
+        replace(POLICY, **policy),
+    )
     assert decide(entry(status_since=NOW - limit, **at), known, choices, NOW) == left
     before = decide(entry(status_since=NOW - limit + SECOND, **at), known, choices, NOW)
     assert isinstance(before, Wait | Update)
@@ -231,7 +249,7 @@ def test_limit_of_a_wait_ends_in_its_reason(
 def test_timeout_of_many_checks_names_some_and_counts_the_rest() -> None:
     """The sentence stays readable, and the limit in it is not cut off."""
     names = [f"check-{n:02}" for n in range(14)]
-    known = seen(pull=pull(), rules=rules(*names), reports=())
+    known = seen(pull=pull(), rules=rules(*names), reports=(), workflow_runs=())
     action = decide(entry(status=CHECKING, **LATE), known, POLICY, NOW)
     assert isinstance(action, Leave)
     assert action.detail is not None

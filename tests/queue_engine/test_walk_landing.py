@@ -84,7 +84,7 @@ def test_walk_without_webhooks_lands_all_the_same() -> None:
     walk.github.update("head-2")
     assert isinstance(walk.wait(), Wait)
     # Whoever missed the webhook of the head may have missed those of its checks.
-    assert walk.asked == ["comparison", "update", "pull", "comparison", "rules", "checks"]
+    assert walk.asked == ["comparison", "update", "pull", "comparison", "rules", "checks", "workflow_runs"]
     assert walk.entry.head_proved
     walk.github.say(PASSED)
     assert landed(walk.wait())
@@ -98,7 +98,8 @@ def test_walk_while_long_checks_run_looks_ever_more_rarely() -> None:
     while isinstance(walk.wait(), Wait):
         pass
     assert walk.now == NOW + POLICY.fallback_check_timeout
-    assert walk.asked[before:] == ["checks"] * 4
+    looks = ["checks", "workflow_runs"], ["checks"], ["checks"], ["checks", "workflow_runs", "former_reports"]
+    assert walk.asked[before:] == [fact for look in looks for fact in look]
 
 
 @pytest.mark.parametrize("required", [("ci",), ()])

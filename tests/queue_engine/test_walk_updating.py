@@ -34,7 +34,7 @@ def test_walk_whose_update_was_refused_because_it_is_there_already_binds_it() ->
     walk.meanwhile["comparison"] = lambda: walk.github.update("head-2")
     assert isinstance(walk.go(), Wait)
     assert (walk.entry.status, walk.entry.head, walk.entry.head_proved) == (CHECKING, "head-2", True)
-    assert walk.asked == ["comparison", "update", "pull", "comparison", "rules", "checks"]
+    assert walk.asked == ["comparison", "update", "pull", "comparison", "rules", "checks", "workflow_runs"]
 
 
 def test_walk_whose_update_was_refused_because_somebody_pushed_leaves() -> None:

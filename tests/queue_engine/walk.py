@@ -7,14 +7,35 @@ from typing import Any
 
 from queue_engine.actions import Action, BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
 from queue_engine.decide import decide
-from queue_engine.facts import BranchRules, CheckReport, CheckState, Comparison, MergeMethod, Permission, PullRequest
+from queue_engine.facts import (
+    BranchRules,
+    CheckReport,
+    CheckState,
+    CheckSuite,
+    Comparison,
+    MergeMethod,
+    Permission,
+    PullRequest,
+    WorkflowRun,
+)
 from queue_engine.invariants import check_transition
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from queue_engine.refusal import refused_merge
 from queue_engine.verdicts import rerun_answered
-from tests.queue_engine.examples import CHECKING, NOW, POLICY, UPDATING, comparison, entry, pull, report, rules
+from tests.queue_engine.examples import (
+    CHECKING,
+    NOW,
+    POLICY,
+    UPDATING,
+    comparison,
+    entry,
+    pull,
+    report,
+    rules,
+    workflow_run,
+)
 
 STEPS = 50
 """More than any pass needs between two calls that change something."""
@@ -52,6 +73,9 @@ class GitHub:
     """Answers to the next reruns; after them they are carried out."""
     workflow: int | None = None
     """The run of GitHub Actions that all reports on heads are jobs of; None: an App's own."""
+    parked: tuple[WorkflowRun, ...] = ()
+    """Runs of GitHub Actions beside that one."""
+    suites: tuple[CheckSuite, ...] = ()
     runs: int = 100
     """Number of the last check run."""
 
@@ -89,6 +113,11 @@ class GitHub:
         again = {check.name: self._run(check.name, CheckState.PENDING, NOW) for check in failed}
         head = self.pull.head_sha
         self.reports[head] = tuple(again.get(report.name, report) for report in self.reports[head])
+
+    def workflow_runs(self, head: str) -> tuple[WorkflowRun, ...]:
+        """The runs of GitHub Actions on a head."""
+        own = () if self.workflow is None else (workflow_run(self.workflow, head),)
+        return (*own, *self.parked)
 
     def merge(self) -> None:
         """The pull request is merged."""
@@ -207,6 +236,13 @@ class Walk:
             case Fact.BASE_REPORTS:
                 reports = self.github.reports.get(self.entry.base_tip or "", ())
                 self._seen = replace(self._seen, base_reports=reports)
+            case Fact.WORKFLOW_RUNS:
+                self._seen = replace(self._seen, workflow_runs=self.github.workflow_runs(self.entry.head))
+            case Fact.FORMER_REPORTS:
+                former = self.github.reports.get(self.entry.queued_head, ())
+                self._seen = replace(self._seen, former_reports=former)
+            case Fact.SUITES:
+                self._seen = replace(self._seen, suites=self.github.suites)
             case Fact.RULES:
                 self._seen = replace(self._seen, rules=self.github.rules)
         self.meanwhile.pop(fact.value, lambda: None)()

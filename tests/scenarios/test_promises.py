@@ -23,14 +23,17 @@ def push_by_hand(world: World) -> None:
 
 
 async def test_push_between_the_last_look_and_the_merge_pauses_the_queue_and_says_so(world: World) -> None:
-    """P1: what landed is not what was tested; nothing lands on top of it, and everybody queued reads why."""
+    """P1: what landed is not what was tested; nothing lands on top of it, and everybody queued reads why.
+
+    Once the checks of the new tip have passed the queue resumes by itself.
+    """
     first, second, third = world.open("first"), world.open("second", by="hubot"), world.open("third")
     await world.pass_time(CI_TIME * 2)
     for pull in (first, second, third):
         pull.label(LABEL, by="mona")
     world.meanwhile(MERGE, lambda: push_by_hand(world))
     await world.until(lambda: first.merged)
-    await world.pass_time(timedelta(hours=2))
+    await world.pass_time(CI_TIME - timedelta(seconds=10))
     assert await world.paused() == "tree_mismatch"
     assert world.landed() == [first.number]
     assert "Not as tested" in world.comment(first)
@@ -39,6 +42,8 @@ async def test_push_between_the_last_look_and_the_merge_pauses_the_queue_and_say
         assert "not exactly what was tested" in world.comment(waiting)
         assert LABEL in waiting.labels
     assert [entry.number for entry in await world.entries()] == [second.number, third.number]
+    await world.until(lambda: third.merged)
+    assert world.landed() == [first.number, second.number, third.number]
 
 
 async def test_landed_pull_request_says_itself_that_its_tree_was_not_tested(world: World) -> None:

@@ -20,6 +20,7 @@ OPERATORS = {
     "merge_refusals",
     "permission_look",
     "refusal_timeout",
+    "stall_timeout",
     "ask_again",
     "update_look",
     "check_look",
