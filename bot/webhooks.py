@@ -34,9 +34,10 @@ _CONSENT_ACTIONS = frozenset(
     {"unlabeled", "closed", "reopened", "converted_to_draft", "ready_for_review", "edited", "synchronize"}
 )
 _INSTALLED_ACTIONS: Mapping[str, frozenset[str]] = {
-    "installation": frozenset({"created", "unsuspend", "new_permissions_accepted"}),
-    "installation_repositories": frozenset({"added"}),
-    "repository": frozenset({"renamed", "transferred"}),
+    "installation": frozenset({"created", "deleted", "suspend", "unsuspend", "new_permissions_accepted"}),
+    "installation_repositories": frozenset({"added", "removed"}),
+    "installation_target": frozenset({"renamed"}),
+    "repository": frozenset({"renamed", "transferred", "archived", "unarchived"}),
 }
 
 
@@ -246,5 +247,6 @@ _DISTILLERS: Mapping[str, Callable[[str, str, Mapping[str, Any], int], Hint | No
     "repository_ruleset": _rules,
     "installation": _installed,
     "installation_repositories": _installed,
+    "installation_target": _installed,
     "repository": _installed,
 }

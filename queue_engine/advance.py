@@ -34,6 +34,7 @@ from queue_engine.model import Entry, Queue, RedBase, Stall
 from queue_engine.pass_errors import PassFailed
 from queue_engine.policy import Policy
 from queue_engine.reasons import REASONS, Outcome, Reason
+from queue_engine.repositories import named_by, remember_name
 from queue_engine.trouble import endured, later, longest_wait
 from queue_engine.turn import Rest, turn
 from queue_engine.verdicts import rerun_answered
@@ -165,6 +166,9 @@ class _Pass:
         try:
             seen = await asking.look(github, entry, fact, self._seen, self._policy)
             if fact is Fact.PULL and seen.pull is not None:
+                if (named := named_by(seen.pull, entry.repository)) != entry.repository:
+                    await remember_name(self._engine, named)
+                    return None
                 store, repository, since = self._engine.store, entry.repository, queued_since(entry)
                 pull = await as_wished(github, store, repository, seen.pull, entry.vouched, self._policy, since=since)
                 seen = replace(seen, pull=pull)

@@ -60,8 +60,19 @@ class PullRequest:
     """GitHub's `mergeable_state`: clean, unstable, blocked, behind, dirty, draft, has_hooks or unknown."""
     default_branch: str = ""
     """The repository's."""
+    base_repository: str = ""
+    """The repository that it is in, `owner/name`, as GitHub names it now."""
     updated_at: datetime | None = None
     """When anything about it changed last: a push, a label, a comment."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryState:
+    """How a repository is called now, and whether it is archived, which makes it read-only."""
+
+    owner: str
+    name: str
+    archived: bool
 
 
 @dataclass(frozen=True, slots=True)

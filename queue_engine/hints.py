@@ -32,7 +32,7 @@ class HintKind(StrEnum):
     RULES = "rules"
     """branch_protection_rule or repository_ruleset."""
     INSTALLED = "installed"
-    """installation or installation_repositories: repositories were added; sweep them."""
+    """Repositories came, left, were archived, or have another name: `action`; for those of `repository` also which."""
 
 
 class Hint(BaseModel):

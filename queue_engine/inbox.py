@@ -33,6 +33,7 @@ from queue_engine.permissions import permissions_accepted
 from queue_engine.places import HELD_JOB
 from queue_engine.redelivery import DELIVERIES
 from queue_engine.reports import Reports
+from queue_engine.repositories import remember_name
 from queue_engine.store.outbox import LETTER_JOB
 from queue_engine.sweep import PURGE_JOB, Sweeper
 from queue_engine.waiting_line import WaitingLine
@@ -157,13 +158,15 @@ class Inbox:
             if hint.kind is HintKind.INSTALLED:
                 if hint.action == "new_permissions_accepted":
                     await permissions_accepted(self._engine, hint.installation_id)
+                if (repository := _repository_of(hint)) is not None and hint.action in _RENAMES:
+                    await remember_name(self._engine, repository)
                 await self._sweeper.request(renew=True)
                 return
-            if hint.repository_id is None or hint.owner is None or hint.name is None:
+            repository = _repository_of(hint)
+            if repository is None:
                 if hint.kind is HintKind.RULES:
                     await self._branches.ruled(None, hint.installation_id)
                 return
-            repository = Repository(hint.repository_id, hint.owner, hint.name, hint.installation_id)
             await self._of_repository(repository, hint)
 
     async def _of_repository(self, repository: Repository, hint: Hint) -> None:
@@ -184,6 +187,16 @@ class Inbox:
                 await self._commands.carry_out(repository, hint)
             case HintKind.INSTALLED:
                 raise AssertionError("belongs to an installation, not to a repository")
+
+
+_RENAMES = frozenset({"renamed", "transferred"})
+
+
+def _repository_of(hint: Hint) -> Repository | None:
+    """The repository that a hint is about; None for one about an installation."""
+    if hint.repository_id is None or hint.owner is None or hint.name is None:
+        return None
+    return Repository(hint.repository_id, hint.owner, hint.name, hint.installation_id)
 
 
 def _process_of(hint: Hint) -> str:

@@ -20,6 +20,7 @@ from queue_engine.facts import (
     MergeMethod,
     Permission,
     PullRequest,
+    RepositoryState,
     RequiredCheck,
     Review,
     WorkflowRun,
@@ -205,6 +206,10 @@ class GitHub(Protocol):
 
     async def repositories(self, installation_id: int) -> tuple[Repository, ...]:
         """The repositories of an installation that can be written (`GET /installation/repositories`)."""
+        ...
+
+    async def repository(self, repository: Repository) -> RepositoryState:
+        """`GET /repositories/{id}`: the repository of this id, whatever it is called."""
         ...
 
     async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:

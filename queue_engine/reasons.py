@@ -80,6 +80,8 @@ class Reason(StrEnum):
     WORKFLOWS_PERMISSION = "workflows_permission"
     FORK_NOT_EDITABLE = "fork_not_editable"
     PERMISSION_MISSING = "permission_missing"
+    REPOSITORY_ARCHIVED = "repository_archived"
+    REPOSITORY_GONE = "repository_gone"
     GITHUB_TROUBLE = "github_trouble"
     # What IMQ does not do
     INTERNAL_ERROR = "internal_error"
@@ -149,6 +151,8 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.WORKFLOWS_PERMISSION: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
+    Reason.REPOSITORY_ARCHIVED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.REPOSITORY_GONE: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.GITHUB_TROUBLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.INTERNAL_ERROR: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
     Reason.TREE_MISMATCH: ReasonFacts(Outcome.PAUSED, Move.MAINTAINER, label_off=False),

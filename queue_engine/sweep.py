@@ -24,6 +24,7 @@ from queue_engine.model import EntryStatus, Repository
 from queue_engine.policy import carries
 from queue_engine.port import PAGE
 from queue_engine.redelivery import DELIVERIES_JOB, Matters, Redelivery
+from queue_engine.repositories import MISSING_JOB, ask_about, examine, named_by
 from queue_engine.review import contradicts, review
 from queue_engine.store.answers import KEPT
 
@@ -66,6 +67,7 @@ class Sweeper:
             INSTALLATION_JOB: self.sweep_installation,
             REPOSITORY_JOB: self.sweep_repository,
             PULL_REQUEST_JOB: self.sweep_pull_request,
+            MISSING_JOB: self.sweep_missing_repository,
             DELIVERIES_JOB: self._redelivery.look,
         }
 
@@ -115,7 +117,7 @@ class Sweeper:
             with working(Priority.BACKGROUND), naming("the list of installations"):
                 self._installations = known = now, await self._engine.github.installations()
         async with self._engine.change() as change:
-            for kind in (INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB):
+            for kind in (INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB, MISSING_JOB):
                 await change.tx.dead_letters.discard_all(kind)
             for installation_id in known[1]:
                 await change.tx.jobs.enqueue(
@@ -124,6 +126,9 @@ class Sweeper:
                     process_id=f"{INSTALLATION_JOB}:{installation_id}",
                     now=change.now,
                 )
+            for repository in await change.tx.queues.with_work():
+                if repository.installation_id not in known[1]:
+                    await ask_about(change, repository)
 
     async def sweep_installation(self, job: Job) -> None:
         """List the repositories of an installation and ask for each to be swept.
@@ -144,6 +149,10 @@ class Sweeper:
                     process_id=f"{REPOSITORY_JOB}:{repository.id}",
                     now=change.now,
                 )
+            listed = {repository.id for repository in known[1]}
+            for repository in await change.tx.queues.with_work():
+                if repository.installation_id == installation_id and repository.id not in listed:
+                    await ask_about(change, repository)
 
     async def purge(self, job: Job) -> None:
         """Drop keys that have expired, letters that were delivered long ago, and answers as old."""
@@ -162,12 +171,19 @@ class Sweeper:
         engine, repository = self._engine, Repository(**job.request)
         with working(Priority.BACKGROUND), naming(f"repository {repository.full_name}"):
             latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
+            if latest:
+                repository = named_by(next(iter(latest.values())), repository)
             labelled = await self._labelled(repository, latest)
         queued, new = await self._compare(repository, labelled, {n: pull.head_sha for n, pull in latest.items()})
         read = [n for n in queued if n not in latest or await contradicts(engine, repository, latest[n])]
         async with engine.change() as change:
             for number in sorted({*new, *read}):
                 await _follow_up(change, repository, number, new=number in new)
+
+    async def sweep_missing_repository(self, job: Job) -> None:
+        """Find out what became of a repository that its installation does not list."""
+        with naming(f"repository {job.request['repository_id']}"):
+            await examine(self._engine, job)
 
     async def sweep_pull_request(self, job: Job) -> None:
         """Read one pull request of which the list tells something else than its entry, or that has none."""

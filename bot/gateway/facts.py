@@ -75,6 +75,7 @@ def pull_request(answer: PullRequestAnswer) -> PullRequest:
         head_sha=answer.head.sha,
         head_repository=answer.head.repo.full_name if answer.head.repo else None,
         base_branch=answer.base.ref,
+        base_repository=answer.base.repo.full_name if answer.base.repo else "",
         mergeable=answer.mergeable,
         labels=frozenset(label.name for label in answer.labels),
         # Before the merge this field names GitHub's trial merge, which lands nothing.

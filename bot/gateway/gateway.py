@@ -49,6 +49,7 @@ from queue_engine.facts import (
     MergeMethod,
     Permission,
     PullRequest,
+    RepositoryState,
     RequiredCheck,
     WorkflowRun,
 )
@@ -293,6 +294,14 @@ class Gateway(Surroundings):
             for answer in answers
             if not answer.archived
         )
+
+    async def repository(self, repository: Repository) -> RepositoryState:
+        """`GET /repositories/{id}`, to which GitHub itself redirects from a name that was given up."""
+        variables = {"repository_id": str(repository.id)}
+        found = await self._connection.get(
+            repository.installation_id, RepositoryAnswer, "/repositories/{repository_id}", variables, fresh=True
+        )
+        return RepositoryState(found.owner.login, found.name, found.archived)
 
     async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
         """`GET /app/hook/deliveries`: a page, newest first, and the cursor of the next one."""

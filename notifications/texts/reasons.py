@@ -217,6 +217,14 @@ REASONS: Mapping[Reason, ReasonText] = {
         "IMQ lacks a permission that it needs for this.",
         "Grant the GitHub App the permission it asks for, then comment `/queue` or set the label {label} again.",
     ),
+    Reason.REPOSITORY_ARCHIVED: ReasonText(
+        "The repository was archived, so nothing in it can be changed.",
+        "Unarchive it, then comment `/queue` or set the label {label} again.",
+    ),
+    Reason.REPOSITORY_GONE: ReasonText(
+        "IMQ no longer has access to the repository.",
+        "Install IMQ for it again, then comment `/queue` or set the label {label} again.",
+    ),
     Reason.GITHUB_TROUBLE: ReasonText(
         "GitHub did not answer properly for longer than IMQ waits. The change itself is not the cause.",
         "When GitHub is well again, comment `/queue` or set the label {label} again.",

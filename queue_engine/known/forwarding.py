@@ -19,6 +19,7 @@ from queue_engine.facts import (
     MergeMethod,
     Permission,
     PullRequest,
+    RepositoryState,
     RequiredCheck,
     Review,
     WorkflowRun,
@@ -171,6 +172,10 @@ class Forwarding:
     async def repositories(self, installation_id: int) -> tuple[Repository, ...]:
         """As the port says."""
         return await self._github.repositories(installation_id)
+
+    async def repository(self, repository: Repository) -> RepositoryState:
+        """As the port says."""
+        return await self._github.repository(repository)
 
     async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
         """As the port says."""

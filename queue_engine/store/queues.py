@@ -230,6 +230,10 @@ class Queues:
         """Remember the standstill that everybody who waits was told of; None: that it is over."""
         await self._connection.execute(_CHANGE, {"its_id": queue_id, "told": told})
 
+    async def with_work(self) -> tuple[Repository, ...]:
+        """The repositories in which something is queued or held."""
+        return await repositories.with_work(self._connection)
+
     async def generation(self, repository_id: int) -> int:
         """How often configuration or rules of this repository have changed, as far as is known; 0 if never seen."""
         return await repositories.generation(self._connection, repository_id)

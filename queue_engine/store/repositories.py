@@ -3,12 +3,12 @@
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Row, String, bindparam, func, select, update
+from sqlalchemy import BindParameter, ColumnElement, Row, String, bindparam, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Upsert
 from queue_engine.model import Repository
-from queue_engine.store.tables import repositories
+from queue_engine.store.tables import entries, held, repositories
 
 REPOSITORY_FIELDS: tuple[ColumnElement[Any], ...] = (
     repositories.c.id.label("repository_id"),
@@ -17,6 +17,8 @@ REPOSITORY_FIELDS: tuple[ColumnElement[Any], ...] = (
     repositories.c.installation_id.label("installation_id"),
 )
 """What a statement selects, beside its own columns, for `repository_of`."""
+
+_WORK = (entries, held)
 
 _ID: BindParameter[int] = bindparam("its_id")
 _REMEMBER = Upsert(repositories, lambda insert: insert.on_conflict_do_nothing())
@@ -34,6 +36,11 @@ _NAMED = (
     )
     .order_by(repositories.c.id.desc())
     .limit(1)
+)
+_WITH_WORK = (
+    select(*REPOSITORY_FIELDS)
+    .where(or_(*(select(table.c.number).where(table.c.repository_id == repositories.c.id).exists() for table in _WORK)))
+    .order_by(repositories.c.id)
 )
 _GENERATION = select(repositories.c.generation).where(repositories.c.id == _ID)
 _RENEW = update(repositories).where(repositories.c.id == _ID).values(generation=repositories.c.generation + 1)
@@ -54,6 +61,11 @@ async def named(connection: AsyncConnection, owner: str, name: str) -> Repositor
     its_name = {"its_owner": owner.lower(), "its_name": name.lower()}
     row = (await connection.execute(_NAMED, its_name)).one_or_none()
     return None if row is None else repository_of(row)
+
+
+async def with_work(connection: AsyncConnection) -> tuple[Repository, ...]:
+    """The repositories in which something is queued or held."""
+    return tuple(map(repository_of, await connection.execute(_WITH_WORK)))
 
 
 async def generation(connection: AsyncConnection, repository_id: int) -> int:

@@ -7,7 +7,7 @@ import pytest
 
 from bot.gateway import Gateway
 from queue_engine.errors import Unavailable
-from queue_engine.facts import Labelling
+from queue_engine.facts import Labelling, RepositoryState
 from queue_engine.model import Repository
 from tests.bot.answers import pull_request
 from tests.bot.answers import repository as repository_answer
@@ -168,3 +168,11 @@ async def test_repositories_while_github_is_in_trouble_raises(gateway: Gateway, 
     github.on("GET", "/installation/repositories", Says(status=502, body=b""))
     with pytest.raises(Unavailable):
         await gateway.repositories(1)
+
+
+async def test_repository_is_asked_for_by_its_id(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Which stays the same when its name does not."""
+    github.on("GET", f"/repositories/{repository.id}", Says(repository_answer(id=repository.id, archived=True)))
+    assert await gateway.repository(repository) == RepositoryState("ada", "engine", archived=True)

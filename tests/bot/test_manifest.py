@@ -10,8 +10,11 @@ from sandbox.webhooks import _NEEDED
 
 MANIFEST = read_manifest()
 
-AUTOMATIC = {"installation", "installation_repositories"}
-"""GitHub tells every App of its installations, and refuses a manifest that lists these (GitHub's facts)."""
+AUTOMATIC = {"installation", "installation_repositories", "installation_target"}
+"""GitHub tells every App of its installations, and refuses a manifest that lists these (GitHub's facts).
+
+Whether it takes the last one is not known; it is read where an App was subscribed to it by hand.
+"""
 
 
 def test_manifest_events_are_those_that_imq_reads() -> None:

@@ -221,6 +221,12 @@ def test_rules_changed_is_a_rules_hint(event: str) -> None:
         ("installation_repositories", "added"),
         ("repository", "renamed"),
         ("repository", "transferred"),
+        ("repository", "archived"),
+        ("repository", "unarchived"),
+        ("installation", "deleted"),
+        ("installation", "suspend"),
+        ("installation_repositories", "removed"),
+        ("installation_target", "renamed"),
     ],
 )
 def test_repositories_added_or_renamed_are_an_installed_hint(event: str, action: str) -> None:
@@ -240,9 +246,8 @@ def test_repositories_added_or_renamed_are_an_installed_hint(event: str, action:
         ("check_suite", _payload(action="requested", check_suite={"head_sha": "h"})),
         ("status", _payload(sha="h", context="lint", state="pending")),
         ("push", _payload(ref="refs/tags/v1", before="a", after="b")),
-        ("installation", {"action": "deleted", "installation": {"id": 9}}),
-        ("installation_repositories", {"action": "removed", "installation": {"id": 9}}),
-        ("repository", _payload(action="archived")),
+        ("installation", {"action": "unheard_of", "installation": {"id": 9}}),
+        ("repository", _payload(action="edited")),
     ],
 )
 def test_delivery_without_meaning_for_a_queue_is_no_hint(event: str, payload: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """What becomes of the engine's jobs when something is in their way, on a real worker."""
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -238,3 +239,24 @@ async def test_retries_by_command_are_counted_by_a_worker(database: Database) ->
         await change.tx.jobs.enqueue(kind=RETRIED_JOB, request={"hint": 2, "letter": 1}, process_id="x", now=NOW)
     await desk.work()
     assert counted == {"hint": 2, "letter": 1}
+
+
+async def test_rename_that_a_webhook_tells_is_stored_before_anything_is_asked_for(database: Database) -> None:
+    """Queues, entries and letters go by the id; whoever asks GitHub next uses the new name."""
+    desk = Desk(database, Refusing())
+    async with desk.engine.change() as change:
+        await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
+    renamed = Hint(
+        kind=HintKind.INSTALLED,
+        delivery="guid",
+        action="renamed",
+        installation_id=REPOSITORY.installation_id,
+        repository_id=REPOSITORY.id,
+        owner="acme",
+        name="gears",
+    )
+    await desk.inbox.receive(renamed)
+    await desk.work()
+    async with desk.engine.store.reading() as tx:
+        (queue,) = await tx.queues.all()
+    assert queue.repository == replace(REPOSITORY, name="gears")

@@ -43,6 +43,7 @@ EVENTS = (
     "pull_request",
     "pull_request_review",
     "push",
+    "repository",
     "repository_ruleset",
     "status",
 )
