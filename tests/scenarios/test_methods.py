@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.payloads import pulls as payloads_of_pulls
+from sandbox.payloads.repositories import branch_repository
 from tests.scenarios.world import CI_TIME, LABEL, REPOSITORY, World, a_world
 
 ONLY_SQUASH = {"allow_merge_commit": False, "allow_rebase_merge": False}
@@ -38,6 +40,26 @@ async def test_repository_that_allows_one_method_lands_by_it(
     async with a_world(tmp_path, repository=allowed) as world:
         await lands_one_fresh_and_one_behind(world)
         assert {request.body["merge_method"] for request in merges(world)} == {method}
+
+
+async def test_repository_that_allows_only_rebase_and_does_not_say_so_lands_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GitHub shows an App no allowed methods in a pull request: each refusal that names one has the next one tried."""
+
+    def hidden(*given: Any) -> dict[str, Any]:
+        shown = branch_repository(*given)
+        return {name: value for name, value in shown.items() if not re.fullmatch("allow_(.*)_merge.*", name)}
+
+    monkeypatch.setattr(payloads_of_pulls, "branch_repository", hidden)
+    async with a_world(tmp_path, repository=ONLY_REBASE) as world:
+        pull = world.open("add")
+        pull.label(LABEL, by="mona")
+        await world.until(lambda: pull.merged, within=CI_TIME * 2)
+        await world.settle()
+        assert [request.body["merge_method"] for request in merges(world)][-1] == "rebase"
+        assert await world.reasons(pull) == []
+        assert all(len(commit.parents) <= 1 for commit in world.repository.log("main"))
 
 
 @pytest.mark.parametrize("rule", ["classic", "classic, unread", "ruleset"])
