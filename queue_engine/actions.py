@@ -13,6 +13,7 @@ from queue_engine.facts import (
     Permission,
     PullRequest,
     Review,
+    Snapshot,
     WorkflowRun,
 )
 from queue_engine.model import Entry
@@ -23,6 +24,8 @@ class Fact(Enum):
     """Something that GitHub can be asked for."""
 
     PULL = "pull"
+    SNAPSHOT = "snapshot"
+    """The pull request, the head against its base, and the permission of who queued it, in one query."""
     COMPARISON = "comparison"
     """The entry's head, or its candidate if it has one, against the base."""
     CHECKS = "checks"
@@ -47,6 +50,8 @@ class Seen:
     """The facts read in this pass."""
 
     pull: PullRequest | None = None
+    snapshot: Snapshot | None = None
+    """What stood around the pull request when the last snapshot was taken: reviews, conversations."""
     comparison: Comparison | None = None
     reports: tuple[CheckReport, ...] | None = None
     rules: BranchRules | None = None

@@ -11,7 +11,7 @@ from queue_engine.approvals import reviews_of
 from queue_engine.core import trace
 from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock, unmet
 from queue_engine.engine import Change, Engine
-from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest
+from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest, Snapshot
 from queue_engine.insistence import TurnedAway, tell_unheard, turned_away
 from queue_engine.label_consent import last_dequeue
 from queue_engine.merging import needs_signed_commits
@@ -73,7 +73,10 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
         if request.by is not None and not request.by_machine:
             await tell_unheard(engine, request.repository, request.number, request.by, request.delivery)
         return
-    pull = await engine.github.pull_request(request.repository, request.number)
+    taken = await engine.github.snapshot(
+        request.repository, request.number, login=request.by, head_sha=request.head_sha
+    )
+    pull = taken.pull
     if before is not None and not _heard(engine, request, before, pull.head_sha):
         return
     policy = await engine.policies.of(request.repository, pull.base_branch)
@@ -92,8 +95,9 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
         return
     if before is not None and not _heard(engine, replace(request, by=by), before, pull.head_sha):
         return
-    permission = await engine.github.permission(request.repository, by or "")
-    await let_in(engine, request, pull, by=by or "", permission=permission, turn=turn)
+    if taken.permission is None:
+        taken = replace(taken, permission=await engine.github.permission(request.repository, by or ""))
+    await let_in(engine, request, taken, by=by or "", turn=turn)
 
 
 def _heard(engine: Engine, request: Knock, before: TurnedAway, head_sha: str) -> bool:
@@ -111,10 +115,9 @@ async def _last_labelling(engine: Engine, request: Knock, pull: PullRequest, pol
 async def let_in(
     engine: Engine,
     request: Knock,
-    pull: PullRequest,
+    taken: Snapshot,
     *,
     by: str,
-    permission: Permission,
     answered: bool = False,
     turn: Callable[[], Awaitable[None]] = _at_once,
     leaving: Entry | None = None,
@@ -126,8 +129,9 @@ async def let_in(
     is an entry of it that stands, and leaves in the same transaction for the reason `why`. Raises GitHubError when
     the branch's rules cannot be read, and StaleVersion if that entry changed since it was read.
     """
+    pull = taken.pull
     policy = await engine.policies.of(request.repository, pull.base_branch)
-    demands = await demands_on(engine, request.repository, pull, policy)
+    demands = await demands_on(engine, request.repository, taken, policy)
     request = replace(request, by=by)
     standing: Entry | None = None
     await turn()
@@ -151,7 +155,7 @@ async def let_in(
             repository=request.repository,
             labelled_head=request.head_sha or pull.head_sha,
             by=by,
-            permission=permission,
+            permission=taken.permission or Permission.NONE,
             demands=demands,
             depth=depth,
             policy=policy,
@@ -159,7 +163,7 @@ async def let_in(
         match answer:
             case Admit():
                 priority = None if waiting is None else waiting.priority
-                standing = await _admit(change, queue, pull, policy, request, vouched, priority)
+                standing = await _admit(change, queue, taken, policy, request, vouched, priority)
             case Hold() if not answered:
                 await _hold(engine, change, queue, pull, policy, request, vouched)
             case Refuse(reason, detail) if not answered:
@@ -168,38 +172,41 @@ async def let_in(
     return answer if standing is None else standing
 
 
-async def demands_on(engine: Engine, repository: Repository, pull: PullRequest, policy: Policy) -> Demands:
+async def demands_on(engine: Engine, repository: Repository, taken: Snapshot, policy: Policy) -> Demands:
     """What its base branch demands of a pull request, and how that is met. Raises GitHubError."""
+    pull = taken.pull
     rules = await engine.github.branch_rules(repository, pull.base_branch)
-    demands = await read_demands(engine.github, repository, pull, rules, policy)
+    demands = await read_demands(engine.github, repository, taken, rules, policy)
     if unmet(pull, repository, demands, policy) is None:
         return demands
     # Somebody may have changed them since they were read: nobody is turned away by what is only remembered.
     engine.github.forget_rules(repository.id)
     fresh = await engine.github.branch_rules(repository, pull.base_branch)
-    return demands if fresh == rules else await read_demands(engine.github, repository, pull, fresh, policy)
+    return demands if fresh == rules else await read_demands(engine.github, repository, taken, fresh, policy)
 
 
 async def read_demands(
-    github: GitHub, repository: Repository, pull: PullRequest, rules: BranchRules, policy: Policy
+    github: GitHub, repository: Repository, taken: Snapshot, rules: BranchRules, policy: Policy
 ) -> Demands:
     """These rules, with reviews and signatures where they matter. Raises GitHubError."""
+    pull = taken.pull
     signed = needs_signed_commits(pull, rules, policy)
     unsigned = await github.unsigned_commits(repository, pull.number) if signed else ()
-    return Demands(rules, await reviews_of(github, repository, pull, rules), unsigned)
+    reviews = await reviews_of(github, repository, taken, rules)
+    return Demands(rules, reviews, unsigned, taken.decision, taken.resolved)
 
 
 async def _admit(
     change: Change,
     queue: Queue,
-    pull: PullRequest,
+    taken: Snapshot,
     policy: Policy,
     request: Knock,
     vouched: frozenset[str],
     priority: int | None,
 ) -> Entry:
     """`priority` is the one that was given to it while it waited; None: that of its labels."""
-    tx, now = change.tx, change.now
+    tx, now, pull = change.tx, change.now, taken.pull
     given = standing_of(vouched, policy)
     if priority is not None:
         given = replace(given, priority=priority)
@@ -217,6 +224,8 @@ async def _admit(
             trace=trace.current(),
             delivery=request.delivery,
             vouched=sorted(vouched),
+            known_behind=bool(taken.behind),
+            base_tip=taken.base_tip if taken.behind else None,
             **vars(given),
         )
     except DuplicateEntry:

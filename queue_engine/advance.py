@@ -46,6 +46,10 @@ _STEPS = 200
 """More steps than any real pass needs; a pass that reaches it goes on at the next tick, so that it starves nobody."""
 
 
+_OF_PULL = frozenset({Fact.PULL, Fact.SNAPSHOT})
+"""What tells how the pull request itself is."""
+
+
 class LeaseLost(Exception):
     """Somebody else holds this queue now; the pass ends without another step."""
 
@@ -165,7 +169,7 @@ class _Pass:
         github = self._engine.github
         try:
             seen = await asking.look(github, entry, fact, self._seen, self._policy)
-            if fact is Fact.PULL and seen.pull is not None:
+            if fact in _OF_PULL and seen.pull is not None:
                 if (named := named_by(seen.pull, entry.repository)) != entry.repository:
                     await remember_name(self._engine, named)
                     return None
@@ -174,7 +178,7 @@ class _Pass:
                 seen = replace(seen, pull=pull)
             self._seen = seen
         except GitHubError as error:
-            return await self._trouble(entry, error, looked_at_pull=fact is Fact.PULL)
+            return await self._trouble(entry, error, looked_at_pull=fact in _OF_PULL)
         return None
 
     async def _update(self, entry: Entry, changed: Entry) -> datetime | None:

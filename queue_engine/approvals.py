@@ -6,7 +6,7 @@ Whose review is missing of code owners, and whether an approval is too old, only
 from collections.abc import Iterable
 from dataclasses import replace
 
-from queue_engine.facts import BranchRules, PullRequest, Review, ReviewState
+from queue_engine.facts import BranchRules, PullRequest, Review, ReviewDecision, ReviewState, Snapshot
 from queue_engine.model import Repository
 from queue_engine.port import GitHub
 from queue_engine.reasons import Reason
@@ -17,7 +17,7 @@ _MAY_LACK = frozenset({"blocked", "unknown"})
 """What GitHub says while something is missing, or while it still works that out."""
 
 _MOST_ASKED = 10
-"""How many people who ask for changes are looked up."""
+"""How many reviewers are looked up."""
 
 
 def asks_for_reviews(pull: PullRequest, rules: BranchRules) -> bool:
@@ -27,22 +27,26 @@ def asks_for_reviews(pull: PullRequest, rules: BranchRules) -> bool:
     """
     if rules.approvals_bypassed:
         return True
-    return pull.merge_state in _MAY_LACK and (rules.approvals > 0 or rules.code_owners)
+    return pull.merge_state in _MAY_LACK and _demanded(rules)
 
 
 async def reviews_of(
-    github: GitHub, repository: Repository, pull: PullRequest, rules: BranchRules
+    github: GitHub, repository: Repository, taken: Snapshot, rules: BranchRules
 ) -> tuple[Review, ...] | None:
-    """The verdict of everybody who reviewed; None, and no request, where they cannot matter. Raises GitHubError.
+    """The verdict of everybody who reviewed and may write; None where they cannot matter. Raises GitHubError.
 
-    GitHub tells of reviewers that they belong to the project, not that they may write; only those who may can block,
-    so that whoever asks for changes is looked up.
+    Only where the snapshot lacks them are they asked for. REST tells of reviewers that they belong to the project, and
+    not even that of private members (coder #24299), so that whether they may write is asked for each.
     """
-    if not asks_for_reviews(pull, rules):
+    if taken.decision is not None and _demanded(rules):
+        return taken.reviews or ()
+    if not asks_for_reviews(taken.pull, rules):
         return None
+    if taken.reviews is not None:
+        return taken.reviews
     verdicts = []
-    for asked, verdict in enumerate(newest(await github.reviews(repository, pull.number))):
-        if verdict.state is ReviewState.CHANGES_REQUESTED and verdict.author is not None and asked < _MOST_ASKED:
+    for asked, verdict in enumerate(newest(await github.reviews(repository, taken.pull.number))):
+        if verdict.state is not ReviewState.DISMISSED and verdict.author is not None and asked < _MOST_ASKED:
             right = await github.permission(repository, verdict.author)
             verdicts.append(replace(verdict, by_writer=right.may_merge))
         else:
@@ -59,13 +63,29 @@ def newest(reviews: Iterable[Review]) -> tuple[Review, ...]:
     return tuple({review.author: review for review in verdicts}.values())
 
 
-def missing_approval(reviews: Iterable[Review], rules: BranchRules) -> tuple[Reason, str] | None:
-    """What is missing, and of whom or how many; None when these reviews are enough as far as they tell."""
+def missing_approval(
+    reviews: Iterable[Review], rules: BranchRules, decision: ReviewDecision | None = None
+) -> tuple[Reason, str] | None:
+    """What is missing, and of whom or how many; None when these reviews are enough as far as they tell.
+
+    GitHub's own decision counts where it made one. It makes none for reviews that it does not count there, such as
+    those that only a ruleset demands (atlantis #6373): then they are counted here.
+    """
+    if decision is ReviewDecision.APPROVED:
+        return None
     counted = [review for review in newest(reviews) if review.by_writer]
     against = [review.author or "" for review in counted if review.state is ReviewState.CHANGES_REQUESTED]
-    if against:
+    if against or decision is ReviewDecision.CHANGES_REQUESTED:
         return Reason.CHANGES_REQUESTED, ", ".join(against)
     approvals = sum(review.state is ReviewState.APPROVED for review in counted)
     if approvals < rules.approvals:
         return Reason.APPROVAL_MISSING, f"{approvals} of {rules.approvals}"
+    if decision is ReviewDecision.REVIEW_REQUIRED:
+        # There are enough: whose is missing, a code owner's or one of the newest push, GitHub does not tell.
+        reason = Reason.CODE_OWNER_MISSING if rules.code_owners else Reason.APPROVAL_MISSING
+        return reason, f"{approvals} of {rules.approvals}" if reason is Reason.APPROVAL_MISSING else ""
     return None
+
+
+def _demanded(rules: BranchRules) -> bool:
+    return rules.approvals > 0 or rules.code_owners

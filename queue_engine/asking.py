@@ -9,8 +9,9 @@ from dataclasses import replace
 from queue_engine.actions import Fact, Merge, Seen
 from queue_engine.approvals import reviews_of
 from queue_engine.checks import required_checks
+from queue_engine.consent import needs_signature
 from queue_engine.errors import Forbidden, HeadMoved, Invalid, NotFound, NotMergeable
-from queue_engine.facts import CheckReport, MergeMethod
+from queue_engine.facts import CheckReport, MergeMethod, Snapshot
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
@@ -24,6 +25,12 @@ async def look(github: GitHub, entry: Entry, fact: Fact, seen: Seen, policy: Pol
     match fact:
         case Fact.PULL:
             return replace(seen, pull=await github.pull_request(repository, entry.number))
+        case Fact.SNAPSHOT:
+            taken = await github.snapshot(repository, entry.number, login=entry.queued_by, head_sha=entry.head)
+            if not entry.head_proved and needs_signature(policy):
+                # GraphQL names no bot as a commit's author: REST tells whether IMQ made it.
+                taken = replace(taken, comparison=None)
+            return with_snapshot(seen, taken)
         case Fact.COMPARISON:
             head = entry.candidate_head or entry.head
             return replace(seen, comparison=await github.comparison(repository, base, head))
@@ -51,10 +58,15 @@ async def look(github: GitHub, entry: Entry, fact: Fact, seen: Seen, policy: Pol
         case Fact.REVIEWS:
             assert seen.pull is not None
             assert seen.rules is not None
-            reviews = await reviews_of(github, repository, seen.pull, seen.rules)
+            reviews = await reviews_of(github, repository, seen.snapshot or Snapshot(seen.pull), seen.rules)
             return replace(seen, reviews=reviews or ())
         case Fact.RULES:
             return replace(seen, rules=await github.branch_rules(repository, base))
+
+
+def with_snapshot(seen: Seen, taken: Snapshot) -> Seen:
+    """What has been seen, with a snapshot of the pull request; a comparison that it lacks is asked for by itself."""
+    return replace(seen, pull=taken.pull, permission=taken.permission, comparison=taken.comparison, snapshot=taken)
 
 
 async def update(github: GitHub, entry: Entry) -> Seen:

@@ -101,9 +101,9 @@ class PullRequestChanges:
         rules = await self._engine.github.branch_rules(repository, entry.base_branch)
         if not (rules.approvals or rules.code_owners):
             return
-        pull = await self._engine.github.pull_request(repository, entry.number)
-        reviews = await reviews_of(self._engine.github, repository, pull, rules)
-        missing = None if reviews is None else missing_approval(reviews, rules)
+        taken = await self._engine.github.snapshot(repository, entry.number, login=None)
+        pull, reviews = taken.pull, await reviews_of(self._engine.github, repository, taken, rules)
+        missing = None if reviews is None else missing_approval(reviews, rules, taken.decision)
         if missing is None:
             return
         reason, detail = missing

@@ -61,4 +61,9 @@ def is_own_update(updated_from: str | None, comparison: Comparison, policy: Poli
     """
     if updated_from is None or comparison.head.parents != (updated_from, comparison.merge_base):
         return False
-    return comparison.head.made_by_imq or policy.may_queue not in _MORE_THAN_WRITE
+    return comparison.head.made_by_imq or not needs_signature(policy)
+
+
+def needs_signature(policy: Policy) -> bool:
+    """Whether an update of IMQ has to carry GitHub's signature: people who may write may not all queue."""
+    return policy.may_queue in _MORE_THAN_WRITE

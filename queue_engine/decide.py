@@ -60,16 +60,23 @@ def _pending(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if not entry.head_proved:
         # It was updated, and gave its turn to a hotfix: an update of an unproved head would hide what it came from.
         if seen.comparison is None:
-            return Look(Fact.COMPARISON)
+            return _compare(seen)
         if (unproved := _prove(entry, seen.comparison, policy)) is not None:
             return unproved
     if entry.known_behind:
         return Update(updating(entry, entry.base_tip, policy, now))
+    if seen.comparison is None and seen.snapshot is not None and seen.snapshot.behind:
+        return Update(updating(entry, seen.snapshot.base_tip, policy, now))
     if seen.comparison is None:
-        return Look(Fact.COMPARISON)
+        return _compare(seen)
     if seen.comparison.behind > 0:
         return Update(updating(entry, seen.comparison.base_tip, policy, now))
     return Save(up_to_date(entry, seen.comparison, now))
+
+
+def _compare(seen: Seen) -> Look:
+    """Compare with the base: by the query that tells all that a merge in this pass needs, else by itself."""
+    return Look(Fact.COMPARISON if seen.snapshot is not None else Fact.SNAPSHOT)
 
 
 def _updating(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
@@ -128,15 +135,15 @@ def _follow_base(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Act
     if (unproved := _prove(entry, seen.comparison, policy)) is not None:
         return unproved
     if seen.comparison.behind > 0:
-        return _start_over(entry, seen.comparison, policy, now)
+        return _start_over(entry, seen.comparison.base_tip, policy, now)
     return Save(replace(entry, known_behind=False, base_tip=seen.comparison.base_tip))
 
 
-def _start_over(entry: Entry, comparison: Comparison, policy: Policy, now: datetime) -> Action:
+def _start_over(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Action:
     """The base moved under the front: back to updating, but not for ever on a base that never stands still."""
     if entry.started_at is not None and now - entry.started_at >= policy.turn_timeout:
         return Leave(Reason.BASE_KEEPS_MOVING)
-    return Update(updating(entry, comparison.base_tip, policy, now))
+    return Update(updating(entry, base_tip, policy, now))
 
 
 def _prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None:
@@ -152,17 +159,19 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if entry.recheck_at is not None and now < entry.recheck_at:
         return Wait(entry, entry.recheck_at)
     if seen.pull is None:
-        return Look(Fact.PULL)
+        return Look(Fact.SNAPSHOT)
     if seen.merge_refused is not None and (
         verdict := judge_refused_merge(entry, seen.merge_refused, seen, policy, now)
     ):
         return verdict
+    if seen.comparison is None and entry.head_proved and seen.snapshot is not None and seen.snapshot.behind:
+        return _start_over(entry, seen.snapshot.base_tip, policy, now)
     if seen.comparison is None:
         return Look(Fact.COMPARISON)
     if (unproved := _prove(entry, seen.comparison, policy)) is not None:
         return unproved
     if seen.comparison.behind > 0:
-        return _start_over(entry, seen.comparison, policy, now)
+        return _start_over(entry, seen.comparison.base_tip, policy, now)
     if seen.rules is None:
         return Look(Fact.RULES)
     if entry.trouble_since is not None and now - entry.trouble_since >= policy.trouble_timeout:
@@ -206,7 +215,8 @@ def _of_bypassed_rulesets(seen: Seen, rules: BranchRules) -> Action | None:
         return None
     if seen.reviews is None:
         return Look(Fact.REVIEWS)
-    missing = missing_approval(seen.reviews, rules)
+    decision = None if seen.snapshot is None else seen.snapshot.decision
+    missing = missing_approval(seen.reviews, rules, decision)
     return None if missing is None else Leave(missing[0], detail=missing[1])
 
 

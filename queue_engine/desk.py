@@ -15,7 +15,7 @@ from queue_engine.core.slots import QueueFull
 from queue_engine.door import Hold, Refuse, knock, may_queue
 from queue_engine.engine import Change, Engine
 from queue_engine.errors import EngineError, GitHubError, StaleVersion, Unavailable
-from queue_engine.facts import Permission, PullRequest
+from queue_engine.facts import Permission, PullRequest, Snapshot
 from queue_engine.model import Entry, Repository
 from queue_engine.places import keep_waiting, places_taken, still_waiting
 from queue_engine.policy import Policy
@@ -75,17 +75,18 @@ async def enqueue(
         if head_sha not in {None, standing.queued_head, standing.head}:
             raise Refused(Reason.HEAD_CHANGED)
         return Queued(standing, new=delivery is not None and standing.delivery == delivery)
-    pull, policy = await _wanted(engine, repository, number, by, permission)
+    taken, policy = await _wanted(engine, repository, number, by, permission)
+    pull = taken.pull
     request = Knock(repository, number, by, head_sha or pull.head_sha, delivery=delivery)
-    labelled = with_label(pull, policy)
-    waited = await _take_place(engine, request, labelled, permission, policy)
+    labelled = replace(taken, pull=with_label(pull, policy))
+    waited = await _take_place(engine, request, labelled, policy)
     try:
         await put_label_on(engine, repository, pull, policy)
     except GitHubError as error:
         if not waited and not isinstance(error, Unavailable):
             await _give_place_up(engine, request)
         raise
-    answer = await let_in(engine, request, labelled, by=by, permission=permission, answered=True)
+    answer = await let_in(engine, request, labelled, by=by, answered=True)
     if isinstance(answer, Entry):
         _log.info("queued", repository=repository.full_name, number=number, by=by, position=answer.position)
         return Queued(answer, new=True)
@@ -116,12 +117,13 @@ async def requeue(
     if leaving.merge_requested_at is not None:
         raise MergeUnderWay(f"the merge of pull request {number} was asked for")
     permission = await engine.github.permission(repository, by)
-    pull, policy = await _wanted(engine, repository, number, by, permission)
+    taken, policy = await _wanted(engine, repository, number, by, permission)
+    pull = taken.pull
     if head_sha not in {None, pull.head_sha}:
         raise Refused(Reason.HEAD_CHANGED)
     request = Knock(repository, number, by, pull.head_sha, delivery=delivery)
-    labelled = with_label(pull, policy)
-    answer = await let_in(engine, request, labelled, by=by, permission=permission, leaving=leaving, why=Reason.UNQUEUED)
+    labelled = replace(taken, pull=with_label(pull, policy))
+    answer = await let_in(engine, request, labelled, by=by, leaving=leaving, why=Reason.UNQUEUED)
     if isinstance(answer, Refuse):
         raise Refused(answer.reason, policy.trigger_label, answer.detail)
     await put_label_on(engine, repository, pull, policy)
@@ -246,14 +248,15 @@ async def prioritise(
 
 async def _wanted(
     engine: Engine, repository: Repository, number: int, by: str, permission: Permission
-) -> tuple[PullRequest, Policy]:
+) -> tuple[Snapshot, Policy]:
     """The pull request and what its base branch goes by, if it is open and this person may queue it. Raises Refused."""
-    pull = await engine.github.pull_request(repository, number)
+    taken = replace(await engine.github.snapshot(repository, number, login=None), permission=permission)
+    pull = taken.pull
     policy = await engine.policies.of(repository, pull.base_branch)
     _allow(policy, by, permission)
     if not pull.open:
         raise Refused(Reason.MERGED_ELSEWHERE if pull.merged else Reason.CLOSED)
-    return pull, policy
+    return taken, policy
 
 
 def _allow(policy: Policy, by: str, permission: Permission) -> None:
@@ -261,11 +264,10 @@ def _allow(policy: Policy, by: str, permission: Permission) -> None:
         raise Refused(reason, policy.trigger_label)
 
 
-async def _take_place(
-    engine: Engine, request: Knock, pull: PullRequest, permission: Permission, policy: Policy
-) -> bool:
+async def _take_place(engine: Engine, request: Knock, taken: Snapshot, policy: Policy) -> bool:
     """Keep a place, before anything is done on GitHub; whether this pull request waited for one already."""
-    demands = await demands_on(engine, request.repository, pull, policy)
+    pull = taken.pull
+    demands = await demands_on(engine, request.repository, taken, policy)
     async with engine.change() as change:
         tx, number = change.tx, request.number
         queue = await tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
@@ -274,7 +276,7 @@ async def _take_place(
             repository=request.repository,
             labelled_head=request.head_sha or pull.head_sha,
             by=request.by or "",
-            permission=permission,
+            permission=taken.permission or Permission.NONE,
             demands=demands,
             depth=await places_taken(change, queue, number),
             policy=policy,

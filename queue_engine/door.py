@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from queue_engine.approvals import missing_approval
 from queue_engine.checks import own_check, required_checks
 from queue_engine.config.patterns import blocked_title
-from queue_engine.facts import BranchRules, Permission, PullRequest, Review
+from queue_engine.facts import BranchRules, Permission, PullRequest, Review, ReviewDecision
 from queue_engine.merging import merge_method, needs_signed_commits, no_method
 from queue_engine.model import Repository
 from queue_engine.policy import Policy, carries
@@ -27,6 +27,9 @@ class Demands:
     """None where they cannot tell anything."""
     unsigned: Sequence[str] = ()
     """Its commits without a valid signature; none are read where none have to have one."""
+    decision: ReviewDecision | None = None
+    resolved: bool | None = None
+    """Whether every conversation is resolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ def unmet(pull: PullRequest, repository: Repository, demands: Demands, policy: P
     return (
         _ruled_out(pull, repository, demands.rules, policy)
         or _of_the_signatures(pull, demands, policy)
-        or (None if demands.reviews is None else _of_the_reviews(demands.reviews, demands.rules))
+        or _of_the_people(demands)
     )
 
 
@@ -159,6 +162,8 @@ def _of_the_signatures(pull: PullRequest, demands: Demands, policy: Policy) -> R
     return Refuse(Reason.SIGNATURES_MISSING, named + (f" and {more} more" if more > 0 else ""))
 
 
-def _of_the_reviews(reviews: Iterable[Review], rules: BranchRules) -> Refuse | None:
-    missing = missing_approval(reviews, rules)
-    return None if missing is None else Refuse(*missing)
+def _of_the_people(demands: Demands) -> Refuse | None:
+    rules = demands.rules
+    if demands.reviews is not None and (missing := missing_approval(demands.reviews, rules, demands.decision)):
+        return Refuse(*missing)
+    return Refuse(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and demands.resolved is False else None

@@ -279,6 +279,14 @@ class ReviewState(StrEnum):
     PENDING = "pending"
 
 
+class ReviewDecision(StrEnum):
+    """What GitHub makes of all reviews, where rules demand some."""
+
+    APPROVED = "approved"
+    CHANGES_REQUESTED = "changes_requested"
+    REVIEW_REQUIRED = "review_required"
+
+
 @dataclass(frozen=True, slots=True)
 class Review:
     """One review; of each person the newest that is more than a comment counts. `author` None: a deleted account."""
@@ -288,3 +296,23 @@ class Review:
     commit: str | None
     by_writer: bool
     """Whether GitHub says that its author may write, so that it counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A pull request with what stands around it, as GitHub told it in one answer. None: GitHub did not tell."""
+
+    pull: PullRequest
+    permission: Permission | None = None
+    """Of the person who was asked about."""
+    comparison: Comparison | None = None
+    """The head against the base; told only where the head contains the base's tip."""
+    base_tip: str | None = None
+    behind: int | None = None
+    """How many commits of the base the head lacks."""
+    decision: ReviewDecision | None = None
+    """Also None where no rule that GitHub counts here demands a review."""
+    reviews: tuple[Review, ...] | None = None
+    """The newest verdict of each person who may write."""
+    resolved: bool | None = None
+    """Whether every conversation is resolved."""

@@ -23,6 +23,7 @@ from queue_engine.facts import (
     RepositoryState,
     RequiredCheck,
     Review,
+    Snapshot,
     WorkflowRun,
 )
 from queue_engine.model import Repository
@@ -36,6 +37,16 @@ class GitHub(Protocol):
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """`GET /repos/{o}/{r}/pulls/{n}`. Asking also makes GitHub compute `mergeable`."""
+        ...
+
+    async def snapshot(
+        self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
+    ) -> Snapshot:
+        """The pull request with the permission of `login` and what else stands around it, in one GraphQL query.
+
+        With `head_sha`, the head that is expected, it is compared with the base too. What GitHub does not tell so is
+        None, but for the permission: it is asked for by itself then. Costs more requests where GraphQL is missing.
+        """
         ...
 
     async def permission(self, repository: Repository, login: str) -> Permission:

@@ -17,7 +17,7 @@ from queue_engine.door import barred, may_queue
 from queue_engine.engine import Engine
 from queue_engine.entering import unseen_head
 from queue_engine.errors import StaleVersion
-from queue_engine.facts import PullRequest
+from queue_engine.facts import PullRequest, Snapshot
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import OnPush, Policy
 from queue_engine.reasons import Reason
@@ -102,7 +102,7 @@ async def _join_again(
     if may_queue(policy, push.by, permission) is not None:
         return False
     request = Knock(repository, pull.number, push.by, pull.head_sha, delivery=delivery, anew=False)
-    await let_in(engine, request, pull, by=push.by, permission=permission, leaving=entry)
+    await let_in(engine, request, Snapshot(pull, permission), by=push.by, leaving=entry)
     return True
 
 

@@ -5,6 +5,8 @@ which asks GitHub nothing while the queue is full. Whoever cannot be judged now 
 waits longer than its repository's limit (P5).
 """
 
+from dataclasses import replace
+
 import structlog
 
 from queue_engine.admission import Knock, let_in
@@ -17,7 +19,7 @@ from queue_engine.core.outcomes import Hold
 from queue_engine.door import barred, may_queue
 from queue_engine.engine import Engine
 from queue_engine.errors import GitHubError, NotFound, OutdatedRead, RateLimited, StaleVersion
-from queue_engine.facts import PullRequest
+from queue_engine.facts import PullRequest, Snapshot
 from queue_engine.journal import call_waiting
 from queue_engine.model import Queue, Repository
 from queue_engine.places import still_waiting
@@ -92,7 +94,7 @@ class WaitingLine:
         if may_queue(policy, push.by, permission) is not None:
             return False
         request = Knock(queue.repository, pull.number, push.by, pull.head_sha, delivery=waiting.delivery, anew=False)
-        await let_in(self._engine, request, pull, by=push.by, permission=permission)
+        await let_in(self._engine, request, Snapshot(pull, permission), by=push.by)
         return True
 
     async def _as_wished(
@@ -120,15 +122,14 @@ class WaitingLine:
     async def _let_in(self, waiting: HeldPullRequest) -> None:
         queue, github = await self._queue(waiting), self._engine.github
         try:
-            read = await github.pull_request(queue.repository, waiting.number)
-            pull = await self._as_wished(queue, waiting, read)
+            by = waiting.queued_by
+            taken = await github.snapshot(queue.repository, waiting.number, login=by, head_sha=waiting.head_sha)
+            pull = await self._as_wished(queue, waiting, taken.pull)
             if not await self._still_wanted(queue, waiting, pull):
                 return
-            by = waiting.queued_by
-            permission = await github.permission(queue.repository, by)
             head, delivery = waiting.head_sha, waiting.delivery
             request = Knock(queue.repository, waiting.number, by, head, delivery=delivery, anew=False)
-            await let_in(self._engine, request, pull, by=by, permission=permission)
+            await let_in(self._engine, request, replace(taken, pull=pull), by=by)
         except (RateLimited, OutdatedRead):
             raise
         except GitHubError as error:

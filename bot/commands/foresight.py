@@ -120,7 +120,8 @@ async def foreseen(
     by: str | None = None,
 ) -> Foresight:
     """The door's answer if somebody queued this pull request now. Raises GitHubError."""
-    pull = await github.pull_request(repository, number)
+    taken = await github.snapshot(repository, number, login=None)
+    pull = taken.pull
     policy = policy_for(config, defaults, pull.base_branch)
     rules = await github.branch_rules(repository, pull.base_branch)
     by = by or await _asker(github, repository, pull, policy)
@@ -131,7 +132,7 @@ async def foreseen(
         labelled_head=pull.head_sha,
         by=by,
         permission=permission,
-        demands=await read_demands(github, repository, pull, rules, policy),
+        demands=await read_demands(github, repository, taken, rules, policy),
         depth=0,  # whether there is a place is a matter of the moment, not of the configuration
         policy=policy,
     )

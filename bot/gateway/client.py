@@ -24,6 +24,9 @@ from queue_engine.errors import GitHubError, Unavailable
 API_VERSION = "2022-11-28"
 USER_AGENT = f"imq/{__version__}"
 
+GRAPHQL = "/graphql"
+"""The template of every query; `Call.link` says where it is."""
+
 _CONNECT_SECONDS = 5.0
 _REDIRECTS = frozenset({301, 302, 307, 308})
 _MOST_REDIRECTS = 3
@@ -45,6 +48,16 @@ class Call:
     limit: timedelta = timedelta(seconds=20)
     link: str | None = None
     merges_waiting: int = 0
+
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing: all of IMQ's GraphQL queries, though each is a POST."""
+        return self.method == "GET" or self.template == GRAPHQL
+
+    @property
+    def resource(self) -> str:
+        """The primary limit that it costs of, by GitHub's name."""
+        return "graphql" if self.template == GRAPHQL else "core"
 
     @property
     def name(self) -> str:

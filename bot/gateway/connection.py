@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from bot.gateway.answers import TokenAnswer
 from bot.gateway.client import Call, Client, Credential, Reply
+from bot.gateway.graphql import limit_of
 from bot.gateway.limits import Limits
 from bot.gateway.shared_pace import SharedPace
 from bot.gateway.tokens import AppKey, Token, Tokens
@@ -197,8 +198,10 @@ class Connection:
             reply = cached
         try:
             page = Page(self._client.understand(reply), reply.links)
+            if call.resource == "graphql" and (words := limit_of(page.data)) is not None:
+                raise RateLimited(words, retry_after=timedelta(0), status=reply.status)
         except RateLimited as limited:
-            wait = self.limits.refused(installation_id, reply.headers)
+            wait = self.limits.refused(installation_id, call, reply.headers)
             await self.limits.share_pause(installation_id)
             raise RateLimited(limited.message, retry_after=wait, status=limited.status) from None
         self.limits.answered(installation_id)
@@ -224,7 +227,7 @@ class Connection:
         finally:
             self._meter.count("github_requests", call=call.name, status=status)
             self._meter.observe("github_duration", self._since(began), call=call.name)
-        self.limits.note(installation_id, reply.headers)
+        self.limits.note(installation_id, call, reply.headers)
         return reply
 
     def _since(self, instant: datetime) -> float:

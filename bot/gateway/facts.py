@@ -42,7 +42,7 @@ PASSING_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
 _WEB_FLOW = "web-flow"
 """The account as which GitHub commits what is changed through its pages and its API."""
 
-_GHOST = "ghost"
+GHOST = "ghost"
 """Whom GitHub shows in place of a deleted account."""
 
 K = TypeVar("K")
@@ -62,12 +62,12 @@ def delivery(answer: DeliveryAnswer) -> Delivery:
     )
 
 
-def pull_request(answer: PullRequestAnswer) -> PullRequest:
-    """A pull request."""
+def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] | None = None) -> PullRequest:
+    """A pull request. `remembered` are the repository's merge methods, of which the answer to an App says nothing."""
     return PullRequest(
         number=answer.number,
         title=answer.title,
-        author=answer.user.login if answer.user else _GHOST,
+        author=answer.user.login if answer.user else GHOST,
         assignees=tuple(user.login for user in answer.assignees or ()),
         open=answer.state == "open",
         merged=answer.merged,
@@ -81,7 +81,7 @@ def pull_request(answer: PullRequestAnswer) -> PullRequest:
         # Before the merge this field names GitHub's trial merge, which lands nothing.
         merge_sha=answer.merge_commit_sha if answer.merged else None,
         maintainer_can_modify=answer.maintainer_can_modify,
-        methods=_methods(answer.base.repo),
+        methods=remembered or methods(answer.base.repo),
         body=answer.body or "",
         head_branch=answer.head.ref,
         merge_state=answer.mergeable_state or "unknown",
@@ -90,7 +90,8 @@ def pull_request(answer: PullRequestAnswer) -> PullRequest:
     )
 
 
-def _methods(repository: RepositoryAnswer | None) -> tuple[MergeMethod, ...]:
+def methods(repository: RepositoryAnswer | None) -> tuple[MergeMethod, ...]:
+    """The merge methods that a repository allows, as far as it tells."""
     if repository is None:
         return tuple(MergeMethod)
     allowed = {

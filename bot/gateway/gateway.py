@@ -1,4 +1,4 @@
-"""The gateway itself: every question and effect of `queue_engine.port` as requests to GitHub's REST API."""
+"""The gateway itself: every question and effect of `queue_engine.port` as requests to GitHub's APIs."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -19,7 +19,6 @@ from bot.gateway.answers import (
     EventAnswer,
     InstallationAnswer,
     IssueAnswer,
-    PermissionAnswer,
     PullRequestAnswer,
     RepositoryAnswer,
     ShaAnswer,
@@ -33,7 +32,7 @@ from bot.gateway.letters import place
 from bot.gateway.limits import Budget
 from bot.gateway.rules import RuleBook
 from bot.gateway.shared_pace import SharedPace
-from bot.gateway.surroundings import Surroundings
+from bot.gateway.snapshots import Snapshots
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter
 from queue_engine.core.slots import SlotsStatus
@@ -47,7 +46,6 @@ from queue_engine.facts import (
     Delivery,
     Labelling,
     MergeMethod,
-    Permission,
     PullRequest,
     RepositoryState,
     RequiredCheck,
@@ -61,7 +59,7 @@ _MERGE_LIMIT = timedelta(seconds=60)
 """Merges of big repositories take long, and a merge given up on must be read back."""
 
 
-class Gateway(Surroundings):
+class Gateway(Snapshots):
     """Implements the ports `GitHub` and `Letters`. Raises the errors of `queue_engine.errors` and no others.
 
     `private_key` is a PEM; ValueError if it is none. The session stays the caller's: it is neither opened nor closed.
@@ -82,7 +80,7 @@ class Gateway(Surroundings):
         connection = Connection(
             session, api_url=api_url, app_id=app_id, private_key=private_key, clock=clock, meter=meter, shared=shared
         )
-        super().__init__(connection, app_id=int(app_id))
+        super().__init__(connection, clock, api_url=api_url, app_id=int(app_id))
         self._rules = RuleBook(connection, clock, own_app_id=int(app_id))
 
     @property
@@ -103,25 +101,6 @@ class Gateway(Surroundings):
     def slots_status(self) -> SlotsStatus:
         """How busy the lines before GitHub are, those of all installations together."""
         return self._connection.slots_status()
-
-    async def pull_request(self, repository: Repository, number: int) -> PullRequest:
-        """`GET /repos/{owner}/{repo}/pulls/{pull_number}`."""
-        template = "/repos/{owner}/{repo}/pulls/{pull_number}"
-        variables = {**place(repository), "pull_number": str(number)}
-        answer = await self._connection.get(repository.installation_id, PullRequestAnswer, template, variables)
-        return facts.pull_request(answer)
-
-    async def permission(self, repository: Repository, login: str) -> Permission:
-        """`GET /repos/{owner}/{repo}/collaborators/{username}/permission`, never from a cache."""
-        template = "/repos/{owner}/{repo}/collaborators/{username}/permission"
-        variables = {**place(repository), "username": login}
-        try:
-            answer = await self._connection.get(
-                repository.installation_id, PermissionAnswer, template, variables, fresh=True
-            )
-        except NotFound:
-            return Permission.NONE
-        return facts.permission(answer)
 
     async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
         """`GET /repos/{owner}/{repo}/compare/{base}...{head}`; the head's commit by itself if GitHub does not list it.
@@ -162,8 +141,9 @@ class Gateway(Surroundings):
         return await self._rules.read(repository, base_branch)
 
     def forget_rules(self, repository_id: int) -> None:
-        """Drop remembered rules of this repository."""
+        """Drop remembered rules and merge methods of this repository."""
         self._rules.forget(repository_id)
+        self._forget_methods(repository_id)
 
     async def check_reports(
         self, repository: Repository, sha: str, required: Collection[RequiredCheck]

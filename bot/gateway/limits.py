@@ -25,6 +25,8 @@ _UNNAMED = Backoff(base=timedelta(minutes=1), maximum=timedelta(hours=1), jitter
 
 _MOMENT = timedelta(seconds=1)
 
+_RESOURCES = ("core", "graphql")
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -52,12 +54,14 @@ class Limits:
     def __init__(self, clock: Clock, meter: Meter, shared: SharedPace | None = None) -> None:
         """`shared` keeps the pace together with other processes; without it this process is the only one."""
         self.budget: dict[int | None, Budget] = {}
+        """Of REST; GraphQL's points are counted apart from it."""
+        self._points: dict[int | None, Budget] = {}
         self._clock = clock
         self._meter = meter
         self._shared = shared
         self.processes = 1
         """How many processes have sent requests lately."""
-        self._held: dict[int | None, _Held] = {}
+        self._held: dict[tuple[int | None, str], _Held] = {}
         self._unnamed: Counter[int | None] = Counter()
         """Refusals in a row that named no time."""
         self._under_way: Counter[int | None] = Counter()
@@ -68,18 +72,18 @@ class Limits:
         if self._shared is None:
             return
         now = self._clock.now()
-        self._check_held(installation_id, now)
-        self._check_budget(installation_id, priority, now)
+        self._check_held((installation_id, call.resource), now)
+        self._check_budget(installation_id, call, priority, now)
         answer = await self._shared.admit(installation_id, call, priority, now, self._paces[installation_id])
         self.processes = answer.processes or self.processes
         if answer.paused_until is not None:
-            self._hold(installation_id, answer.paused_until)
+            self._hold((installation_id, call.resource), answer.paused_until)
         if answer.wait is not None:
             raise self.held_back("keeping a pace that GitHub's limits allow all processes", answer.wait)
 
     async def share_pause(self, installation_id: int | None) -> None:
         """Tell other processes until when nothing is sent, if GitHub asked for that."""
-        held = self._held.get(installation_id)
+        held = self._held.get((installation_id, "core"))
         if self._shared is not None and held is not None:
             await self._shared.pause(installation_id, held.until)
 
@@ -87,8 +91,8 @@ class Limits:
     def sending(self, installation_id: int | None, call: Call, priority: Priority) -> Iterator[None]:
         """A call is sent within. Raises RateLimited instead, without any request, while it has to wait."""
         now = self._clock.now()
-        self._check_held(installation_id, now)
-        self._check_budget(installation_id, priority, now)
+        self._check_held((installation_id, call.resource), now)
+        self._check_budget(installation_id, call, priority, now)
         if self._shared is None:
             too_soon = self._paces[installation_id].admit(call, priority, now)
             if too_soon is not None:
@@ -99,7 +103,7 @@ class Limits:
         finally:
             self._under_way[installation_id] -= 1
 
-    def note(self, installation_id: int | None, headers: Mapping[str, str]) -> None:
+    def note(self, installation_id: int | None, call: Call, headers: Mapping[str, str]) -> None:
         """Remember what an answer's headers say."""
         try:
             budget = Budget(
@@ -109,16 +113,19 @@ class Limits:
             )
         except (KeyError, ValueError):
             return
-        self.budget[installation_id] = budget
+        self._budgets(call)[installation_id] = budget
         if budget.remaining <= 0:
-            self._hold(installation_id, budget.resets_at)
+            self._hold((installation_id, call.resource), budget.resets_at)
 
     def answered(self, installation_id: int | None) -> None:
         """GitHub answered without naming a limit."""
         del self._unnamed[installation_id]
 
-    def refused(self, installation_id: int | None, headers: Mapping[str, str]) -> timedelta:
-        """GitHub refused a request for its limits; how long to wait: as long as it asks, else longer each time."""
+    def refused(self, installation_id: int | None, call: Call, headers: Mapping[str, str]) -> timedelta:
+        """GitHub refused a request for its limits; how long to wait: as long as it asks, else longer each time.
+
+        Primary limits are counted for each API by itself, secondary ones for both together.
+        """
         primary = headers.get("x-ratelimit-remaining") == "0"
         self._meter.count("github_limited", kind="primary" if primary else "secondary")
         now = self._clock.now()
@@ -126,7 +133,8 @@ class Limits:
         if asked is None:
             asked = wait(_UNNAMED, self._unnamed[installation_id], random=lambda: 0)
             self._unnamed[installation_id] += 1
-        self._hold(installation_id, now + asked)
+        for resource in (call.resource,) if primary else _RESOURCES:
+            self._hold((installation_id, resource), now + asked)
         return asked
 
     def held_back(self, message: str, wait: timedelta) -> RateLimited:
@@ -134,25 +142,28 @@ class Limits:
         self._meter.count("github_limited", kind="own")
         return RateLimited(message, retry_after=wait)
 
-    def _hold(self, installation_id: int | None, until: datetime) -> None:
-        held = self._held.get(installation_id)
-        if held is None or until > held.until:
-            self._held[installation_id] = _Held(self._clock.now(), until)
+    def _budgets(self, call: Call) -> dict[int | None, Budget]:
+        return self.budget if call.resource == "core" else self._points
 
-    def _check_held(self, installation_id: int | None, now: datetime) -> None:
-        held = self._held.get(installation_id)
+    def _hold(self, key: tuple[int | None, str], until: datetime) -> None:
+        held = self._held.get(key)
+        if held is None or until > held.until:
+            self._held[key] = _Held(self._clock.now(), until)
+
+    def _check_held(self, key: tuple[int | None, str], now: datetime) -> None:
+        held = self._held.get(key)
         if held is None:
             return
         if now < held.since:
             # The clock was set back: the wait starts anew, instead of growing by as much.
-            held = self._held[installation_id] = _Held(now, now + (held.until - held.since))
+            held = self._held[key] = _Held(now, now + (held.until - held.since))
         if now < held.until:
             raise self.held_back("waiting for GitHub's limit to pass", held.until - now)
-        del self._held[installation_id]
+        del self._held[key]
 
-    def _check_budget(self, installation_id: int | None, priority: Priority, now: datetime) -> None:
+    def _check_budget(self, installation_id: int | None, call: Call, priority: Priority, now: datetime) -> None:
         """What is under way is not in the last answer yet, and may cost a request each."""
-        budget = self.budget.get(installation_id)
+        budget = self._budgets(call).get(installation_id)
         if budget is None or now >= budget.resets_at:
             return
         remaining = budget.remaining - self._under_way[installation_id]

@@ -9,6 +9,7 @@ from queue_engine.commands.reading import Typed
 from queue_engine.core.slots import QueueFull
 from queue_engine.door import Hold, Refuse
 from queue_engine.engine import Change
+from queue_engine.facts import Snapshot
 from queue_engine.model import Entry
 from queue_engine.notice import Reply
 from queue_engine.reasons import Reason
@@ -93,12 +94,9 @@ async def _consented(asked: Asked) -> str | None:
 async def _knock(asked: Asked, typed: Typed, head: str, *, leaving: Entry | None) -> Reply:
     """Knock as the label would, which is set as soon as that is stored: whoever dies in between is held, or queued."""
     engine, repository, pull = asked.engine, asked.repository, asked.pull
-    labelled = desk.with_label(pull, asked.policy)
+    labelled = Snapshot(desk.with_label(pull, asked.policy), await asked.permission())
     request = Knock(repository, pull.number, asked.by, head, delivery=asked.delivery)
-    permission = await asked.permission()
-    answer = await let_in(
-        engine, request, labelled, by=asked.by, permission=permission, leaving=leaving, why=Reason.UNQUEUED
-    )
+    answer = await let_in(engine, request, labelled, by=asked.by, leaving=leaving, why=Reason.UNQUEUED)
     if isinstance(answer, Refuse):
         return _refused(asked, typed, answer.reason, answer.detail)
     await desk.put_label_on(engine, repository, pull, asked.policy)

@@ -22,6 +22,7 @@ from queue_engine.facts import (
     RepositoryState,
     RequiredCheck,
     Review,
+    Snapshot,
     WorkflowRun,
 )
 from queue_engine.model import Repository
@@ -37,6 +38,12 @@ class Forwarding:
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """As the port says."""
         return await self._github.pull_request(repository, number)
+
+    async def snapshot(
+        self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
+    ) -> Snapshot:
+        """As the port says."""
+        return await self._github.snapshot(repository, number, login=login, head_sha=head_sha)
 
     async def permission(self, repository: Repository, login: str) -> Permission:
         """As the port says."""

@@ -23,6 +23,7 @@ from queue_engine.facts import (
     PullRequest,
     RequiredCheck,
     Review,
+    Snapshot,
 )
 from queue_engine.known.branches import current_tip, exists, pushes, superseded
 from queue_engine.known.cached import remembered_answers
@@ -72,6 +73,21 @@ class ComparedReads(Forwarding):
         """Compared with its state, head and labels."""
         asking = self._github.pull_request(repository, number)
         return await self._compared(repository, of_pull(number), asking, outdated_pull)
+
+    async def snapshot(
+        self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
+    ) -> Snapshot:
+        """Compared with the pull request's state, head and labels, and with the tip of its base."""
+        asking = self._github.snapshot(repository, number, login=login, head_sha=head_sha)
+        taken = await self._compared(
+            repository, of_pull(number), asking, lambda answer, known, now: outdated_pull(answer.pull, known, now)
+        )
+        if taken.base_tip is not None:
+            base = of_branch(taken.pull.base_branch)
+            known = (await self._known(repository.id, {base})).get(base, ())
+            if why := _outdated_tip(taken.pull.base_branch, taken.base_tip, known, self._clock.now()):
+                raise self._outdated(repository, base, why)
+        return taken
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """What is outdated is corrected; what is known to be closed is left out."""

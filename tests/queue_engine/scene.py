@@ -15,6 +15,7 @@ from queue_engine.facts import (
     Permission,
     PullRequest,
     Review,
+    Snapshot,
     WorkflowRun,
 )
 from queue_engine.model import Entry, Queue
@@ -73,6 +74,15 @@ class GitHub:
     async def reviews(self, *_: object) -> tuple[Review, ...]:
         return await self._answer("reviews", ())
 
+    async def snapshot(
+        self, _repository: object, _number: int, *, login: str | None, head_sha: str | None = None
+    ) -> Snapshot:
+        permission = None if login is None else _permission(login)
+        compared = replace(self.compared, head=replace(self.compared.head, sha=head_sha or self.pull.head_sha))
+        told = None if compared.behind else compared
+        taken = Snapshot(self.pull, permission, told, base_tip=compared.base_tip, behind=compared.behind)
+        return await self._answer("snapshot", taken)
+
     async def comparison(self, _repository: object, _base: str, head: str) -> Comparison:
         compared = replace(self.compared, head=replace(self.compared.head, sha=head))
         return await self._answer("comparison", compared)
@@ -94,7 +104,7 @@ class GitHub:
         return await self._answer("labelling", self.labellings.get(number))
 
     async def permission(self, _repository: object, login: str) -> Permission:
-        return await self._answer("permission", Permission.TRIAGE if login == "tria" else Permission.WRITE)
+        return await self._answer("permission", _permission(login))
 
     async def branch_rules(self, *_: object) -> BranchRules:
         return await self._answer("rules", rules("ci", approvals=self.approvals))
@@ -114,6 +124,10 @@ class GitHub:
         if name in self.meanwhile:
             await self.meanwhile.pop(name)()
         return answer
+
+
+def _permission(login: str) -> Permission:
+    return Permission.TRIAGE if login == "tria" else Permission.WRITE
 
 
 class Scene:

@@ -55,7 +55,7 @@ async def test_advance_told_of_a_push_to_the_base_while_it_compares_compares_aga
         scene.github.compared = comparison(behind=1, base_tip="base-2")
         await scene.hint(known_behind=True)
 
-    scene.github.meanwhile["comparison"] = base_moves
+    scene.github.meanwhile["snapshot" if status is READY else "comparison"] = base_moves
     entry = await scene.advance(queue)
     assert entry is not None
     assert (entry.status, entry.base_tip) == (UPDATING, "base-2")

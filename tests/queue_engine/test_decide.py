@@ -105,7 +105,7 @@ def test_merge_in_doubt_is_looked_into_before_anything_else() -> None:
     """P2: whether it happened is the first question; a hint cuts the wait between two looks short."""
     in_doubt = entry(status=READY, merge_requested_at=NOW)
     later = replace(in_doubt, recheck_at=NOW + HOUR)
-    assert decide(in_doubt, seen(), POLICY, NOW) == Look(Fact.PULL)
+    assert decide(in_doubt, seen(), POLICY, NOW) == Look(Fact.SNAPSHOT)
     assert decide(later, seen(), POLICY, NOW) == Wait(later, NOW + HOUR)
     assert decide(replace(later, suspect=True), seen(), POLICY, NOW) == Look(Fact.PULL)
 

@@ -22,6 +22,7 @@ from queue_engine.actions import (
     Wait,
 )
 from queue_engine.approvals import missing_approval
+from queue_engine.asking import with_snapshot
 from queue_engine.checks import judge, of_now, run_key
 from queue_engine.decide import decide
 from queue_engine.facts import (
@@ -35,6 +36,7 @@ from queue_engine.facts import (
     RequiredCheck,
     Review,
     ReviewState,
+    Snapshot,
 )
 from queue_engine.model import TRANSITIONS, Entry, EntryStatus
 from queue_engine.reasons import Reason
@@ -176,7 +178,9 @@ sights = st.builds(
 
 
 FIT = entry(status=READY)
-ALL_SEEN = seen(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(report("ci"),))
+ALL_SEEN = seen(
+    pull=pull(), permission=Permission.WRITE, comparison=comparison(), rules=rules("ci"), reports=(report("ci"),)
+)
 
 
 @st.composite
@@ -339,6 +343,8 @@ def test_pass_over_unchanging_facts_ends(
         match action.fact:
             case Fact.PULL:
                 facts = replace(facts, pull=read)
+            case Fact.SNAPSHOT:
+                facts = with_snapshot(facts, Snapshot(read, Permission.WRITE))
             case Fact.COMPARISON:
                 facts = replace(facts, comparison=replace(compared, head=replace(compared.head, sha=subject)))
             case Fact.CHECKS:

@@ -8,7 +8,7 @@ from queue_engine.core.clock import SystemClock
 from queue_engine.core.database import Database
 from queue_engine.engine import Engine
 from queue_engine.errors import NotFound
-from queue_engine.facts import PullRequest
+from queue_engine.facts import PullRequest, Snapshot
 from queue_engine.model import Repository
 from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
@@ -48,6 +48,9 @@ class GitHubOfLists:
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         self.read.append(number)
         return pull(number=number, open=False)
+
+    async def snapshot(self, repository: Repository, number: int, **_: object) -> Snapshot:
+        return Snapshot(await self.pull_request(repository, number))
 
 
 async def sweep(database: Database, github: GitHubOfLists, rules: Rules, *branches: str) -> None:

@@ -13,7 +13,7 @@ from queue_engine.core.outcomes import Hold
 from queue_engine.desk import Leave, NotQueued, take_out
 from queue_engine.engine import Engine
 from queue_engine.errors import NotFound, RateLimited, StaleVersion, Unavailable
-from queue_engine.facts import Permission, PullRequest
+from queue_engine.facts import Permission, PullRequest, Snapshot
 from queue_engine.journal import PLACE_JOB
 from queue_engine.places import HELD_JOB
 from queue_engine.policies import Fixed
@@ -46,6 +46,9 @@ class Door(GitHub):
         if number in self.failing:
             raise self.failing[number]
         return await self._answer("pull", pull(number=number, head_sha=self.heads.get(number, f"head-{number}")))
+
+    async def snapshot(self, *asked: object, login: str | None = None, head_sha: str | None = None) -> Snapshot:
+        return Snapshot(await self.pull_request(*asked), Permission.WRITE if login else None)
 
     async def permission(self, *_: object) -> Permission:
         return await self._answer("permission", Permission.WRITE)
@@ -250,7 +253,7 @@ async def test_held_that_is_called_off_in_the_moment_of_its_place_does_not_join(
         async with outside.engine.change() as change:
             assert await take_out(change, REPOSITORY, 2, Leave(Policy(max_depth=1), unlabelled=False))
 
-    outside.github.meanwhile["permission"] = call_off
+    outside.github.meanwhile["rules"] = call_off
     await outside.fill()
     assert await outside.standing() == ([3], [])
     async with outside.engine.store.reading() as tx:

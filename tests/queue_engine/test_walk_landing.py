@@ -25,7 +25,7 @@ def test_walk_of_a_green_and_up_to_date_entry_lands_in_one_pass() -> None:
     """No new CI run, five requests."""
     walk = ready()
     assert landed(walk.go())
-    assert walk.asked == ["comparison", "rules", "checks", "pull", "merge"]
+    assert walk.asked == ["snapshot", "rules", "checks", "merge"]
     assert walk.ways == ["checking", "ready"]
     assert walk.entry.merge_requested_at == NOW
     assert walk.entry.tested_tree == "tree-of-head-1"
@@ -40,7 +40,7 @@ def test_walk_of_an_entry_behind_its_base_is_updated_checked_proved_and_landed()
     walk.now = NOW + 9 * MINUTE
     walk.reported()
     assert landed(walk.go())
-    assert walk.asked == ["comparison", "update", "rules", "checks", "pull", "comparison", "merge"]
+    assert walk.asked == ["snapshot", "update", "rules", "checks", "snapshot", "merge"]
     assert walk.ways == ["updating", "checking", "ready"]
     assert walk.merged_heads == ["head-2"]
     assert walk.entry.tested_tree == "tree-of-head-2"
@@ -55,7 +55,7 @@ def test_walk_of_an_entry_known_to_be_behind_is_updated_without_asking() -> None
     walk.go()
     walk.reported()
     assert landed(walk.go())
-    assert walk.asked == ["update", "rules", "checks", "pull", "comparison", "merge"]
+    assert walk.asked == ["update", "rules", "checks", "snapshot", "merge"]
 
 
 def test_walk_with_reports_that_came_before_the_update_was_bound_looks_at_once() -> None:
@@ -84,7 +84,7 @@ def test_walk_without_webhooks_lands_all_the_same() -> None:
     walk.github.update("head-2")
     assert isinstance(walk.wait(), Wait)
     # Whoever missed the webhook of the head may have missed those of its checks.
-    assert walk.asked == ["comparison", "update", "pull", "comparison", "rules", "checks", "workflow_runs"]
+    assert walk.asked == ["snapshot", "update", "pull", "comparison", "rules", "checks", "workflow_runs"]
     assert walk.entry.head_proved
     walk.github.say(PASSED)
     assert landed(walk.wait())

@@ -44,7 +44,7 @@ def test_walk_whose_merge_is_refused_in_passing_tries_again(words: str) -> None:
 def test_walk_whose_merge_is_refused_because_the_base_moved_is_updated() -> None:
     """The refusal and the move are the same event."""
     walk = ready(Refusal("Base branch was modified. Review and try the merge again."))
-    walk.meanwhile["pull"] = lambda: walk.github.move_base("base-2")
+    walk.meanwhile["snapshot"] = lambda: walk.github.move_base("base-2")
     walk.go()
     # The comparison was read before the move; GitHub's refusal protects the base, the next comparison tells why.
     assert walk.entry.status is UPDATING
@@ -115,13 +115,13 @@ def test_walk_whose_merge_is_denied_leaves_with_githubs_words(reason: Reason) ->
     """422 and 403 are final; the pull request is read once all the same."""
     walk = ready(Refusal("Resource not accessible by integration", final=reason))
     assert walk.go() == Leave(reason, detail="Resource not accessible by integration")
-    assert walk.asked[-2:] == ["merge", "pull"]
+    assert walk.asked[-2:] == ["merge", "snapshot"]
 
 
 def test_walk_whose_head_moved_at_the_merge_leaves() -> None:
     """409: somebody pushed between the read and the call; the precondition held."""
     walk = ready(Refusal("Head branch was modified"))
-    walk.meanwhile["pull"] = lambda: walk.github.push("evil", parents=("head-1",), merge_base="base-1")
+    walk.meanwhile["snapshot"] = lambda: walk.github.push("evil", parents=("head-1",), merge_base="base-1")
     assert walk.left() is Reason.HEAD_CHANGED
     assert walk.merged_heads == ["head-1"]
 
@@ -133,7 +133,7 @@ def test_walk_whose_merge_had_no_answer_but_happened_is_confirmed(later: timedel
     assert walk.go() is None
     assert walk.entry.merge_requested_at == NOW
     assert landed(walk.go_at(NOW + later))
-    assert walk.asked[-2:] == ["merge", "pull"]
+    assert walk.asked[-2:] == ["merge", "snapshot"]
 
 
 def test_walk_whose_merge_had_no_answer_and_did_not_happen_is_merged_with_fresh_facts() -> None:
@@ -142,7 +142,7 @@ def test_walk_whose_merge_had_no_answer_and_did_not_happen_is_merged_with_fresh_
     assert walk.go() is None
     asked = len(walk.asked)
     assert landed(walk.go_at(NOW + SECOND))
-    assert walk.asked[asked:] == ["pull", "comparison", "checks", "merge"]
+    assert walk.asked[asked:] == ["snapshot", "checks", "merge"]
 
 
 def test_walk_that_lands_in_one_pass_has_its_checks_read_once() -> None:

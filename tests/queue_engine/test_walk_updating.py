@@ -31,16 +31,16 @@ PASSED = CheckState.PASSED
 def test_walk_whose_update_was_refused_because_it_is_there_already_binds_it() -> None:
     """A lost answer: the head moved by our own hand."""
     walk = behind(updates=[Refusal("expected head sha didn't match current head ref.")])
-    walk.meanwhile["comparison"] = lambda: walk.github.update("head-2")
+    walk.meanwhile["snapshot"] = lambda: walk.github.update("head-2")
     assert isinstance(walk.go(), Wait)
     assert (walk.entry.status, walk.entry.head, walk.entry.head_proved) == (CHECKING, "head-2", True)
-    assert walk.asked == ["comparison", "update", "pull", "comparison", "rules", "checks", "workflow_runs"]
+    assert walk.asked == ["snapshot", "update", "pull", "comparison", "rules", "checks", "workflow_runs"]
 
 
 def test_walk_whose_update_was_refused_because_somebody_pushed_leaves() -> None:
     """The same words, another hand."""
     walk = behind(updates=[Refusal("expected head sha didn't match current head ref.")])
-    walk.meanwhile["comparison"] = lambda: walk.github.push("evil", parents=("head-1",), merge_base="base-1")
+    walk.meanwhile["snapshot"] = lambda: walk.github.push("evil", parents=("head-1",), merge_base="base-1")
     assert walk.left() is Reason.HEAD_CHANGED
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.actions import Action, BaseIsRed, Confirm, Fact, Leave, Look, Merge, Rerun, Save, Seen, Update, Wait
+from queue_engine.asking import with_snapshot
 from queue_engine.decide import decide
 from queue_engine.facts import (
     BranchRules,
@@ -16,6 +17,7 @@ from queue_engine.facts import (
     MergeMethod,
     Permission,
     PullRequest,
+    Snapshot,
     WorkflowRun,
 )
 from queue_engine.invariants import check_transition
@@ -82,6 +84,12 @@ class GitHub:
     def compare(self, head: str) -> Comparison:
         behind = int(self.merge_base != self.base_tip)
         return comparison(head, behind=behind, base_tip=self.base_tip, merge_base=self.merge_base, parents=self.parents)
+
+    def snapshot(self, head: str) -> Snapshot:
+        """What GraphQL tells in one query: a comparison only where the head contains the base's tip."""
+        compared = self.compare(head)
+        told = None if compared.behind else compared
+        return Snapshot(self.pull, self.permission, told, base_tip=compared.base_tip, behind=compared.behind)
 
     def move_base(self, tip: str) -> None:
         """Somebody pushes to the base."""
@@ -228,6 +236,8 @@ class Walk:
         match fact:
             case Fact.PULL:
                 self._seen = replace(self._seen, pull=self.github.pull)
+            case Fact.SNAPSHOT:
+                self._seen = with_snapshot(self._seen, self.github.snapshot(self.entry.head))
             case Fact.COMPARISON:
                 compared = self.github.compare(self.entry.candidate_head or self.entry.head)
                 self._seen = replace(self._seen, comparison=compared)
