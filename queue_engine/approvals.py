@@ -81,9 +81,10 @@ def missing_approval(
     if approvals < rules.approvals:
         return Reason.APPROVAL_MISSING, f"{approvals} of {rules.approvals}"
     if decision is ReviewDecision.REVIEW_REQUIRED:
-        # There are enough: whose is missing, a code owner's or one of the newest push, GitHub does not tell.
-        reason = Reason.CODE_OWNER_MISSING if rules.code_owners else Reason.APPROVAL_MISSING
-        return reason, f"{approvals} of {rules.approvals}" if reason is Reason.APPROVAL_MISSING else ""
+        # There are enough: whose is missing GitHub does not tell.
+        if rules.code_owners:
+            return Reason.CODE_OWNER_MISSING, ""
+        return Reason.APPROVAL_MISSING, "GitHub still requires a review, for example of the newest push"
     return None
 
 

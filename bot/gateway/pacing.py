@@ -125,7 +125,7 @@ class Pacing:
 
 def points_of(call: Call) -> int:
     """What GitHub counts for a call against the points of a minute."""
-    return _READ if call.method == "GET" else _WRITE
+    return _READ if call.reads else _WRITE
 
 
 def content_of(call: Call) -> str | None:

@@ -132,14 +132,30 @@ async def test_commits_are_asked_for_signatures_only_where_rules_demand_them(wor
 
 
 async def test_reviewer_who_may_not_write_stands_in_nobodys_way(world: World) -> None:
-    """GitHub counts change requests of people with write access; whoever asks for changes is looked up."""
+    """GitHub counts change requests of people with write access, and tells so: no reviews are read."""
     rule(world, reviews=ReviewRule(1))
     pull = world.open("add")
     pull.review("CHANGES_REQUESTED", by="tria")
     pull.review("APPROVED", by="hubot")
     pull.label(LABEL, by="mona")
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
-    assert world.requests(REVIEWS) == 1
+    assert world.requests(REVIEWS) == 0
+
+
+@pytest.mark.parametrize("offered", [True, False])
+async def test_reviewers_count_by_their_permission_where_github_makes_no_decision(world: World, offered: bool) -> None:
+    """Of rulesets GitHub may make none, and without GraphQL there is none; associations tell nothing of permission."""
+    world.github.behaviour.decision_of_rulesets = False
+    world.github.behaviour.graphql = offered
+    rule(world, reviews=ReviewRule(1))
+    pull = await green(world)
+    pull.review("APPROVED", by="tria")
+    reason, told = await turned_away(world, pull)
+    assert (reason, world.requests(MERGE)) == ("approval_missing", 0)
+    assert "0 of 1" in told
+    pull.review("APPROVED", by="hubot")
+    await lands(world, pull)
+    assert (world.requests(REVIEWS) > 0) is not offered
 
 
 async def test_reviews_cost_no_request_where_nobody_demands_them(world: World) -> None:
