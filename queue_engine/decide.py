@@ -60,7 +60,7 @@ def _pending(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if not entry.head_proved:
         # It was updated, and gave its turn to a hotfix: an update of an unproved head would hide what it came from.
         if seen.comparison is None:
-            return _compare(seen)
+            return Look(Fact.COMPARISON)
         if (unproved := _prove(entry, seen.comparison, policy)) is not None:
             return unproved
     if entry.known_behind:
@@ -68,15 +68,11 @@ def _pending(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if seen.comparison is None and seen.snapshot is not None and seen.snapshot.behind:
         return Update(updating(entry, seen.snapshot.base_tip, policy, now))
     if seen.comparison is None:
-        return _compare(seen)
+        # The query tells all that a merge in this pass rests on; what it lacks is asked for by itself.
+        return Look(Fact.SNAPSHOT if seen.snapshot is None else Fact.COMPARISON)
     if seen.comparison.behind > 0:
         return Update(updating(entry, seen.comparison.base_tip, policy, now))
     return Save(up_to_date(entry, seen.comparison, now))
-
-
-def _compare(seen: Seen) -> Look:
-    """Compare with the base: by the query that tells all that a merge in this pass needs, else by itself."""
-    return Look(Fact.COMPARISON if seen.snapshot is not None else Fact.SNAPSHOT)
 
 
 def _updating(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:

@@ -22,7 +22,7 @@ from queue_engine.core.database import Database, metadata
 from queue_engine.core.jobs import Job, jobs
 from queue_engine.engine import Engine
 from queue_engine.errors import HeadMoved, Invalid, StaleVersion
-from queue_engine.facts import BranchRules, CheckReport, CheckState, Commit, Comparison, Labelling, Permission
+from queue_engine.facts import BranchRules, CheckReport, CheckState, Commit, Comparison, Labelling, Permission, Snapshot
 from queue_engine.facts import PullRequest as Pull
 from queue_engine.journal import PLACE_JOB
 from queue_engine.policies import Fixed
@@ -147,6 +147,15 @@ class Hub:
 
     async def pull_request(self, _repository: object, number: int) -> Pull:
         return self.pull if number == 1 else pull(number=number, head_sha=f"head-{number}")
+
+    async def snapshot(
+        self, repository: object, number: int, *, login: str | None, head_sha: str | None = None
+    ) -> Snapshot:
+        read = await self.pull_request(repository, number)
+        compared = await self.comparison(repository, "main", head_sha or read.head_sha)
+        told = None if compared.behind else compared
+        right = None if login is None else Permission.WRITE
+        return Snapshot(read, right, told, base_tip=compared.base_tip, behind=compared.behind)
 
     async def latest_pull_requests(self, _repository: object) -> tuple[Pull, ...]:
         return (self.pull,)
