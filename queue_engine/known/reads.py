@@ -77,11 +77,9 @@ class ComparedReads(Forwarding):
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
-        """Compared with the pull request's state, head and labels, and with the tip of its base."""
+        """Compared with the pull request's state, head, labels and reviews, and with the tip of its base."""
         asking = self._github.snapshot(repository, number, login=login, head_sha=head_sha)
-        taken = await self._compared(
-            repository, of_pull(number), asking, lambda answer, known, now: outdated_pull(answer.pull, known, now)
-        )
+        taken = await self._compared(repository, of_pull(number), asking, _outdated_snapshot)
         if taken.base_tip is not None:
             base = of_branch(taken.pull.base_branch)
             known = (await self._known(repository.id, {base})).get(base, ())
@@ -267,6 +265,11 @@ class ComparedReads(Forwarding):
 
 def _never(answer: object, known: Sequence[Known], now: datetime) -> None:
     """Nothing that is known can contradict this answer."""
+
+
+def _outdated_snapshot(taken: Snapshot, known: Sequence[Known], now: datetime) -> str | None:
+    reviews = None if taken.reviews is None else outdated_reviews(taken.reviews, known, now)
+    return outdated_pull(taken.pull, known, now) or reviews
 
 
 def _outdated_tip(branch: str, tip: str, known: Sequence[Known], now: datetime) -> str | None:

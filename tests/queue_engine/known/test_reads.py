@@ -9,7 +9,7 @@ import pytest
 
 from queue_engine.core.database import Database
 from queue_engine.errors import NotFound, OutdatedRead
-from queue_engine.facts import BranchTip, MergeMethod, Review, ReviewState
+from queue_engine.facts import BranchTip, MergeMethod, Review, ReviewState, Snapshot
 from queue_engine.known.cached import remembered
 from queue_engine.known.facts import (
     DEFAULT_BRANCH,
@@ -234,6 +234,25 @@ async def test_reviews_of_the_last_seconds_are_missed_in_a_list(scene: Scene) ->
     scene.inner.answers["reviews"] = (approved,)
     scene.clock.instant += SETTLED
     assert await scene.github.reviews(REPOSITORY, 1) == (approved,)
+
+
+async def test_snapshot_is_compared_in_each_of_its_parts(scene: Scene) -> None:
+    """P1: base tip, head and reviews that are older than what is known decide nothing."""
+    current = Snapshot(pull(), base_tip="base-2", behind=1, reviews=())
+    scene.inner.answers["snapshot"] = current
+    await scene.tell((of_branch("main"), MOVED))
+    assert await scene.github.snapshot(REPOSITORY, 1, login="max") == current
+    scene.inner.answers["snapshot"] = replace(current, base_tip="base-1")
+    with pytest.raises(OutdatedRead, match="moved on from base-1"):
+        await scene.github.snapshot(REPOSITORY, 1, login="max")
+    scene.inner.answers["snapshot"] = replace(
+        current, reviews=(Review("ada", ReviewState.APPROVED, None, by_writer=True),)
+    )
+    await scene.tell((of_pull(1), Reviewed(author="ada", state="dismissed")))
+    with pytest.raises(OutdatedRead, match="the review of ada"):
+        await scene.github.snapshot(REPOSITORY, 1, login="max")
+    scene.inner.answers["snapshot"] = current
+    assert await scene.github.snapshot(REPOSITORY, 1, login="max") == current
 
 
 BELIEVED = {
