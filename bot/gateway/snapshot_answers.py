@@ -213,8 +213,9 @@ class PullPart(Part):
 
 
 class RepositoryPart(Part):
-    """`Repository`, with its pull request."""
+    """`Repository`, with its pull request. GitHub follows renames, and tells the present name."""
 
+    name_with_owner: str = ""
     merge_commit_allowed: bool
     squash_merge_allowed: bool
     rebase_merge_allowed: bool

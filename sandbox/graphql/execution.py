@@ -98,8 +98,17 @@ class Execution:
             answer["errors"] = [errors.shown(error) for error in result.errors]
         return answer
 
-    def _repository(self, _info: Info, owner: str, name: str, **_: Any) -> dict[str, Any]:
+    def _repository(
+        self,
+        _info: Info,
+        owner: str,
+        name: str,
+        *,
+        followRenames: bool = True,  # noqa: N803
+    ) -> dict[str, Any]:
         found = self._github.find_repository(f"{owner}/{name}")
+        if found is None and followRenames:
+            found = self._github.moves.found_at(f"{owner}/{name}")
         if found is None or not visible(self._github, self._caller, found):
             raise errors.not_found(f"Repository with the name '{owner}/{name}'")
         by_app = self._caller.installation is not None
