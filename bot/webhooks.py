@@ -243,6 +243,7 @@ _DISTILLERS: Mapping[str, Callable[[str, str, Mapping[str, Any], int], Hint | No
     "workflow_run": _workflow_run,
     "status": _status,
     "push": _push,
+    "branch_protection_configuration": _rules,
     "branch_protection_rule": _rules,
     "repository_ruleset": _rules,
     "installation": _installed,

@@ -96,6 +96,22 @@ class Accounts:
         self._github.happenings.installation(installation, "created", self._seen_by(installation))
         return installation
 
+    def accept_permissions(self, installation: Installation, permissions: Mapping[str, str]) -> None:
+        """The account's owner grants what the app asks for anew; its app is told so."""
+        installation.permissions |= dict(permissions)
+        self._github.happenings.installation(installation, "new_permissions_accepted", self._seen_by(installation))
+
+    def rename(self, account: User, login: str) -> None:
+        """An account gets another login: its repositories have other paths, and its installations' apps are told."""
+        state, before = self._github.state, account.login
+        owned = [repository for repository in state.repositories.values() if repository.owner is account]
+        for repository in owned:
+            self._github.moves.move(repository, f"{login}/{repository.name}")
+        state.users[login.lower()] = state.users.pop(before.lower())
+        account.login = login
+        for installation in [each for each in state.installations.values() if each.account is account]:
+            self._github.happenings.account_renamed(installation, before)
+
     def uninstall(self, installation: Installation) -> None:
         """Remove an installation; its app is told so."""
         seen = self._seen_by(installation)

@@ -146,6 +146,13 @@ class Checks:
         self._github.happenings.check_run(run, "rerequested", actor)
         self._github.happenings.tell(Happening("rerequest", run.repository, run.head_sha, run=run))
 
+    def rerequest_suite(self, suite: CheckSuite, *, actor: Actor) -> None:
+        """Ask a suite's app to run all of it again: the suite is told as one, its runs stay as they are."""
+        suite.status, suite.conclusion = "queued", None
+        self._github.happenings.check_suite(suite, "rerequested")
+        for run in [run for run in suite.repository.runs_by_sha.get(suite.head_sha, ()) if run.suite is suite]:
+            self._github.happenings.tell(Happening("rerequest", run.repository, run.head_sha, run=run, actor=actor))
+
     def create_status(
         self,
         repository: Repository,

@@ -97,6 +97,36 @@ class Happenings:
             self._github.checks.requested(repository, after, branch, before)
             self.tell(Happening("push", repository, after, branch=branch, actor=actor, before=before))
 
+    def tag(self, repository: Repository, name: str, sha: str, actor: Actor) -> None:
+        """A tag was pushed: a push to `refs/tags/...` that lists no commits, and an event of its creation."""
+        ref = {"ref": f"refs/tags/{name}"}
+        self._send(
+            "push",
+            None,
+            repository,
+            actor,
+            lambda: self._push_content(repository, name, None, sha, False, actor) | ref,
+        )
+        created: dict[str, Any] = {"ref": name, "ref_type": "tag", "pusher_type": "user"}
+        created |= {"master_branch": repository.default_branch, "description": None}
+        self._send("create", None, repository, actor, lambda: created)
+
+    def protections(self, repository: Repository, action: str, actor: Actor) -> None:
+        """All branch protections of a repository were disabled, or enabled again."""
+        self._send("branch_protection_configuration", action, repository, actor, dict)
+
+    def account_renamed(self, installation: Installation, before: str) -> None:
+        """The account that an app is installed on has another login."""
+        account, github = installation.account, self._github
+        shown = payloads.user(github, account)
+        content: dict[str, Any] = {
+            "account": shown,
+            "changes": {"login": {"from": before}},
+            "installation": {"id": installation.id, "node_id": payloads.node_id("Installation", installation.id)},
+            "target_type": account.kind,
+        }
+        self._to_app("installation_target", "renamed", installation, content)
+
     def pull_request(self, pull: PullRequest, action: str, actor: Actor, **extra: Any) -> None:
         """Something happened to a pull request; `extra` are the action's own fields."""
         github = self._github
@@ -193,9 +223,9 @@ class Happenings:
         )
 
     def check_suite(self, suite: CheckSuite, action: str) -> None:
-        """A suite was requested, which concerns its own app only, or completed."""
+        """A suite was requested or rerequested, which concerns its own app only, or completed."""
         github = self._github
-        only = suite if action == "requested" else None
+        only = suite if action in {"requested", "rerequested"} else None
         self._send(
             "check_suite",
             action,

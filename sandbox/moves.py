@@ -33,7 +33,7 @@ class Moves:
         """Give it another name. Raises Invalid when the owner has one of that name."""
         self._github.require_role(actor, repository, "admin")
         before = repository.name
-        self._move(repository, f"{repository.owner.login}/{name}")
+        self.move(repository, f"{repository.owner.login}/{name}")
         repository.name = name
         changes: dict[str, Any] = {"repository": {"name": {"from": before}}}
         self._github.happenings.repository(repository, "renamed", actor, changes=changes)
@@ -43,7 +43,7 @@ class Moves:
         self._github.require_role(actor, repository, "admin")
         account, former = self._github.accounts.user_or_new(owner), repository.owner
         before = list(self._github.state.installations_of(repository))
-        self._move(repository, f"{account.login}/{repository.name}")
+        self.move(repository, f"{account.login}/{repository.name}")
         repository.owner = account
         happenings = self._github.happenings
         for installation in before:
@@ -61,7 +61,8 @@ class Moves:
         repository.archived = archived
         self._github.happenings.repository(repository, "archived" if archived else "unarchived", actor)
 
-    def _move(self, repository: Repository, full_name: str) -> None:
+    def move(self, repository: Repository, full_name: str) -> None:
+        """It is found under this name from now on, and led to from its old one. Raises Invalid when that is taken."""
         repositories = self._github.state.repositories
         if full_name.lower() in repositories:
             raise Invalid("The repository name already exists on this account")

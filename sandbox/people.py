@@ -169,6 +169,19 @@ class RepositoryHandle(RulesHandle):
             else:
                 self.github.actions.rerun(run.workflow_run, actor=actor, failed_only=True)
 
+    def rerun_suite(self, run: CheckRun, *, by: str | None = None, webhook: bool = True) -> None:
+        """Press "Re-run all checks" on the suite of a check."""
+        with self.github.happenings.muted(not webhook):
+            self.github.checks.rerequest_suite(run.suite, actor=self._actor(by))
+
+    def push_tag(self, name: str, ref: str = "", *, by: str | None = None, webhook: bool = True) -> str:
+        """Push a new tag on a commit; returns that."""
+        sha = self.sha(ref)
+        with self.github.happenings.muted(not webhook):
+            self.record.git.set_ref(f"tags/{name}", sha)
+            self.github.happenings.tag(self.record, name, sha, self._actor(by))
+        return sha
+
     def cancel(self, run: WorkflowRun, *, by: str | None = None, webhook: bool = True) -> None:
         """Press "Cancel workflow" on a run of Actions."""
         with self.github.happenings.muted(not webhook):

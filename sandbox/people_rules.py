@@ -69,6 +69,14 @@ class RulesHandle:
         """Remove the protection of a branch or pattern. Raises KeyError when there is none."""
         self._ruling(lambda actor: self.github.rules.unprotect(self.record, branch, actor=actor), by, webhook)
 
+    def disable_protections(self, *, by: str | None = None, webhook: bool = True) -> None:
+        """Disable all branch protections at once; they are kept."""
+        self._ruling(lambda actor: self.github.rules.enable_protections(self.record, False, actor=actor), by, webhook)
+
+    def enable_protections(self, *, by: str | None = None, webhook: bool = True) -> None:
+        """Enable the branch protections that were disabled."""
+        self._ruling(lambda actor: self.github.rules.enable_protections(self.record, True, actor=actor), by, webhook)
+
     def add_ruleset(
         self,
         name: str,

@@ -52,6 +52,15 @@ class Rules:
         protection = repository.protections.pop(pattern)
         self._github.happenings.protection(repository, protection, "deleted", actor)
 
+    def enable_protections(self, repository: Repository, enabled: bool, *, actor: Actor) -> None:
+        """Enable all classic protections, or disable them, keeping what they say; rulesets stay."""
+        if enabled:
+            repository.protections = repository.disabled_protections | repository.protections
+            repository.disabled_protections = {}
+        else:
+            repository.disabled_protections, repository.protections = repository.protections, {}
+        self._github.happenings.protections(repository, "enabled" if enabled else "disabled", actor)
+
     def add_ruleset(self, repository: Repository | None, ruleset: Ruleset, *, actor: Actor) -> None:
         """Add a ruleset, or say that this one was edited; without a repository it is its organisation's."""
         place = self._place(repository)

@@ -28,6 +28,7 @@ Observer = Callable[[str, dict[str, Any]], None]
 TIMEOUT_SECONDS = 10
 
 _NEEDED = {
+    "branch_protection_configuration": ("administration",),
     "branch_protection_rule": ("administration",),
     "check_run": ("checks",),
     "check_suite": ("checks",),

@@ -36,6 +36,8 @@ class Repository:
     """By lower-case name: GitHub's label names ignore case."""
     pulls: dict[int, PullRequest] = field(default_factory=dict)
     protections: dict[str, Protection] = field(default_factory=dict)
+    disabled_protections: dict[str, Protection] = field(default_factory=dict)
+    """Those that were disabled together; see `Rules.enable_protections`."""
     rulesets: dict[int, Ruleset] = field(default_factory=dict)
     suites: dict[int, CheckSuite] = field(default_factory=dict)
     suites_by_sha: dict[str, list[CheckSuite]] = field(default_factory=dict)

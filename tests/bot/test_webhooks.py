@@ -202,7 +202,7 @@ def test_push_to_a_branch_names_its_new_tip(deleted: bool, tip: str | None) -> N
     assert hint == _hint(HintKind.BASE_MOVED, branch="release/1.0", before="old", head_sha=tip)
 
 
-@pytest.mark.parametrize("event", ["branch_protection_rule", "repository_ruleset"])
+@pytest.mark.parametrize("event", ["branch_protection_configuration", "branch_protection_rule", "repository_ruleset"])
 def test_rules_changed_is_a_rules_hint(event: str) -> None:
     """Remembered rules are dropped then; an organisation's ruleset names no repository."""
     assert _distil(event, _payload(action="edited")) == _hint(HintKind.RULES, action="edited")

@@ -41,6 +41,7 @@ EVENTS = (
     "pull_request_review",
     "pull_request_review_comment",
     "pull_request_review_thread",
+    "branch_protection_configuration",
     "branch_protection_rule",
     "repository_ruleset",
     "label",

@@ -96,3 +96,32 @@ async def test_push_lists_more_than_twenty_commits(client: Client) -> None:
     await client.settle()
     (push,) = told(client, "push")
     assert push.payload.count('"distinct"') >= 25
+
+
+async def test_renamed_account_takes_its_repositories_along(client: Client) -> None:
+    """The old paths lead to them, and the app hears of its installation's account."""
+    number = client.repo.record.id
+    client.github.accounts.rename(client.github.user("acme"), "globex")
+    await client.settle()
+    moved = await client.call("GET", "/repos/acme/widgets", 301)
+    assert moved.headers["Location"].endswith(f"/repositories/{number}")
+    assert (await client.get("/repos/globex/widgets"))["owner"]["login"] == "globex"
+    assert [one.action for one in told(client, "installation_target")] == ["renamed"]
+
+
+async def test_tag_suite_permissions_and_protections_are_told(client: Client) -> None:
+    """Each by its own event, as GitHub documents it."""
+    sha = client.repo.push_tag("v1", by="maria")
+    run = client.github.checks.create_run(client.repo.record, app=client.app, name="ci", head_sha=sha)
+    client.repo.protect("main", required_checks=["ci"], by="acme")
+    client.repo.disable_protections(by="acme")
+    assert (await client.get("/repos/acme/widgets/branches/main"))["protected"] is False
+    client.repo.enable_protections(by="acme")
+    assert (await client.get("/repos/acme/widgets/branches/main"))["protected"] is True
+    client.repo.rerun_suite(run, by="maria")
+    client.github.accounts.accept_permissions(client.installation, {"workflows": "write"})
+    await client.settle()
+    assert '"refs/tags/v1"' in told(client, "push")[0].payload
+    assert [one.action for one in told(client, "branch_protection_configuration")] == ["disabled", "enabled"]
+    assert "rerequested" in [one.action for one in told(client, "check_suite")]
+    assert "new_permissions_accepted" in [one.action for one in told(client, "installation")]

@@ -234,6 +234,8 @@ async def act_as_people(client: Client) -> None:
     pull.unlabel("merge-queue", by="tom")
     repo.rename("gears", by="acme")
     repo.rename("widgets", by="acme")
+    repo.disable_protections(by="acme")
+    repo.enable_protections(by="acme")
     repo.archive(by="acme")
     repo.archive(False, by="acme")
     client.github.conversation.delete_label(

@@ -36,6 +36,7 @@ PERMISSIONS = {
     "statuses": "read",
 }
 EVENTS = (
+    "branch_protection_configuration",
     "branch_protection_rule",
     "check_run",
     "check_suite",
