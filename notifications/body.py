@@ -41,7 +41,8 @@ _AT_ONCE = timedelta(seconds=1)
 def opening(notice: Notice) -> str:
     """The first paragraph: where the pull request stands, in one bold line, or what the repository says instead."""
     if notice.text is not None:
-        return own_words(notice.text, base=notice.base_branch, label=notice.trigger_label)
+        position = None if notice.position is None else notice.position + 1
+        return own_words(notice.text, base=notice.base_branch, label=notice.trigger_label, position=position)
     return f"**{headline(notice)}**"
 
 
@@ -66,6 +67,7 @@ def is_mismatch(notice: Notice) -> bool:
 def paragraphs(notice: Notice, *, mentions: bool, events: story.Events = ()) -> list[str]:
     """What follows the opening. `mentions` allows mentions; the reason must also ask people to act."""
     found = [
+        *_retrying(notice),
         *_waiting(notice),
         *_likely(notice),
         *_reason(notice),
@@ -113,6 +115,11 @@ def _waiting(notice: Notice) -> Iterable[str]:
             yield waiting.WAITS_FOR_FIRST_CHECK
         case NoticeKind.READY:
             yield waiting.WAITS_FOR_MERGE
+
+
+def _retrying(notice: Notice) -> Iterable[str]:
+    if notice.retrying_since is not None and notice.next_try is not None:
+        yield waiting.RETRYING.format(since=instant(notice.retrying_since), next_try=instant(notice.next_try))
 
 
 def _ahead(notice: Notice) -> str:

@@ -24,6 +24,7 @@ from queue_engine.notice import CommandAnswer, Notice
 from queue_engine.port import Letters
 from queue_engine.store import Store
 from queue_engine.store.outbox import Letter, LetterKind
+from queue_engine.telling import renewed
 
 
 class Delivery:
@@ -51,6 +52,7 @@ class Delivery:
     async def _comment(self, letter: Letter, notice: Notice) -> None:
         async with self._store.reading() as tx:
             answer = await tx.answers.find(letter.repository.id, letter.number)
+            notice = await renewed(tx, letter.repository, notice, self._clock.now())
         urgent = must_act(notice) or _unseen(answer, letter)
         with working(Priority.NOW if urgent else Priority.BACKGROUND):
             await self._write_comment(letter, notice, answer)

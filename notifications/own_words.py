@@ -17,10 +17,18 @@ _APART = re.compile(r"(?<=[<@])|(?<=#)(?=[\d{])|(?<=\bGH-)(?=[\d{])", re.IGNOREC
 _INVISIBLE = "\u200b"
 
 
-def own_words(template: str, *, base: str, label: str) -> str:
-    """The paragraphs that the template makes for this base branch and trigger label."""
+def own_words(template: str, *, base: str, label: str, position: int | None = None) -> str:
+    """The paragraphs that the template makes for this base branch, trigger label, and position, counted from one.
+
+    Without a position, as after it left its queue, a dash stands for it.
+    """
     lines = [
         _APART.sub(_INVISIBLE, _FENCE.sub("", "".join(c if c.isprintable() else " " for c in line))).rstrip()
         for line in template[:LIMIT].splitlines()
     ]
-    return filled("\n".join(lines).strip("\n"), {"base": inert(base, NAME_LIMIT), "label": inert(label, NAME_LIMIT)})
+    values = {
+        "base": inert(base, NAME_LIMIT),
+        "label": inert(label, NAME_LIMIT),
+        "position": "-" if position is None else str(position),
+    }
+    return filled("\n".join(lines).strip("\n"), values)

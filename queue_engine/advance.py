@@ -35,7 +35,7 @@ from queue_engine.pass_errors import PassFailed
 from queue_engine.policy import Policy
 from queue_engine.reasons import REASONS, Outcome, Reason
 from queue_engine.repositories import named_by, remember_name
-from queue_engine.trouble import endured, later, longest_wait
+from queue_engine.trouble import endured, lasts, later, longest_wait
 from queue_engine.turn import Rest, turn
 from queue_engine.verdicts import rerun_answered
 from queue_engine.wish import as_wished, queued_since
@@ -139,7 +139,8 @@ class _Pass:
             case Wait(changed, until, pending, not_starting):
                 settled = replace(changed, trouble=0, trouble_since=None)
                 if settled != entry:
-                    tell = settled.awaited_checks != entry.awaited_checks
+                    over = lasts(entry, self._engine.clock.now())
+                    tell = over or settled.awaited_checks != entry.awaited_checks
                     await self._save(entry, settled, tell=tell, checks=pending)
                 return await self._note_stall(changed, not_starting) or until
             case Update(changed):
@@ -280,7 +281,8 @@ class _Pass:
                 return await self._leave(entry, reason, detail)
             case Wait(changed, until):
                 if changed != entry:
-                    await self._save(entry, changed)
+                    saved = await self._keeper.wait_out(changed, until, depth=self._depth)
+                    self._seen_for = (saved.id, saved.version)
                 return until
 
 

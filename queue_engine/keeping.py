@@ -19,7 +19,8 @@ from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
 from queue_engine.store import Transaction
 from queue_engine.tally import progress
-from queue_engine.telling import tell_standstill
+from queue_engine.telling import tell_retrying, tell_standstill
+from queue_engine.trouble import lasts
 
 _log = structlog.get_logger("imq.advance")
 
@@ -91,6 +92,14 @@ class Keeper:
                 )
         for word, data in story.items():
             _log.info(word, repository=saved.repository.full_name, number=saved.number, **data)
+        return saved
+
+    async def wait_out(self, changed: Entry, next_try: datetime, *, depth: int) -> Entry:
+        """Store that GitHub's trouble goes on, and tell people of it once it has lasted."""
+        async with self.engine.change() as change:
+            saved = await change.tx.entries.save(changed)
+            if lasts(saved, change.now):
+                await tell_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)
         return saved
 
     async def block(self, entry: Entry, changed: Entry, reason: Reason, words: str) -> None:

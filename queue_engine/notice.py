@@ -89,6 +89,9 @@ class Notice(BaseModel):
     """Numbers of the first pull requests before it, the front first, as of `at`."""
     eta: tuple[datetime, datetime] | None = None
     """When it is likely to land, from this repository's history; None while there is not enough of it."""
+    retrying_since: datetime | None = None
+    """Since when GitHub has not answered as it should, if that has lasted a while; `next_try` is when it is asked."""
+    next_try: datetime | None = None
     until: datetime | None = None
     """For a pause: when it ends by itself, if that is known."""
     text: str | None = None

@@ -6,6 +6,7 @@ nothing is said any more once a pull request was closed by others. The words are
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from queue_engine.eta import landing
 from queue_engine.facts import CheckReport, CheckState
@@ -71,6 +72,28 @@ async def tell_progress(
     await tell(tx, entry.repository, notice, policy, due=due)
     if (check_run and entry.status in _CHECKED) or (kind is NoticeKind.QUEUED and await _is_shown(tx, entry)):
         await _check_run(tx, entry, notice, policy, due)
+
+
+async def tell_retrying(
+    tx: Transaction, entry: Entry, next_try: datetime, policy: Policy, now: datetime, *, depth: int
+) -> None:
+    """Say since when GitHub has not answered as it should, and when IMQ asks again."""
+    told = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    notice = told.model_copy(update={"retrying_since": entry.trouble_since, "next_try": next_try, "eta": None})
+    await tell(tx, entry.repository, notice, policy, due=now)
+    if await tx.outbox.stands(LetterKind.CHECK_RUN, entry.repository.id, entry.number):
+        await _check_run(tx, entry, notice, policy, now)
+
+
+async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: datetime) -> Notice:
+    """The notice with the place in line as it is now, if it tells of one and that has changed."""
+    if notice.kind is not NoticeKind.QUEUED or notice.position is None:
+        return notice
+    entry = await tx.entries.find(repository.id, notice.number)
+    if entry is None or entry.status is not EntryStatus.PENDING or entry.position == notice.position:
+        return notice
+    depth = await tx.entries.count(entry.queue_id)
+    return notice.model_copy(update={"at": now, **await _place(tx, entry, now, depth=depth)})
 
 
 async def tell_end(
@@ -226,28 +249,35 @@ async def _progress(
     depth: int,
     checks: Sequence[CheckReport] = (),
 ) -> Notice:
-    named = await tx.entries.of_queue(entry.queue_id, most=min(entry.position, AHEAD_NAMED)) if entry.position else ()
-    turns = await tx.timeline.durations(entry.repository.id, entry.base_branch, EntryStatus.LANDED.value, "front")
-    front = named[0] if named else entry
-    spent = timedelta(0) if front.started_at is None else now - front.started_at
-    expected = landing(turns, ahead=entry.position, spent=spent)
     return Notice(
         kind=kind,
         number=entry.number,
         base_branch=entry.base_branch,
         head_sha=entry.head,
         at=now,
-        position=entry.position,
-        depth=depth,
         checks=tuple(checks) or _awaited(entry),
         enqueued_at=entry.enqueued_at,
         started_at=entry.started_at,
         queued_by=entry.queued_by,
         trigger_label=policy.trigger_label,
         fix_labels=policy.fix_labels,
-        ahead=tuple(other.number for other in named),
-        eta=None if expected is None else (now + expected[0], now + expected[1]),
+        **await _place(tx, entry, now, depth=depth),
     )
+
+
+async def _place(tx: Transaction, entry: Entry, now: datetime, *, depth: int) -> dict[str, Any]:
+    """An entry's place in line, as fields of a notice: of how many, behind whom, and when it is likely to land."""
+    named = await tx.entries.of_queue(entry.queue_id, most=min(entry.position, AHEAD_NAMED)) if entry.position else ()
+    turns = await tx.timeline.durations(entry.repository.id, entry.base_branch, EntryStatus.LANDED.value, "front")
+    front = named[0] if named else entry
+    spent = timedelta(0) if front.started_at is None else now - front.started_at
+    expected = landing(turns, ahead=entry.position, spent=spent)
+    return {
+        "position": entry.position,
+        "depth": depth,
+        "ahead": tuple(other.number for other in named),
+        "eta": None if expected is None else (now + expected[0], now + expected[1]),
+    }
 
 
 async def _is_shown(tx: Transaction, entry: Entry) -> bool:

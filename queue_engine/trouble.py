@@ -22,6 +22,15 @@ _IN_DOUBT = 6
 """A merge in doubt is not given up lightly, so many times less than other work: only GitHub can say what happened."""
 
 
+_TOLD_AFTER = timedelta(minutes=1)
+"""Shorter trouble is over before anybody could have read of it."""
+
+
+def lasts(entry: Entry, now: datetime) -> bool:
+    """Whether GitHub's trouble with an entry has lasted so long that people are told of it."""
+    return entry.trouble_since is not None and now - entry.trouble_since >= _TOLD_AFTER
+
+
 def endured(
     entry: Entry, error: GitHubError, policy: Policy, now: datetime, random: Callable[[], float]
 ) -> Wait | Leave:

@@ -23,6 +23,7 @@ LIKELY_BETWEEN = "It is likely to land in about {low} to {high}, going by what l
 LIKELY_WITHIN = "It is likely to land within about {high}, going by what landed here before (as of {time})."
 RUN_AGAIN = "{checks} did not pass and was run again: that happens to sound changes too. It keeps its place."
 RUN_AGAIN_MANY = "{checks} did not pass and were run again: that happens to sound changes too. It keeps its place."
+RETRYING = "GitHub does not answer as it should. Retrying since {since}, next try {next_try}."
 KEEPS_ITS_PLACE = "This pull request keeps its place."
 OTHERS_GO_ON = "It keeps its consent and its place in order. The queue goes on without it."
 UNTIL = "Until {time}."

@@ -17,7 +17,7 @@ T = TypeVar("T")
 MOST = 50
 """Of any list."""
 
-TEXT_PLACEHOLDERS = ("base", "label")
+TEXT_PLACEHOLDERS = ("base", "label", "position")
 """What the repository's own texts may hold in braces."""
 
 

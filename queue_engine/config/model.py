@@ -209,7 +209,8 @@ class Comments(Section):
     texts: dict[Told, OwnText] | None = Field(
         None,
         max_length=MOST,
-        description="Texts in the place of IMQ's, by kind of comment or reason code; {base} and {label} are filled in.",
+        description="Texts in the place of IMQ's, by kind of comment or reason code; {base}, {label} and {position} "
+        "are filled in.",
     )
 
 

@@ -19,7 +19,7 @@ from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
 from tests.notifications.letters import dead, want, want_label_off
-from tests.notifications.notices import NOW, REPOSITORY, answer, notice, of_kind, of_reason
+from tests.notifications.notices import HEAD, NOW, REPOSITORY, answer, notice, of_kind, of_reason
 from tests.notifications.post import MovedClock, Post
 
 # The ordinary way
@@ -80,6 +80,30 @@ async def test_comment_yields_to_merges_unless_somebody_must_act_on_it(
         await want(store, LetterKind.COMMENT, wanted, number)
         await courier.run_due()
     assert post.asked_with == [(Priority.BACKGROUND, 1), (Priority.BACKGROUND, 1), (Priority.NOW, 1)]
+
+
+async def test_comment_shows_the_position_of_when_it_is_edited(
+    store: Store, courier: Courier, post: Post, clock: MovedClock
+) -> None:
+    """Whatever the reason of the edit: a place in line that has changed meanwhile is renewed."""
+    async with store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        first, _ = [
+            await tx.entries.add(
+                queue_id=queue.id, number=n, title="t", author="a", queued_by="a", queued_head=HEAD, enqueued_at=NOW
+            )
+            for n in (41, 42)
+        ]
+    await want(store, LetterKind.COMMENT, notice(NoticeKind.QUEUED, position=1, depth=2, enqueued_at=NOW))
+    await courier.run_due()
+    async with store.transaction() as tx:
+        await tx.entries.remove(first)
+        await tx.outbox.again(LetterKind.COMMENT, REPOSITORY.id, 42, due=NOW)
+    clock.move(timedelta(minutes=5))
+    await courier.run_due()
+    ((before, after),) = [comment.bodies for comment in post.comments_on(42)]
+    assert "position 2 of 2 when it joined" in before
+    assert "position 1 of 1 as of 2026-03-14 15:14 UTC" in after
 
 
 async def test_label_off_is_sent_and_forgotten(store: Store, courier: Courier, post: Post) -> None:

@@ -5,6 +5,7 @@
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from queue_engine.reasons import Reason
 from tests.notifications.notices import (
     FLAKY_STORY,
     LANDED_STORY,
+    NOW,
     REPLIES,
     WHY,
     answer,
@@ -50,6 +52,14 @@ CASES: Mapping[str, str] = (
                 event("queued", 0, by="carol", position=2),
             ),
             answer=answer(*list(REPLIES)[:2]),
+        ),
+        "retrying": render_comment(
+            of_kind(NoticeKind.UPDATING).model_copy(
+                update={"retrying_since": NOW - timedelta(minutes=4), "next_try": NOW + timedelta(minutes=1)}
+            )
+        ),
+        "own_words_queued": render_comment(
+            of_kind(NoticeKind.QUEUED).model_copy(update={"text": "You are number {position} for {base}."})
         ),
         "own_words_conflict": render_comment(
             of_reason(Reason.CONFLICT).model_copy(

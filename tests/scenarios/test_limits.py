@@ -100,6 +100,21 @@ async def test_github_down_for_ten_minutes_loses_nothing_in_any_status(world: Wo
     assert await world.reasons(pull) == []
 
 
+async def test_trouble_that_lasts_is_told_with_the_next_try_and_forgotten_when_it_is_over(world: World) -> None:
+    """Nobody is left waiting: after a minute comment and check run say so, and no longer once GitHub answers."""
+    pull = await queued(world, "checking")
+    fault = world.server.faults.add(kind="fail", method="GET", route=PULL, status=503, times=None)
+    await world.until(lambda: fault.hits > 3)
+    assert "Retrying since" not in world.comment(pull)
+    await world.pass_time(timedelta(minutes=5))
+    assert "Retrying since 2" in world.comment(pull)
+    assert "next try 2" in world.comment(pull)
+    assert any("Retrying since" in str(run.output) for run in pull.check_runs if run.name == "IMQ")
+    world.server.faults.clear()
+    await world.until(lambda: "Retrying" not in world.comment(pull), within=timedelta(minutes=10))
+    await has_landed_once(world, pull)
+
+
 async def test_github_down_for_hours_is_explained_when_it_is_back(world: World) -> None:
     """P5: after an hour the entry leaves; the word about it waits as long as GitHub takes to come back."""
     pull = await queued(world, "updating")
