@@ -192,6 +192,24 @@ def test_check_suite_completed_names_its_head() -> None:
     assert hint == _hint(HintKind.CHECKS, action="completed", head_sha="h1")
 
 
+@pytest.mark.parametrize(
+    ("event", "action", "told", "unapproved"),
+    [
+        ("check_suite", "completed", {"conclusion": "action_required"}, True),
+        ("workflow_run", "requested", {"status": "waiting"}, True),
+        ("workflow_run", "requested", {"status": "action_required"}, True),
+        ("workflow_run", "completed", {"status": "completed", "conclusion": "action_required"}, True),
+        ("workflow_run", "in_progress", {"status": "in_progress"}, False),
+    ],
+)
+def test_workflow_run_that_is_parked_or_starts_names_its_head(
+    event: str, action: str, told: dict[str, Any], unapproved: bool
+) -> None:
+    """P5: it is told at once, in whichever of its deliveries and words."""
+    hint = _distil(event, _payload(action=action, **{event: {"head_sha": "h1", **told}}))
+    assert hint == _hint(HintKind.CHECKS, action=action, head_sha="h1", unapproved=unapproved)
+
+
 @pytest.mark.parametrize(("deleted", "tip"), [(False, "new"), (True, None)])
 def test_push_to_a_branch_names_its_new_tip(deleted: bool, tip: str | None) -> None:
     """Branches may have slashes; a deleted one has no tip."""
@@ -244,6 +262,8 @@ def test_repositories_added_or_renamed_are_an_installed_hint(event: str, action:
         ("check_run", _payload(action="completed", check_run={"name": "IMQ", "head_sha": "h", "app": {"id": OWN_APP}})),
         ("check_suite", _payload(action="completed", check_suite={"head_sha": "h", "app": {"id": OWN_APP}})),
         ("check_suite", _payload(action="requested", check_suite={"head_sha": "h"})),
+        ("workflow_run", _payload(action="requested", workflow_run={"head_sha": "h", "status": "queued"})),
+        ("workflow_run", _payload(action="completed", workflow_run={"head_sha": "h", "conclusion": "success"})),
         ("status", _payload(sha="h", context="lint", state="pending")),
         ("push", _payload(ref="refs/tags/v1", before="a", after="b")),
         ("installation", {"action": "unheard_of", "installation": {"id": 9}}),

@@ -12,6 +12,7 @@ from tests.queue_engine.examples import (
     NOW,
     POLICY,
     entry,
+    workflow_run,
 )
 from tests.queue_engine.verdict_cases import a_job, failed
 from tests.queue_engine.walk import Refusal, landed
@@ -123,3 +124,13 @@ def test_rerun_answered_with_a_refusal_forgets_only_what_was_refused() -> None:
 def test_run_key_tells_runs_of_one_check_apart() -> None:
     """By GitHub's number of the run."""
     assert run_key(failed(run=1)) != run_key(failed(run=2))
+
+
+@pytest.mark.parametrize("head", ["head-2", "head-1"])
+def test_rerun_is_asked_only_of_a_run_that_is_proved_to_be_of_this_head(head: str) -> None:
+    """A check's suite in GitHub's list of runs is the proof, and its head; nothing that the check itself says."""
+    walk = a_job()
+    walk.github.workflow = None
+    walk.github.parked = (workflow_run(7, head),)
+    walk.go()
+    assert walk.asked.count("rerun") == (1 if head == "head-2" else 0)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from queue_engine.model import Pause, Queue, RedBase, Repository
+from queue_engine.model import Pause, Queue, RedBase, Repository, Stall
 from queue_engine.reasons import Reason
 from queue_engine.store import Store, Transaction
 from tests.queue_engine.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, TICK, queue, stand
@@ -315,3 +315,24 @@ async def test_claim_due_by_many_workers_at_once_gives_each_queue_to_one(store: 
 
     claimed = [queue_id for done in await asyncio.gather(*(work(f"w{n}") for n in range(8))) for queue_id in done]
     assert (len(claimed), len(set(claimed))) == (30, 30)
+
+
+async def test_stall_is_kept_with_its_queue_and_hears_of_the_ci_once(t: Transaction) -> None:
+    """A report on another commit says that the CI is up, the first one when; every report has the queue looked at."""
+    main = await queue(t)
+    stall = Stall(NOW, "head-1", "ci")
+    await t.stalls.note(main.id, stall)
+    assert await t.stalls.repositories({REPOSITORY.id, OTHER.id}) == {REPOSITORY.id}
+    assert (await t.stalls.heads(REPOSITORY.id), await t.stalls.heads(OTHER.id)) == ({"head-1"}, set())
+    await t.stalls.reported(OTHER.id, "head-2", NOW)
+    await t.stalls.reported(REPOSITORY.id, "head-1", NOW)
+    found = await t.queues.get(main.id)
+    assert found is not None
+    assert (found.stall, found.due_at) == (stall, NOW)
+    for at in (SOON, SOON + TICK):
+        await t.stalls.reported(REPOSITORY.id, "head-2", NOW + at)
+    found = await t.queues.get(main.id)
+    assert found is not None
+    assert found.stall == replace(stall, ci_seen_at=NOW + SOON)
+    await t.stalls.note(main.id, None)
+    assert await t.stalls.repositories({REPOSITORY.id}) == set()

@@ -1,0 +1,115 @@
+"""Looks at a base branch: one that a push by hand left untested, and failed jobs of a red one, run again once."""
+
+from dataclasses import replace
+
+import pytest
+
+from queue_engine.core.database import Database
+from queue_engine.errors import Forbidden, GitHubError, Unavailable
+from queue_engine.facts import CheckReport, CheckState, Commit, RequiredCheck
+from queue_engine.landing import land
+from queue_engine.model import RedBase
+from queue_engine.reasons import Reason
+from queue_engine.standing import failed_jobs, untested_looked_at
+from queue_engine.store import Store
+from tests.queue_engine.examples import CHECKING, NOW, POLICY, READY, REPOSITORY, report
+from tests.queue_engine.scene import Scene
+from tests.queue_engine.turns import stored, take
+
+CI = RequiredCheck("ci", 10)
+UNTESTED = RedBase("", "tip-1", NOW, 0, NOW, untested=True)
+RED = RedBase("ci", "base-1", NOW, 0, NOW, 10)
+FAILED_JOB = report("ci", CheckState.FAILED, run=1, workflow=7)
+
+
+@pytest.fixture
+def scene(sqlite_database: Database) -> Scene:
+    return Scene(Store(sqlite_database))
+
+
+@pytest.mark.parametrize(
+    ("required", "reports", "after"),
+    [
+        ([CI], [report("ci")], None),
+        ([CI], [report("ci"), report("lint", CheckState.FAILED)], None),
+        ([CI], [], "untested"),
+        ([CI], [report("ci", CheckState.PENDING)], "untested"),
+        ([CI], [report("ci", app_id=11)], "untested"),
+        ([CI], [report("ci", CheckState.FAILED)], "red"),
+        ([], [report("ci", completed_at=NOW - POLICY.first_report)], None),
+        ([], [report("ci")], "untested"),
+        ([], [report("ci"), report("lint", CheckState.FAILED)], "red"),
+        ([], [], "untested"),
+    ],
+)
+def test_untested_tip_is_what_its_checks_say(
+    required: list[RequiredCheck], reports: list[CheckReport], after: str | None
+) -> None:
+    """P1: green lets the queue go on, red makes it a red base, and silence leaves it to a person."""
+    known = untested_looked_at(UNTESTED, "tip-2", required, reports, POLICY, NOW)
+    if after is None:
+        assert known is None
+        return
+    assert known is not None
+    assert (known.tip, known.untested) == ("tip-2", after == "untested")
+    assert known.look_at > NOW or after == "red"
+
+
+@pytest.mark.parametrize(
+    ("red", "reports", "again"),
+    [
+        (RED, [FAILED_JOB], True),
+        (replace(RED, rerun="base-0"), [FAILED_JOB], True),
+        (replace(RED, rerun="base-1"), [FAILED_JOB], False),
+        (RED, [report("ci", CheckState.FAILED, run=1)], False),
+        (RED, [FAILED_JOB, report("ci", CheckState.PENDING, run=2, workflow=8)], False),
+        (RED, [replace(FAILED_JOB, name="other")], False),
+        (UNTESTED, [replace(FAILED_JOB, name="")], False),
+    ],
+)
+def test_failed_jobs_of_a_red_base_are_run_again_once_for_each_tip(
+    red: RedBase, reports: list[CheckReport], again: bool
+) -> None:
+    """Only those of Actions that have ended, by which the base is red; none where nothing is ever run again."""
+    assert bool(failed_jobs(red, "base-1", reports, POLICY)) == again
+    assert failed_jobs(red, "base-1", reports, replace(POLICY, check_reruns=0)) == ()
+
+
+@pytest.mark.parametrize("error", [None, Forbidden("already running"), Unavailable("502")])
+async def test_look_at_a_red_base_runs_its_failed_jobs_again_and_not_twice(
+    scene: Scene, error: GitHubError | None
+) -> None:
+    """What GitHub refuses, or loses, is not asked for again on this tip."""
+    queue = await scene.front(status=CHECKING, base_tip="base-1")
+    async with scene.store.transaction() as tx:
+        await tx.red_bases.note(queue.id, RED)
+    scene.github.base_reports = (FAILED_JOB,)
+    if error is not None:
+
+        async def refuse() -> None:
+            raise error
+
+        scene.github.meanwhile["rerun"] = refuse
+    await take(scene, queue)
+    known = (await stored(scene, queue)).red
+    assert known is not None
+    assert (scene.github.reruns, known.rerun) == ([7], "base-1")
+    async with scene.store.transaction() as tx:
+        await tx.red_bases.reported(REPOSITORY.id, "base-1", NOW)
+    await take(scene, queue)
+    assert scene.github.reruns == [7]
+
+
+@pytest.mark.parametrize(("parents", "watched"), [(("base-9", "head-1"), True), (("base-1", "head-1"), False)])
+async def test_landing_on_a_tip_that_was_pushed_by_hand_is_left_to_its_checks(
+    scene: Scene, parents: tuple[str, ...], watched: bool
+) -> None:
+    """P1: loud all the same; a tree that differs without such a push is for a person."""
+    queue = await scene.front(status=READY, base_tip="base-1", tested_tree="tree-of-head-1", merge_requested_at=NOW)
+    async with scene.store.reading() as tx:
+        (front,) = await tx.entries.of_queue(queue.id)
+    await land(scene.engine, queue, front, Commit("landed-1", "another tree", parents), POLICY)
+    after = await stored(scene, queue)
+    assert after.paused is not None
+    assert after.paused.reason is Reason.TREE_MISMATCH
+    assert (after.red is not None and after.red.untested and after.red.tip == "landed-1") == watched
