@@ -7,6 +7,9 @@ from dataclasses import dataclass
 class Behaviour:
     """How this GitHub answers; change any time. Each default is what most sources tell of github.com."""
 
+    merge_settings_in_pulls: bool = False
+    """Whether `base.repo` and `head.repo` of a pull request tell the allowed merge methods: 0 of 958 recorded answers
+    to an App did."""
     graphql: bool = True
     """Whether the GraphQL API is offered; if not, its address answers 404."""
     graphql_limit_type: str = "RATE_LIMIT"

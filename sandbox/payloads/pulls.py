@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.payloads.accounts import node_id, user
 from sandbox.payloads.issues import association, label
-from sandbox.payloads.repositories import api, branch_repository, html
+from sandbox.payloads.repositories import api, branch_repository, html, minimal_repository
 from sandbox.payloads.times import timestamp
 from sandbox.state import PullRequest, Repository, User
 
@@ -112,8 +112,13 @@ def _end(github: "GitHub", record: Repository | None, owner: str, branch: str, s
         "ref": branch,
         "sha": sha,
         "user": user(github, account) if account else None,
-        "repo": branch_repository(github, record) if record else None,
+        "repo": _repository(github, record) if record else None,
     }
+
+
+def _repository(github: "GitHub", record: Repository) -> dict[str, Any]:
+    told = github.behaviour.merge_settings_in_pulls
+    return branch_repository(github, record) if told else minimal_repository(github, record)
 
 
 def _stub(github: "GitHub", record: Repository) -> dict[str, Any]:

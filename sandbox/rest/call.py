@@ -114,14 +114,19 @@ class Call:
         return Answer({"total_count": len(items), name: [show(item) for item in chosen]}, headers=headers)
 
 
-def parse_body(raw: bytes) -> dict[str, Any]:
-    """The JSON object that was sent; nothing counts as an empty one. Raises 400 for anything else."""
+def parse_body(raw: bytes, *, bare: str | None = None) -> dict[str, Any]:
+    """The JSON object that was sent; nothing counts as an empty one. Raises 400 for anything else.
+
+    With `bare` a list is taken for that field: labels may be sent so ("Add labels to an issue").
+    """
     if not raw.strip():
         return {}
     try:
         data = json.loads(raw)
     except ValueError as error:
         raise Refusal(400, "Problems parsing JSON") from error
+    if isinstance(data, list) and bare is not None:
+        return {bare: data}
     if not isinstance(data, dict):
         raise Refusal(400, "Body should be a JSON object")
     return data

@@ -10,6 +10,7 @@ from sandbox.rest.call import Call
 from sandbox.rest.errors import Refusal, not_found
 from sandbox.rest.paging import paginate
 from sandbox.rest.routing import Answer, Routes
+from sandbox.state import PullRequest
 
 routes = Routes("commits/commits")
 _UNPAGED = 250
@@ -54,6 +55,23 @@ def compare(call: Call) -> Answer:
         "files": [payloads.file_change(call.github, repository, head, change) for change in changes],
     }
     return Answer(body, headers=headers)
+
+
+@routes.repository("GET", "/commits/{commit_sha}/pulls", "pull_requests=read", "contents=read")
+def list_pulls_of_commit(call: Call) -> Answer:
+    """The pull request that merged a commit of the default branch, else all that hold it, merged or open."""
+    repository, name = call.repository, call.params["commit_sha"]
+    sha = _commit(call, name).sha
+    merged = [pull for pull in repository.pulls.values() if pull.merged and _holds(call, pull, sha)]
+    tip = repository.git.branch(repository.default_branch)
+    if tip is None or not repository.git.is_ancestor(sha, tip):
+        merged += [pull for pull in repository.pulls.values() if pull.state == "open" and _holds(call, pull, sha)]
+    return call.page(merged, lambda pull: payloads.simple_pull_request(call.github, pull))
+
+
+def _holds(call: Call, pull: PullRequest, sha: str) -> bool:
+    """Whether a pull request brings a commit, or landed as it."""
+    return sha == pull.merge_commit_sha or any(commit.sha == sha for commit in call.github.pulls.commits(pull))
 
 
 @routes.repository("GET", "/commits/{ref}", "contents=read")

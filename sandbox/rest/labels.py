@@ -26,6 +26,14 @@ def add_labels(call: Call) -> Answer:
     return Answer([payloads.label(call.github, call.repository, label) for label in pull.labels])
 
 
+@routes.repository("PUT", "/issues/{number}/labels", *_WRITE, role="triage")
+def set_labels(call: Call) -> Answer:
+    """Makes these its labels, and no others."""
+    pull = call.pull
+    call.github.conversation.set_labels(pull, label_names(call), actor=call.actor)
+    return Answer([payloads.label(call.github, call.repository, label) for label in pull.labels])
+
+
 @routes.repository("DELETE", "/issues/{number}/labels/{name}", *_WRITE, role="triage")
 def remove_label(call: Call) -> Answer:
     """Takes a label off and answers those that stay."""

@@ -82,7 +82,10 @@ class SandboxServer:
         for route in ROUTES:
             for prefix in route.prefixes:
                 for path in route.paths:
-                    app.router.add_route(route.method, prefix + path, self._handler(route, prefix))
+                    handler = self._handler(route, prefix)
+                    app.router.add_route(route.method, prefix + path, handler)
+                    if route.method == "GET":
+                        app.router.add_route("HEAD", prefix + path, handler)
         app.router.add_route("*", "/{rest:.*}", self._handler(None, ""))
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -203,7 +206,8 @@ class SandboxServer:
             raise Moved(url, read=request.method in {"GET", "HEAD"})
         found = find_repository(self.github, caller, params) if in_repository else None
         admit(self.github, caller, route, found)
-        data = parse_body(raw) if request.method != "GET" else {}
+        bare = "labels" if route.path.endswith("/labels") else None
+        data = {} if request.method in ("GET", "HEAD") else parse_body(raw, bare=bare)
         exchange.body = data
         api_url = f"{request.scheme}://{request.host}{prefix}"
         path = exchange.path

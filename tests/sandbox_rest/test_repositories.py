@@ -151,3 +151,36 @@ async def test_pull_requests_are_found_by_base_and_head(client: Client) -> None:
     assert (lower.state, upper.state) == ("closed", "closed")
     seen = await client.call("DELETE", f"{R}/git/refs/heads/lower", 422)
     assert seen["message"] == "Reference does not exist"
+
+
+async def test_ends_of_a_pull_request_tell_merge_methods_only_where_github_does(client: Client) -> None:
+    """Answers to Apps lacked them in all that were recorded; the repository itself has them."""
+    pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
+    place = f"{R}/pulls/{pull.number}"
+    assert "allow_merge_commit" not in (await client.get(place))["base"]["repo"]
+    assert (await client.get(R))["allow_merge_commit"]
+    client.github.behaviour.merge_settings_in_pulls = True
+    assert (await client.get(place))["base"]["repo"]["allow_merge_commit"]
+
+
+async def test_pull_requests_of_a_commit_are_the_one_that_merged_it_or_all_that_hold_it(client: Client) -> None:
+    """Once the commit is on the default branch, the open ones that hold it as well are left out."""
+    pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
+    client.repo.create_branch("second", "topic", by="ann")
+    client.repo.push("second", {"c": "1\n"}, by="ann")
+    other = client.repo.open_pull_request("Second", head="second", by="ann")
+
+    async def numbers() -> set[int]:
+        seen = await client.get(f"{R}/commits/{pull.head_sha}/pulls")
+        return {each["number"] for each in seen.content}
+
+    assert await numbers() == {pull.number, other.number}
+    pull.merge(by="maria")
+    assert await numbers() == {pull.number}
+
+
+async def test_head_is_answered_as_get_without_a_body(client: Client) -> None:
+    """Every read can be asked for by HEAD."""
+    seen = await client.call("HEAD", R, 200, headers={"Accept": "application/json"})
+    assert seen.content is None
+    assert seen.headers["ETag"] == (await client.get(R)).headers["ETag"]

@@ -159,6 +159,7 @@ async def use_conversation(client: Client, number: int) -> None:
     place = f"{R}/issues/{number}"
     await client.call("POST", f"{place}/labels", 200, json_body={"labels": ["merge-queue", "bug"]})
     await client.call("DELETE", f"{place}/labels/bug", 200)
+    await client.call("PUT", f"{place}/labels", 200, json_body=["merge-queue"])
     await client.get(f"{place}/labels")
     await client.call("POST", f"{place}/assignees", 201, json_body={"assignees": ["ann", "stranger"]})
     await client.call("DELETE", f"{place}/assignees", 200, json_body={"assignees": ["ann"]})
@@ -195,6 +196,7 @@ async def use_pulls(client: Client, pull: Any) -> None:
     client.github.state.organisation_rulesets.clear()
     await client.call("PUT", f"{place}/merge", 200, json_body={"sha": pull.head_sha})
     await client.get(f"{place}/merge", 204)
+    await client.get(f"{R}/commits/{pull.head_sha}/pulls")
     await client.call("PUT", f"{R}/pulls/{second['number']}/update-branch", 202)
     await client.call("PATCH", f"{R}/pulls/{second['number']}", 200, json_body={"state": "closed"})
 
