@@ -4,8 +4,8 @@
 seen to move. So fields are compared beside the time, and superseded heads and changed labels by themselves.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from queue_engine.facts import PullRequest
@@ -72,20 +72,45 @@ def _head_pushes(known: Sequence[Known]) -> list[Push]:
 
 def _label_missed(read: PullRequest, known: Sequence[Known], now: datetime) -> str | None:
     """A label that was set or taken off just now, and is not so in this read."""
-    last: dict[str, tuple[bool, str]] = {}
+    last: dict[str, _LabelChange] = {}
     for one in known:
         told = one.told
-        if not isinstance(told, PullState | LabelWritten) or told.label is None:
-            continue
-        newer = (
-            isinstance(told, PullState) and read.updated_at is not None and read.updated_at - told.updated_at >= SETTLED
-        )
-        if now - one.at < SETTLED and not newer:
-            last[told.label.casefold()] = told.label_set, told.label
-        else:
-            last.pop(told.label.casefold(), None)
-    carried = {label.casefold() for label in read.labels}
-    return next((label for folded, (is_set, label) in last.items() if (folded in carried) != is_set), None)
+        if isinstance(told, PullState):
+            last = {label: change for label, change in last.items() if not _undone(label, change, told)}
+        if isinstance(told, PullState | LabelWritten) and told.label is not None:
+            at = told.updated_at if isinstance(told, PullState) else None
+            last[told.label.casefold()] = _LabelChange(told.label_set, at, one.at)
+    carried = _folded(read.labels)
+    return next((label for label, change in last.items() if _doubted(label, change, read, carried, now)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _LabelChange:
+    """A label was set or taken off: at GitHub's time, None if IMQ did it, and told at IMQ's."""
+
+    label_set: bool
+    changed_at: datetime | None
+    told_at: datetime
+
+
+def _undone(label: str, change: _LabelChange, state: PullState) -> bool:
+    """Whether a state that was told later, and is not older, shows the label otherwise. A label that is deleted from
+    its repository leaves its pull requests by an `unlabeled` that names none."""
+    newer = change.changed_at is None or state.updated_at >= change.changed_at
+    return newer and (label in _folded(state.labels)) != change.label_set
+
+
+def _doubted(label: str, change: _LabelChange, read: PullRequest, carried: frozenset[str], now: datetime) -> bool:
+    """Whether a read lacks a change that is seconds old, and is not itself newer than that by as much."""
+    if (label in carried) == change.label_set or now - change.told_at >= SETTLED:
+        return False
+    if change.changed_at is None or read.updated_at is None:
+        return True
+    return read.updated_at - change.changed_at < SETTLED
+
+
+def _folded(labels: Iterable[str]) -> frozenset[str]:
+    return frozenset(label.casefold() for label in labels)
 
 
 def _state(known: Sequence[Known]) -> tuple[PullState, datetime] | None:
@@ -112,6 +137,6 @@ def _differences(read: PullRequest, told: PullState) -> list[str]:
         "merge": (read.merged, told.merged),
         "draft": (read.draft, told.draft),
         "title": (read.title, told.title),
-        "labels": ({label.casefold() for label in read.labels}, {label.casefold() for label in told.labels}),
+        "labels": (_folded(read.labels), _folded(told.labels)),
     }
     return [name for name, (was_read, is_known) in compared.items() if was_read != is_known]

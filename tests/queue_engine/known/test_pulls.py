@@ -116,6 +116,16 @@ def test_last_change_of_a_label_counts() -> None:
     assert outdated_pull(read(), [on, off], NOW) is not None
 
 
+def test_label_that_a_newer_state_shows_otherwise_is_not_missed() -> None:
+    """A label deleted from its repository leaves by an `unlabeled` that names none; an older state tells nothing."""
+    on = told(label="merge-queue", label_set=True)
+    off = told(labels=("docs",))
+    older = told(labels=("docs",), updated_at=NOW - SECOND)
+    lacking = read(updated_at=NOW + SECOND, labels=frozenset({"docs"}))
+    assert outdated_pull(lacking, [on, off], NOW) is None
+    assert outdated_pull(lacking, [on, older], NOW) is not None
+
+
 def test_label_event_delivered_again_much_later_is_no_news() -> None:
     """A read that is much newer knows better."""
     again = told(label="merge-queue", label_set=True)

@@ -269,6 +269,7 @@ BELIEVED = {
     "last_unlabelling": "read beside the pull request, which is compared",
     "own_login": "never changes",
     "permission": "no webhook that IMQ gets tells of it",
+    "repository": "looked up when a call finds nothing under its name, and at sweeps",
     "repositories": "asked for again at the next sweep",
     "unsigned_commits": "GitHub itself refuses the merge",
     "workflow_runs": "read beside the reports, which are compared",
