@@ -175,13 +175,18 @@ UNQUEUED = Handler("taken out by the API", _unqueued, "API")
 PLACE = Handler("a place frees", _place_frees, "place")
 
 STORIES: dict[str, tuple[Act, Policy, tuple[tuple[Handler, Handler], ...]]] = {
-    "updating": (updating, POLICY, ((CHECKED, OWN_UPDATE), (OWN_UPDATE, CHECKED))),
-    "announced": (announced, POLICY, ((CHECKED, PASS), (PASS, CHECKED), (PASS, UNLABELLED), (PUSHED, PASS))),
-    "checking": (checking, POLICY, ((CHECKED, UNLABELLED), (UNLABELLED, CHECKED), (BASE_MOVED, CHECKED))),
-    "requeued": (checking, replace(POLICY, on_push=OnPush.REQUEUE), ((PUSHED, ANOTHER_LABELLED),)),
-    "held": (waiting, replace(POLICY, max_depth=2), ((PLACE, UNLABELLED), (UNLABELLED, PLACE))),
+    "updating": (updating, POLICY, ((CHECKED, OWN_UPDATE),)),
+    "announced": (announced, POLICY, ((CHECKED, PASS),)),
+    "checking": (checking, POLICY, ((CHECKED, UNLABELLED), (BASE_MOVED, CHECKED))),
+    "held": (waiting, replace(POLICY, max_depth=2), ((PLACE, UNLABELLED),)),
 }
 """What is so at first, the rules, and which handler is stopped for which: those that have lost something once."""
+
+if "IMQ_INTERLEAVINGS" in os.environ:
+    STORIES["requeued"] = (checking, replace(POLICY, on_push=OnPush.REQUEUE), ())
+
+SLOW = {"held"}
+"""Stories in which much is read before anything is written: only what comes between statements of one transaction."""
 
 EVERYTHING = (CHECKED, OWN_UPDATE, PASS, UNLABELLED, PUSHED, BASE_MOVED, LABELLED, ANOTHER_LABELLED, UNQUEUED, PLACE)
 
@@ -197,7 +202,8 @@ def pairs(story: str) -> Iterable[tuple[Handler, Handler]]:
 async def test_handlers_that_meet_do_as_one_after_the_other(make_postgres_url: MakeUrl, story: str) -> None:
     """Stopped at any await while another one runs whole, a handler does what it does before or after the other."""
     begin, policy, _ = STORIES[story]
-    interleaver = Interleaver(make_postgres_url(), policy)
+    everything = "IMQ_INTERLEAVINGS" in os.environ
+    interleaver = Interleaver(make_postgres_url(), policy, writing_only=story in SLOW and not everything)
     await interleaver.open()
     try:
         for first, second in pairs(story):
