@@ -21,7 +21,17 @@ from benchmarks.table import Row, timed
 from queue_engine.core.clock import SystemClock
 from queue_engine.core.database import Database
 from queue_engine.engine import Engine
-from queue_engine.facts import BranchRules, CheckReport, Commit, Comparison, RequiredCheck
+from queue_engine.facts import (
+    BranchRules,
+    CheckReport,
+    Commit,
+    Comparison,
+    MergeMethod,
+    PullRequest,
+    RequiredCheck,
+    Snapshot,
+    WorkflowRun,
+)
 from queue_engine.migrations import migrate
 from queue_engine.model import EntryStatus, Repository
 from queue_engine.policies import Fixed
@@ -53,6 +63,28 @@ class _Slow:
         await self._answer(repository)
         return Comparison("tip", "base", 1, 1, Commit(head_sha, f"tree-{head_sha}", ("work",)))
 
+    async def snapshot(self, repository: Repository, number: int, **_: object) -> Snapshot:
+        """The pull request, and that its head is behind."""
+        await self._answer(repository)
+        pull = PullRequest(
+            number=number,
+            title="A change",
+            author="ada",
+            assignees=(),
+            open=True,
+            merged=False,
+            draft=False,
+            head_sha=f"head-{number}",
+            head_repository=repository.full_name,
+            base_branch=f"branch-{number - 1}",
+            mergeable=True,
+            labels=frozenset({"merge-queue"}),
+            merge_sha=None,
+            maintainer_can_modify=True,
+            methods=tuple(MergeMethod),
+        )
+        return Snapshot(pull, base_tip="tip", behind=1)
+
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
         """Accepted."""
         await self._answer(repository)
@@ -64,6 +96,10 @@ class _Slow:
     async def check_reports(self, repository: Repository, *_: object) -> tuple[CheckReport, ...]:
         """Nothing yet."""
         self.asked[repository.id].set()
+        return ()
+
+    async def workflow_runs(self, *_: object) -> tuple[WorkflowRun, ...]:
+        """Nothing waits for approval."""
         return ()
 
     async def _answer(self, repository: Repository) -> None:
