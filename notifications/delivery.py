@@ -14,14 +14,15 @@ from datetime import UTC
 
 from notifications import texts
 from notifications.check_run import completes, external_id, render_check_run
-from notifications.comment import MARKER, must_act, render_comment
+from notifications.comment import MARKER, kind_of, must_act, render_comment
 from notifications.story import MOST_LINES, Events
 from queue_engine.checks import OWN_CHECK
 from queue_engine.core.clock import Clock
 from queue_engine.core.urgency import Priority, working
 from queue_engine.errors import GitHubError, Invalid, NotFound, Unavailable
-from queue_engine.notice import CommandAnswer, Notice
+from queue_engine.notice import CommandAnswer, Notice, NoticeKind
 from queue_engine.port import Letters
+from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.outbox import Letter, LetterKind
 from queue_engine.telling import renewed
@@ -59,8 +60,12 @@ class Delivery:
 
     async def _write_comment(self, letter: Letter, notice: Notice, answer: CommandAnswer | None) -> None:
         body = render_comment(notice, events=await self._story(letter, notice), answer=answer)
-        standing = await self._standing(letter)
+        standing = await self._standing(letter, notice)
         known = standing.comment_id
+        if known is not None and standing.landed and notice.kind is not NoticeKind.LANDED:
+            # This database is older than what stands there, or was empty: what has landed stays landed.
+            await self._stands(letter, known)
+            return
         if known is not None and (standing.announced or not must_act(notice)):
             try:
                 await self._letters.update_comment(letter.repository, known, body)
@@ -102,19 +107,25 @@ class Delivery:
         for comment_id in superseded:
             await self._letters.delete_comment(letter.repository, comment_id)
 
-    async def _standing(self, letter: Letter) -> "_Standing":
-        """What stands on GitHub, as far as the row knows; it is looked for where a creation may have been lost."""
+    async def _standing(self, letter: Letter, notice: Notice) -> "_Standing":
+        """What stands on GitHub, as far as the row knows.
+
+        It is looked for where a creation may have been lost, and where somebody else is said to have merged: that
+        may have been IMQ itself, before its database was restored.
+        """
         older = () if letter.superseded_id is None else (letter.superseded_id,)
         announced = letter.notice is not None and letter.announced_at == letter.notice.at
-        if not letter.unsure:
+        if not letter.unsure and notice.reason is not Reason.MERGED_ELSEWHERE:
             return _Standing(letter.remote_id, older, announced)
         # One may stand in the place of the known one, too, if that was deleted.
-        found = sorted(await self._letters.find_comments(letter.repository, letter.number, MARKER))
+        bodies = await self._letters.find_comments(letter.repository, letter.number, MARKER)
+        found = sorted(bodies)
         if not found:
             return _Standing(letter.remote_id, older, announced=False)
+        landed = kind_of(bodies[found[-1]]) == NoticeKind.LANDED
         # A newer one than the known one is what the lost creation made, for the notice at `announced_at`.
         newer = letter.remote_id is None or found[-1] > letter.remote_id
-        return _Standing(found[-1], tuple(dict.fromkeys((*older, *found[:-1]))), announced and newer)
+        return _Standing(found[-1], tuple(dict.fromkeys((*older, *found[:-1]))), announced and newer, landed)
 
     async def _check_run(self, letter: Letter, notice: Notice) -> None:
         identity = external_id(letter.repository, notice)
@@ -192,3 +203,4 @@ class _Standing:
     comment_id: int | None
     older: tuple[int, ...]
     announced: bool
+    landed: bool = False

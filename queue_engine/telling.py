@@ -219,6 +219,8 @@ async def tell_answer(
         return False
     if await tx.outbox.again(LetterKind.COMMENT, repository.id, number, due=now):
         return True
+    # Somebody typed the command: this is not the first comment, and one of them may be an earlier IMQ's.
+    await tx.outbox.look_first(repository, number, now)
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
         notice = Notice(

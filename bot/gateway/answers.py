@@ -64,6 +64,7 @@ class PullRequestAnswer(BaseModel):
     labels: list[LabelAnswer] = Field(default_factory=list)
     merge_commit_sha: str | None = None
     maintainer_can_modify: bool = False
+    comments: int = 0
     updated_at: datetime | None = None
 
 

@@ -86,6 +86,7 @@ def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] 
         head_branch=answer.head.ref,
         merge_state=answer.mergeable_state or "unknown",
         updated_at=answer.updated_at,
+        comments=answer.comments,
         default_branch=answer.base.repo.default_branch if answer.base.repo else "",
     )
 

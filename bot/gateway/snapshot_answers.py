@@ -18,7 +18,7 @@ query PullRequest(
     defaultBranchRef { name }
     collaborators(login: $login, first: 1) @include(if: $person) { edges { permission node { login } } }
     pullRequest(number: $number) {
-      number title body state isDraft updatedAt
+      number title body state isDraft updatedAt totalCommentsCount
       author { __typename login }
       assignees(first: 20) { nodes { login } }
       labels(first: 100) { nodes { name } }
@@ -205,6 +205,7 @@ class PullPart(Part):
     mergeable: str
     merge_state_status: str
     maintainer_can_modify: bool
+    total_comments_count: int | None = None
     merge_commit: Oid | None = None
     commits: Commits | None = None
     review_decision: str | None = None

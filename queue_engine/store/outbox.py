@@ -66,8 +66,11 @@ _AGAIN = (
 _WITHDRAW = delete(outbox).where(_ITS_OWN)
 _EXISTS = select(outbox.c.id).where(_ITS_OWN)
 _WANTED = select(outbox.c.notice).where(_ITS_OWN)
-_BEGUN = or_(outbox.c.remote_id.is_not(None), outbox.c.unsure, outbox.c.due_at.is_not(None))
+_BEGUN = or_(
+    outbox.c.remote_id.is_not(None), and_(outbox.c.unsure, outbox.c.notice.is_not(None)), outbox.c.due_at.is_not(None)
+)
 _STANDS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
+_LOOK_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
 _REVIVE = update(outbox).where(_ITS_OWN, outbox.c.dead)
 
 _FIRST = (
@@ -160,6 +163,24 @@ class Outbox:
         await self._connection.execute(_WANT.on(self._connection), state)
         await self._dead_letters.discard(dead_id(kind, repository.id, number))
         self._due()
+
+    async def look_first(self, repository: Repository, number: int, now: datetime) -> None:
+        """Have a comment looked for before the first one is created, if nothing is known of any.
+
+        An earlier IMQ, whose database was lost or is older than what stands on GitHub, may have left one.
+        """
+        await remember(self._connection, repository)
+        row = {
+            "kind": LetterKind.COMMENT,
+            "repository_id": repository.id,
+            "number": number,
+            "unsure": True,
+            "version": 1,
+            "attempts": 0,
+            "dead": False,
+            "updated_at": now,
+        }
+        await self._connection.execute(_LOOK_FIRST.on(self._connection), row)
 
     async def again(self, kind: LetterKind, repository_id: int, number: int, *, due: datetime) -> bool:
         """Have what was wanted last sent once more at `due`, or sooner if it is to go out sooner: what it is made of

@@ -73,6 +73,7 @@ class Objects:
             "baseRefName": pull.base_branch,
             "baseRefOid": pull.base_sha,
             "maintainerCanModify": pull.maintainer_can_modify,
+            "totalCommentsCount": len(pull.comments) + len(pull.threads),
             "createdAt": timestamp(pull.created_at),
             "updatedAt": timestamp(pull.updated_at),
             **self._computed(pull),

@@ -16,7 +16,7 @@ from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
 from tests.notifications.letters import dead, want, want_label_off
 from tests.notifications.notices import NOW, REPOSITORY, notice, of_kind, of_reason
-from tests.notifications.post import Fuse, FusedStore, Killed, MovedClock, Post
+from tests.notifications.post import Comment, Fuse, FusedStore, Killed, MovedClock, Post
 
 
 async def test_comment_whose_creation_was_answered_with_an_error_is_found_and_not_written_twice(
@@ -101,6 +101,37 @@ async def test_comment_that_was_refused_is_not_looked_for(
     await courier.run_due()
     assert list(post.comments) == [1002]
     assert post.calls == {"create_comment": 3, "delete_comment": 1}
+
+
+async def test_comment_of_a_lost_database_is_found_and_edited(store: Store, courier: Courier, post: Post) -> None:
+    """An empty database knows no ids: on a pull request with comments one is looked for first, once."""
+    post.comments[7] = Comment(42, [render_comment(of_kind(NoticeKind.CHECKING))])
+    async with store.transaction() as tx:
+        await tx.outbox.look_first(REPOSITORY, 42, NOW)
+        assert not await tx.outbox.stands(LetterKind.COMMENT, REPOSITORY.id, 42)
+    for kind in (NoticeKind.QUEUED, NoticeKind.UPDATING):
+        await want(store, LetterKind.COMMENT, of_kind(kind))
+        await courier.run_due()
+    assert list(post.comments) == [7]
+    assert post.calls == {"find_comments": 1, "update_comment": 2}
+
+
+async def test_comment_that_says_landed_is_never_turned_into_anything_else(
+    store: Store, courier: Courier, post: Post
+) -> None:
+    """A restored database still has it in its queue, an empty one knows nothing of it; both leave it as it is."""
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.CHECKING))
+    await courier.run_due()
+    landed = render_comment(of_kind(NoticeKind.LANDED))
+    for number, (comment_id, told) in enumerate(
+        ((1001, of_reason(Reason.MERGED_ELSEWHERE)), (7, of_kind(NoticeKind.ANSWERED))), start=42
+    ):
+        post.comments[comment_id] = Comment(number, [landed])
+        async with store.transaction() as tx:
+            await tx.outbox.look_first(REPOSITORY, number, NOW)
+        await want(store, LetterKind.COMMENT, told, number)
+        await courier.run_due()
+        assert [comment.bodies for comment in post.comments_on(number)] == [[landed]]
 
 
 async def test_check_run_whose_creation_was_answered_with_an_error_is_found_and_not_made_twice(

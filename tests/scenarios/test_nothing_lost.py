@@ -4,7 +4,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
+from queue_engine.store.tables import outbox
 from sandbox.rest.faults import Kind
 from tests.scenarios.world import CI_TIME, LABEL, World
 
@@ -85,3 +87,19 @@ async def test_ambiguous_comment_and_restart_speak_once(world: World) -> None:
         assert pull.merged
         await world.settle()
         assert world.spoken(pull) == 1
+
+
+async def test_comment_of_an_earlier_database_is_taken_over_by_an_empty_one(world: World) -> None:
+    """P6: what an earlier IMQ wrote is found by its marker; there is one comment, and it says what is true now."""
+    pull = world.open("add")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: world.spoken(pull) == 1)
+    pull.unlabel(LABEL, by="mona")
+    await world.settle()
+    async with world.bot.engine.store.transaction() as tx:
+        await tx.connection.execute(delete(outbox))
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    assert world.spoken(pull) == 1
+    assert "Landed" in world.comment(pull)
