@@ -174,6 +174,15 @@ async def test_delivery_malformed_is_refused_with_the_reason(
     assert words in answer["error"]
 
 
+@pytest.mark.parametrize("missing", ["X_GitHub_Event", "X_GitHub_Delivery", "Content_Type"])
+async def test_delivery_neither_signed_nor_well_formed_is_refused_as_unsigned(
+    session: aiohttp.ClientSession, url: str, missing: str
+) -> None:
+    """Who cannot sign learns nothing of what a delivery has to look like."""
+    status, answer = await _post(session, url, b"{", **{missing: "?", "X_Hub_Signature_256": None})
+    assert (status, "X-Hub-Signature-256" in answer["error"]) == (401, True)
+
+
 async def test_delivery_that_cannot_be_stored_is_not_accepted(
     session: aiohttp.ClientSession, url: str, inbox: Inbox
 ) -> None:

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from queue_engine.advance import LeaseLost, advance
 from queue_engine.core.database import Database
 from queue_engine.errors import Forbidden, GitHubError, RateLimited, Unavailable
 from queue_engine.facts import CheckState
@@ -85,6 +87,24 @@ async def test_advance_keeps_what_it_read_over_its_own_changes(scene: Scene) -> 
     assert entry is not None
     assert entry.status is UPDATING
     assert scene.github.asked == ["pull", "comparison", "update"]
+
+
+async def test_advance_that_lost_its_lease_takes_no_further_step(scene: Scene) -> None:
+    """Somebody else advances this queue now: what one pass began is not acted on by two."""
+    queue = await scene.front(status=UPDATING, base_tip="base-1", recheck_at=NOW)
+    held = iter((True, False))
+    with pytest.raises(LeaseLost):
+        await advance(scene.engine, queue, lambda: next(held))
+    assert scene.github.asked == ["pull"]
+
+
+@pytest.mark.parametrize("trouble", [{"trouble": 3}, {"trouble_since": NOW}, {"trouble": 3, "trouble_since": NOW}])
+async def test_advance_that_finds_github_answering_forgets_its_trouble(scene: Scene, trouble: dict[str, Any]) -> None:
+    """P5: the limit of one outage is not spent by the one before it."""
+    scene.github.reports = (report("ci", CheckState.PENDING),)
+    entry = await scene.advance(await scene.front(status=CHECKING, base_tip="base-1", recheck_at=NOW, **trouble))
+    assert entry is not None
+    assert (entry.status, entry.trouble, entry.trouble_since) == (CHECKING, 0, None)
 
 
 async def limited() -> None:

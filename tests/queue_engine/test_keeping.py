@@ -1,16 +1,33 @@
 """What is stored with a change of the front: its story, and the limit that history gives it. On both databases."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from queue_engine.errors import Forbidden
+from queue_engine.core.database import Database
+from queue_engine.errors import Forbidden, ForbiddenTransition
 from queue_engine.facts import CheckState
+from queue_engine.keeping import Keeper
+from queue_engine.model import Entry, EntryStatus
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.timeline import TimelineEvent
-from tests.queue_engine.examples import CHECKING, HOUR, MINUTE, NOW, REPOSITORY, UPDATING, comparison, pull, report
+from tests.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    MINUTE,
+    NOW,
+    POLICY,
+    READY,
+    REPOSITORY,
+    UPDATING,
+    comparison,
+    pull,
+    report,
+)
 from tests.queue_engine.scene import Scene
 
 PASSED, FAILED, PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
@@ -24,6 +41,33 @@ def scene(store: Store) -> Scene:
     scene.github.pull = pull(head_sha="head-2", open=False)
     scene.github.compared = comparison("head-2", parents=("head-1", "base-1"))
     return scene
+
+
+async def save(keeper: Keeper, entry: Entry) -> None:
+    await keeper.save(entry, replace(entry, status=READY), depth=1)
+
+
+async def block(keeper: Keeper, entry: Entry) -> None:
+    await keeper.block(entry, replace(entry, status=READY), Reason.PERMISSION_MISSING, "words")
+
+
+async def dismiss(keeper: Keeper, entry: Entry) -> None:
+    await keeper.dismiss(replace(entry, status=EntryStatus.LANDED), Reason.CONFLICT, None, detail="words")
+
+
+@pytest.mark.parametrize("change", [save, block, dismiss])
+async def test_change_of_status_that_the_table_does_not_have_is_refused_and_nothing_is_stored(
+    sqlite_database: Database, change: Callable[[Keeper, Entry], Awaitable[None]]
+) -> None:
+    """P1: nothing becomes ready that was not checked, and what has landed does not leave for another reason."""
+    scene = Scene(Store(sqlite_database))
+    queue = await scene.front()
+    async with scene.store.reading() as tx:
+        before = await tx.entries.of_queue(queue.id)
+    with pytest.raises(ForbiddenTransition):
+        await change(Keeper(scene.engine, POLICY), before[0])
+    async with scene.store.reading() as tx:
+        assert await tx.entries.of_queue(queue.id) == before
 
 
 async def story(scene: Scene) -> dict[str, TimelineEvent]:

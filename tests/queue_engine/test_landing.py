@@ -3,11 +3,12 @@ import pytest
 from queue_engine.core.database import Database
 from queue_engine.errors import ForbiddenTransition, StaleVersion
 from queue_engine.facts import Commit
+from queue_engine.journal import PLACE_JOB
 from queue_engine.landing import land
-from queue_engine.model import Entry, EntryStatus
+from queue_engine.model import Entry, EntryStatus, RedBase
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
-from tests.queue_engine.examples import CHECKING, NOW, PENDING, POLICY, READY
+from tests.queue_engine.examples import CHECKING, HOUR, NOW, PENDING, POLICY, READY, REPOSITORY
 from tests.queue_engine.scene import Scene
 
 AS_TESTED = Commit("landed-1", "tree-of-head-1", ("base-1", "head-1"))
@@ -56,6 +57,25 @@ async def test_landing_of_another_tree_pauses_the_queue_and_says_so(scene: Scene
     async with scene.store.reading() as tx:
         events = await tx.timeline.latest(9)
     assert {(event.event, event.reason) for event in events} == {("landed", None), ("paused", Reason.TREE_MISMATCH)}
+
+
+@pytest.mark.parametrize(("landed", "called"), [(AS_TESTED, [PLACE_JOB]), (OTHERWISE, [])])
+async def test_landing_of_the_tested_tree_gives_its_place_to_one_who_waits(
+    scene: Scene, landed: Commit, called: list[str]
+) -> None:
+    """P3: the queue goes on at once, and a full one calls the next. A paused queue lets nobody in."""
+    async with scene.store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        await tx.held.add(queue.id, REPOSITORY.id, 3, "head-of-3", "max", NOW)
+        await tx.red_bases.note(queue.id, RedBase("ci", "base-1", NOW, 0, NOW, 10))
+    await merged(scene, landed)
+    async with scene.store.transaction() as tx:
+        after = await tx.queues.get(queue.id)
+        jobs = await tx.jobs.claim_some(9, owner="w", now=NOW, lease=HOUR)
+        assert [job.kind for job in jobs if job.kind == PLACE_JOB] == called
+        assert await tx.queues.next_due() == NOW
+    assert after is not None
+    assert (after.red is None) is bool(called), "a tree that passed is no red base"
 
 
 async def test_landing_from_any_other_status_than_ready_is_refused(scene: Scene) -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
 from queue_engine import processor
+from queue_engine.advance import LeaseLost
 from queue_engine.core.database import Database
 from queue_engine.core.urgency import Priority, Work, work
 from queue_engine.engine import Engine
@@ -15,7 +17,8 @@ from queue_engine.model import Queue, Repository
 from queue_engine.processor import Processor
 from queue_engine.store import Store
 from tests.bot.conftest import ManualClock
-from tests.queue_engine.examples import MINUTE, NOW
+from tests.queue_engine.core.desk import Clock
+from tests.queue_engine.examples import HOUR, MINUTE, NOW
 from tests.queue_engine.scene import Scene
 
 
@@ -67,8 +70,10 @@ async def test_processor_advances_a_queue_again_after_its_pass(scene: Scene, mon
     clock.instant = NOW
 
     async def fails(engine: Engine, queue: Queue, held: object) -> datetime | None:
-        calls.append(queue.id)
-        raise ValueError("a fault of our own")
+        calls.append(queue.errors)
+        if len(calls) < 3:
+            raise ValueError("a fault of our own")
+        return NOW + HOUR
 
     monkeypatch.setattr(processor, "advance", fails)
     queue = await scene.front()
@@ -80,9 +85,79 @@ async def test_processor_advances_a_queue_again_after_its_pass(scene: Scene, mon
     async with scene.store.transaction() as tx:
         await tx.queues.wake(queue.id, NOW)
     assert not await parts.run_due(), "no hint shortens the backoff"
-    clock.instant = NOW + MINUTE
-    assert await parts.run_due()
-    assert calls == [queue.id, queue.id]
+    for minutes in (1, 2, 60):
+        clock.instant = NOW + minutes * MINUTE
+        assert await parts.run_due()
+    assert calls == [0, 1, 2, 0], "a pass that succeeds ends the count"
+
+
+class Leased:
+    """Stands for `advance`: one pass that asks before its next step whether it still holds the lease."""
+
+    def __init__(self) -> None:
+        self.begun, self.lost = asyncio.Event(), False
+
+    async def __call__(self, engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
+        self.begun.set()
+        async with asyncio.timeout(5):
+            while held():  # noqa: ASYNC110 - nobody tells a pass that its lease is lost
+                await asyncio.sleep(0)
+        self.lost = True
+        raise LeaseLost
+
+
+async def claimed_by_another(scene: Scene, at: datetime) -> tuple[Queue, ...]:
+    async with scene.store.transaction() as tx:
+        return await tx.queues.claim_due(owner="another", now=at, lease=MINUTE, limit=9)
+
+
+async def test_processor_renews_the_lease_while_a_pass_goes_on_and_ends_the_pass_that_lost_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass may take longer than its lease; one that lost it takes no step, stores nothing and counts no error."""
+    clock, leased = Clock(), Leased()
+    clock.time = NOW
+    monkeypatch.setattr(processor, "advance", leased)
+    queue = await scene.front()
+    parts = Processor(replace(scene.engine, clock=clock))
+    async with scene.store.transaction() as tx:
+        await tx.queues.wake(queue.id, NOW)
+    assert await parts.start_due()
+    await leased.begun.wait()
+    for _ in range(4):
+        await clock.pass_to_next_sleeper()
+    assert clock.time - NOW > scene.engine.lease
+    assert await claimed_by_another(scene, clock.time) == ()
+    async with scene.store.transaction() as tx:
+        await tx.queues.release_all()
+    (taken,) = await claimed_by_another(scene, clock.time)
+    assert not leased.lost
+    await clock.pass_to_next_sleeper()
+    await parts.drain()
+    assert leased.lost
+    async with scene.store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+        assert (after, await tx.queues.next_due()) == (taken, clock.time - scene.engine.lease / 3 + MINUTE)
+
+
+async def test_processor_leaves_a_queue_alone_whose_lease_it_lost_to_itself(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease in the database may be its own again, for another pass: the one that ends gives nothing back."""
+
+    async def lost(engine: Engine, queue: Queue, held: object) -> datetime | None:
+        raise LeaseLost
+
+    monkeypatch.setattr(processor, "advance", lost)
+    queue = await scene.front()
+    async with scene.store.transaction() as tx:
+        await tx.queues.wake(queue.id, NOW)
+    assert await Processor(scene.engine).run_due()
+    assert await claimed_by_another(scene, NOW) == ()
+    async with scene.store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+    assert after is not None
+    assert after.errors == 0
 
 
 class Served:

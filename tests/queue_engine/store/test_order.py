@@ -223,6 +223,32 @@ async def test_order_within_a_priority_stays_when_its_head_start_is_changed(
         assert await numbers(t, main) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("priority", [-2, 2])
+async def test_order_of_one_that_gets_the_priority_of_those_before_it_is_behind_them(
+    store: Store, priority: int
+) -> None:
+    """First in, first out within a priority, also when the head start was changed before it got that priority."""
+    ages = [timedelta(minutes=m) for m in ((10, 60) if priority > 0 else (60, 10))]
+    async with store.transaction() as t:
+        main = await queue(t)
+        for number in (1, 2):
+            await stand(t, main, number, priority=priority, at=NOW, ageing=ages[0])
+        last = await stand(t, main, 3, priority=0, at=NOW + timedelta(minutes=1), ageing=ages[0])
+        await t.entries.reprioritise(last, Standing(priority=priority), ages[1])
+        assert await numbers(t, main) == [1, 2, 3]
+
+
+async def test_order_of_those_who_came_in_the_same_millisecond_is_that_of_their_numbers(store: Store) -> None:
+    """P3: equal ranks are no tie, wherever the database keeps the rows (PostgreSQL moves one that is changed)."""
+    async with store.transaction() as t:
+        main = await queue(t)
+        first = await stand(t, main, 1)
+        for number in (2, 3):
+            await stand(t, main, number)
+        await t.entries.save(replace(first, title="Another title"))
+        assert await numbers(t, main) == [1, 2, 3]
+
+
 async def test_reprioritise_of_who_is_processed_keeps_its_turn(store: Store) -> None:
     """A label taken off sends nobody back who has begun."""
     async with store.transaction() as t:

@@ -1,0 +1,105 @@
+"""Who queued a pull request, and in which order: by the labels and their times, whatever order deliveries come in."""
+
+from datetime import datetime
+from typing import cast
+
+import pytest
+
+from queue_engine.admission import Knock, admit
+from queue_engine.core.database import Database
+from queue_engine.engine import Engine
+from queue_engine.facts import Labelling, PullRequest
+from queue_engine.policies import Fixed
+from queue_engine.policy import Policy
+from queue_engine.port import GitHub as Port
+from queue_engine.reasons import Reason
+from queue_engine.store import Store
+from tests.queue_engine.examples import MINUTE, NOW, REPOSITORY, SECOND, pull
+from tests.queue_engine.scene import Clock, GitHub
+
+LABELS = ("land", "ship")
+
+
+class Labelled(GitHub):
+    """Every pull request carries both trigger labels; `last` says who set each of them last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: dict[str, Labelling] = {}
+
+    async def pull_request(self, *asked: object) -> PullRequest:
+        number = cast(int, asked[1])
+        return await self._answer("pull", pull(number=number, head_sha=f"head-{number}", labels=frozenset(LABELS)))
+
+    async def last_labelling(self, _repository: object, _number: int, label: str) -> Labelling | None:
+        return await self._answer("labelling", self.last.get(label))
+
+
+@pytest.fixture
+def github() -> Labelled:
+    return Labelled()
+
+
+@pytest.fixture
+def engine(sqlite_database: Database, github: Labelled) -> Engine:
+    policies = Fixed(Policy(trigger_labels=LABELS))
+    return Engine(Store(sqlite_database), cast(Port, github), Clock(), policies, random=lambda: 0.5, owner="w")
+
+
+async def queued(engine: Engine) -> list[tuple[int, str]]:
+    """The pull requests that are queued, in their order, and who queued each."""
+    async with engine.store.reading() as tx:
+        return [(entry.number, entry.queued_by) for entry in await tx.entries.of_repository(REPOSITORY.id)]
+
+
+async def refused(engine: Engine, number: int) -> Reason | None:
+    async with engine.store.reading() as tx:
+        refusal = await tx.refusals.find(REPOSITORY.id, number)
+    return None if refusal is None else refusal.reason
+
+
+@pytest.mark.parametrize(("land", "ship", "by"), [(0, 1, "sue"), (1, 0, "lee")])
+async def test_label_that_was_set_last_tells_who_queued(
+    engine: Engine, github: Labelled, land: int, ship: int, by: str
+) -> None:
+    """P4: the reconciler finds two labels, and the newer one is the consent that counts."""
+    github.last = {"land": Labelling("lee", NOW + land * SECOND), "ship": Labelling("sue", NOW + ship * SECOND)}
+    await admit(engine, Knock(REPOSITORY, 1, None, None))
+    assert await queued(engine) == [(1, by)]
+
+
+@pytest.mark.parametrize(
+    ("labelled_at", "reason"),
+    [
+        (NOW - SECOND, None),
+        (NOW, Reason.HEAD_CHANGED),
+        (NOW + SECOND, Reason.HEAD_CHANGED),
+        (None, Reason.HEAD_CHANGED),
+    ],
+)
+async def test_label_on_a_former_head_is_refused_unless_it_was_set_anew_since(
+    engine: Engine, github: Labelled, labelled_at: datetime | None, reason: Reason | None
+) -> None:
+    """P4: nobody consented to the present head; but an older delivery that comes late refuses no newer label."""
+    github.last = {"land": Labelling("lee", NOW - MINUTE), "ship": Labelling("sue", NOW)}
+    await admit(engine, Knock(REPOSITORY, 1, "max", "head-0", labelled_at=labelled_at))
+    assert (await queued(engine), await refused(engine, 1)) == ([], reason)
+
+
+async def test_label_waits_for_those_before_it_when_its_facts_are_read_first(engine: Engine) -> None:
+    """P3: facts are read side by side, places are given in the order of the labels."""
+
+    async def before() -> None:
+        assert await queued(engine) == []
+        await admit(engine, Knock(REPOSITORY, 1, "max", "head-1"))
+
+    await admit(engine, Knock(REPOSITORY, 2, "max", "head-2"), turn=before)
+    assert await queued(engine) == [(1, "max"), (2, "max")]
+
+
+async def test_label_whose_answer_a_failure_delayed_keeps_its_place(engine: Engine) -> None:
+    """P3: it is queued as if it had been judged when it came."""
+    await admit(engine, Knock(REPOSITORY, 2, "max", "head-2"))
+    await admit(engine, Knock(REPOSITORY, 3, "max", "head-3", arrived_at=NOW + MINUTE))
+    await admit(engine, Knock(REPOSITORY, 1, "max", "head-1", arrived_at=NOW - MINUTE))
+    assert [number for number, _ in await queued(engine)] == [1, 2, 3]
