@@ -8,7 +8,7 @@ import pytest
 from queue_engine.admission import Knock, admit
 from queue_engine.core.database import Database
 from queue_engine.engine import Engine
-from queue_engine.facts import Labelling, PullRequest
+from queue_engine.facts import Labelling, Permission, PullRequest, Snapshot
 from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub as Port
@@ -30,6 +30,9 @@ class Labelled(GitHub):
     async def pull_request(self, *asked: object) -> PullRequest:
         number = cast(int, asked[1])
         return await self._answer("pull", pull(number=number, head_sha=f"head-{number}", labels=frozenset(LABELS)))
+
+    async def snapshot(self, *asked: object, login: str | None = None, head_sha: str | None = None) -> Snapshot:
+        return Snapshot(await self.pull_request(*asked), None if login is None else Permission.WRITE)
 
     async def last_labelling(self, _repository: object, _number: int, label: str) -> Labelling | None:
         return await self._answer("labelling", self.last.get(label))
