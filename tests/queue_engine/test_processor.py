@@ -95,14 +95,14 @@ class Leased:
     """Stands for `advance`: one pass that asks before its next step whether it still holds the lease."""
 
     def __init__(self) -> None:
-        self.begun, self.lost = asyncio.Event(), False
+        self.begun, self.lost = asyncio.Event(), asyncio.Event()
 
     async def __call__(self, engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
         self.begun.set()
         async with asyncio.timeout(5):
             while held():  # noqa: ASYNC110 - nobody tells a pass that its lease is lost
                 await asyncio.sleep(0)
-        self.lost = True
+        self.lost.set()
         raise LeaseLost
 
 
@@ -131,10 +131,10 @@ async def test_processor_renews_the_lease_while_a_pass_goes_on_and_ends_the_pass
     async with scene.store.transaction() as tx:
         await tx.queues.release_all()
     (taken,) = await claimed_by_another(scene, clock.time)
-    assert not leased.lost
+    assert not leased.lost.is_set()
     await clock.pass_to_next_sleeper()
     await parts.drain()
-    assert leased.lost
+    assert leased.lost.is_set()
     async with scene.store.reading() as tx:
         after = await tx.queues.get(queue.id)
         assert (after, await tx.queues.next_due()) == (taken, clock.time - scene.engine.lease / 3 + MINUTE)
