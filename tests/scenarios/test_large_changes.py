@@ -13,6 +13,8 @@ COMPARE = "/repos/{owner}/{repo}/compare/{basehead}"
 async def test_pull_request_whose_diff_takes_too_long_is_updated_and_lands(world: World, status: int) -> None:
     """P1, P5: `compare` never answers; behind, proved and up to date are told by commits and parents."""
     body = {"message": "Sorry, this diff is taking too long to generate."}
+    # GraphQL compares branches alone here, so that REST is asked.
+    world.github.behaviour.comparison_of_commits = False
     world.server.faults.add(kind="fail", method="GET", route=COMPARE, status=status, body=body, times=None)
     pull = await world.behind("large")
     pull.label(LABEL, by="mona")
