@@ -128,6 +128,9 @@ async def test_worker_retries_after_the_wait_that_its_handler_names(database: Da
     assert attempts == [0, 1]
     assert meter.counts == {("jobs_retried", "k"): 1, ("jobs_done", "k"): 1, ("jobs_recovered", "k"): 1}
     assert meter.times["job_delay", "k"] == [2.0], "from the instant that it was due"
+    await put(database, "b")
+    await worker.run_due()
+    assert (meter.counts["jobs_done", "k"], meter.counts["jobs_recovered", "k"]) == (2, 1)
 
 
 async def live_and_let_poison_kill(database: Database, clock: Clock, life: int) -> Desk:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
-from sqlalchemy import delete
+from sqlalchemy import delete, text
 
 from queue_engine.core.database import Database
 from queue_engine.errors import StaleVersion
@@ -238,9 +238,23 @@ async def test_order_of_one_that_gets_the_priority_of_those_before_it_is_behind_
         assert await numbers(t, main) == [1, 2, 3]
 
 
-async def test_order_of_those_who_came_in_the_same_millisecond_is_that_of_their_numbers(store: Store) -> None:
-    """P3: equal ranks are no tie, wherever the database keeps the rows (PostgreSQL moves one that is changed)."""
+async def test_order_of_one_that_gets_the_priority_of_later_ones_is_that_of_its_own_arrival(store: Store) -> None:
+    """Only those of its priority who came before it hold it back; it is not put off to those who came later."""
     async with store.transaction() as t:
+        main = await queue(t)
+        first = await stand(t, main, 1, at=NOW, ageing=AGEING)
+        await stand(t, main, 2, at=NOW + timedelta(minutes=1), ageing=AGEING)
+        await stand(t, main, 3, priority=1, at=NOW + timedelta(minutes=30), ageing=AGEING)
+        await t.entries.reprioritise(first, Standing(priority=1), AGEING)
+        assert await numbers(t, main) == [1, 2, 3]
+
+
+async def test_order_of_those_who_came_in_the_same_millisecond_is_that_of_their_numbers(store: Store) -> None:
+    """P3: equal ranks are no tie, wherever the database keeps the rows: PostgreSQL moves one that is changed."""
+    async with store.transaction() as t:
+        if t.connection.dialect.name == "postgresql":
+            for way in ("indexscan", "bitmapscan"):
+                await t.connection.execute(text(f"SET LOCAL enable_{way} = off"))
         main = await queue(t)
         first = await stand(t, main, 1)
         for number in (2, 3):
