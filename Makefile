@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check campaign bench docs lock clean
+.PHONY: all demo test lint types arrows check campaign mutants bench docs lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
@@ -43,6 +43,10 @@ campaign: export IMQ_LAG_ACTS ?= 30
 campaign: $(STAMP)
 	$(BIN)/pytest -s $(ARGS) tests/campaign tests/scenarios/test_lagging_reads.py
 
+# What is changed and which tests have to notice stands in pyproject.toml; ARGS="decide store.order" chooses modules.
+mutants: $(STAMP)
+	$(BIN)/python -m tests.mutants $(ARGS)
+
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -61,4 +65,4 @@ lock:
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-lock .mypy_cache .ruff_cache .pytest_cache build *.egg-info
+	rm -rf $(VENV) $(VENV)-lock .mypy_cache .ruff_cache .pytest_cache mutants build *.egg-info
