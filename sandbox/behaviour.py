@@ -1,6 +1,7 @@
 """Switches for what GitHub does not answer alike everywhere, or of which sources disagree."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(slots=True)
@@ -31,3 +32,15 @@ class Behaviour:
     merges_refuse_workflows_with_409: bool = False
     """Which status `POST /merges` has for a missing `workflows` permission: 403 as other calls, or 409 as rule
     violations (mantidproject/mantid #41541)."""
+    stacks: Literal["none", "registered", "automatic"] = "none"
+    """Whether stacked pull requests are offered, and what is one: those that people put into a stack (git-stk #306),
+    or also each that is opened on the head branch of another."""
+    stack_null: bool = False
+    """Whether a pull request outside of a stack has `stack: null` (gh-stack, webhooks) or no such field
+    (rjmurillo/ai-agents #5473)."""
+    stacked_merge_status: int = 403
+    """Which status the synchronous merge of a stacked pull request has: 403 (Kodiak #923), or 405 (other clients)."""
+    merge_async: bool = False
+    """Whether `merge-async` is offered; if not, its address answers 404 (gh-stack, "Merge API")."""
+    stacks_bypass_rules: bool = True
+    """Whether a stack's merge honours bypass lists: GitHub's changelog of 2026-10-01 says so, gh-stack denies it."""

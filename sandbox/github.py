@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sandbox.accounts import Accounts
 from sandbox.actions import Actions
+from sandbox.async_merges import AsyncMerges
 from sandbox.behaviour import Behaviour
 from sandbox.checks import Checks
 from sandbox.clock import Clock, ManualClock
@@ -27,6 +28,7 @@ from sandbox.refs import Refs
 from sandbox.reviews import Reviews
 from sandbox.rules import Rules
 from sandbox.schedule import Schedule
+from sandbox.stacks import Stacks
 from sandbox.state import ZERO_SHA, Actor, App, Installation, Repository, State, User
 from sandbox.timings import Timings
 from sandbox.webhooks import Webhooks
@@ -56,12 +58,14 @@ class GitHub:
         self.accounts = Accounts(self)
         self.refs = Refs(self)
         self.pulls = Pulls(self)
+        self.stacks = Stacks(self)
         self.rules = Rules(self)
         self.ref_rules = RefRules(self)
         self.reviews = Reviews(self)
         self.checks = Checks(self)
         self.actions = Actions(self)
         self.merging = Merging(self)
+        self.async_merges = AsyncMerges(self)
         self.moves = Moves(self)
         self.conversation = Conversation(self)
 

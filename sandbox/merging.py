@@ -89,7 +89,7 @@ class Merging:
     ) -> str:
         """Merge a pull request; returns the landed SHA. Raises Forbidden, NotMergeable, Conflict or Invalid."""
         repository = pull.repository
-        self._check_merge(pull, actor, sha, method)
+        self.check_merge(pull, actor, sha, method)
         tip = require_branch(repository, pull.base_branch)
         tree = repository.git.merge_trees(tip, pull.head_sha)
         if tree is None:
@@ -99,7 +99,7 @@ class Merging:
         violations = self._github.rules.merge_violations(pull, actor=actor, method=method)
         if violations:
             raise NotMergeable(" ".join(violations))
-        landed = self._landing(pull, tip, tree, actor, method, title, message)
+        landed = self.landing(pull, tip, tree, actor, method, title, message)
         self._github.pulls.mark_merged(pull, landed, actor)
         self._github.refs.move(repository, pull.base_branch, landed, actor=actor, landed=pull)
         self._github.happenings.pull_request(pull, "closed", actor)
@@ -195,11 +195,17 @@ class Merging:
         text, author = f"Merge {head} into {tip}", self._signature(pull.author)
         return pull.repository.git.write_commit(tree, (tip, head), text, author, self._web_flow())
 
-    def _check_merge(self, pull: PullRequest, actor: Actor, sha: str | None, method: str) -> None:
+    def require_merger(self, pull: PullRequest, actor: Actor) -> None:
+        """Raise NotFound or Forbidden when somebody may not merge here, whatever the rules say of the change."""
         repository = pull.repository
         self._github.require_role(actor, repository, "write")
         if not actor.may("contents") or repository.archived:
             raise Forbidden("Repository was archived so is read-only." if repository.archived else Forbidden().message)
+
+    def check_merge(self, pull: PullRequest, actor: Actor, sha: str | None, method: str) -> None:
+        """Raise what a merge would raise before it looks at conflicts and rules."""
+        repository = pull.repository
+        self.require_merger(pull, actor)
         if method not in _ALLOWED:
             raise Invalid("Invalid request.\n\nNo merge method of this name.")
         if pull.state != "open":
@@ -215,9 +221,10 @@ class Merging:
         if self._github.clock.now() < settled and pull.mergeable_for is not None and pull.mergeable_for[0] != tip:
             raise NotMergeable("Base branch was modified. Review and try the merge again.")
 
-    def _landing(
+    def landing(
         self, pull: PullRequest, tip: str, tree: str, actor: Actor, method: str, title: str | None, message: str | None
     ) -> str:
+        """Write the commit that lands a pull request on a tip. Raises NotMergeable when it cannot be rebased."""
         git, commits = pull.repository.git, self._github.pulls.commits(pull)
         if method == "rebase":
             landed = rebased(git, tip, commits, self._signature(actor.user))

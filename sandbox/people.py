@@ -13,7 +13,7 @@ from sandbox.git import Commit, Signature
 from sandbox.people_pulls import PullRequestHandle
 from sandbox.people_rules import RulesHandle
 from sandbox.runner import WorkflowRunner
-from sandbox.state import CheckRun, WorkflowRun
+from sandbox.state import CheckRun, Stack, WorkflowRun
 from sandbox.workflows import Job, Judge, Trigger, all_green
 
 if TYPE_CHECKING:
@@ -120,6 +120,10 @@ class RepositoryHandle(RulesHandle):
     def pull(self, number: int) -> PullRequestHandle:
         """A pull request by its number. Raises KeyError."""
         return PullRequestHandle(self.github, self.record.pulls[number])
+
+    def stack(self, *pulls: PullRequestHandle) -> Stack:
+        """Put open pull requests into a stack, the bottom first. Raises Invalid when one is not based on the last."""
+        return self.github.stacks.form(self.record, [pull.record for pull in pulls])
 
     def open_pull_request(
         self,

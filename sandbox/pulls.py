@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from sandbox.github import GitHub
 
 
+_STACKED = "Cannot change the base branch because the pull request is part of a stack."
+"""As lararosekelley/git-stk #306 met it through GraphQL."""
+
+
 class Pulls:
     """The life of pull requests apart from merging."""
 
@@ -63,6 +67,7 @@ class Pulls:
         repository.next_number += 1
         repository.pulls[pull.number] = pull
         repository.git.set_ref(f"pull/{pull.number}/head", head_sha)
+        self._github.stacks.opened(pull)
         self._github.happenings.pull_request(pull, "opened", actor)
         return pull
 
@@ -84,6 +89,8 @@ class Pulls:
             pull.maintainer_can_modify = maintainer_can_modify
         self._edit_text(pull, title, body, actor)
         if base is not None and base != pull.base_branch:
+            if self._github.stacks.of(pull) is not None:
+                raise Invalid(_STACKED)
             self._edit_base(pull, base, actor)
         if state == "closed" and pull.state == "open":
             self.close(pull, actor)

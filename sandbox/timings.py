@@ -12,6 +12,8 @@ class Timings:
     """From asking for `mergeable` to knowing it."""
     update_branch: timedelta = timedelta(seconds=0.2)
     """From 202 to the new head."""
+    merge_async: timedelta = timedelta(seconds=1)
+    """From 202 for an asynchronous merge to the merge."""
     webhook: timedelta = timedelta(0)
     """From what happened to the webhook's departure."""
     workflow_run: timedelta = timedelta(0)

@@ -10,7 +10,7 @@ from sandbox.payloads.checks import check_run, check_suite, combined_status, sta
 from sandbox.payloads.commits import commit, file_change, git_commit, git_user, push_commit
 from sandbox.payloads.issues import REACTIONS, comment, issue, issue_event, label, review, review_comment, thread
 from sandbox.payloads.protection import full_protection
-from sandbox.payloads.pulls import pull_request, pull_request_stub, simple_pull_request
+from sandbox.payloads.pulls import merge_request, pull_request, pull_request_stub, simple_pull_request
 from sandbox.payloads.repositories import minimal_repository, repository, repository_stub, webhook_repository
 from sandbox.payloads.rules import branch_rules, protection_rule, ruleset, ruleset_heading
 from sandbox.payloads.times import timestamp
@@ -31,6 +31,7 @@ __all__ = [
     "pull_request",
     "simple_pull_request",
     "pull_request_stub",
+    "merge_request",
     "issue",
     "issue_event",
     "comment",

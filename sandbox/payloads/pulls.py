@@ -6,7 +6,7 @@ from sandbox.payloads.accounts import node_id, user
 from sandbox.payloads.issues import association, label
 from sandbox.payloads.repositories import api, branch_repository, html, minimal_repository
 from sandbox.payloads.times import timestamp
-from sandbox.state import PullRequest, Repository, User
+from sandbox.state import MergeRequest, PullRequest, Repository, User
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
@@ -70,6 +70,7 @@ def simple_pull_request(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
         "author_association": association(github, record, pull.author),
         "auto_merge": None,
         "draft": pull.draft,
+        **_stack(github, pull),
     }
 
 
@@ -91,6 +92,30 @@ def pull_request(github: "GitHub", pull: PullRequest, *, ask: bool = True) -> di
         "deletions": sum(change.deletions for change in files),
         "changed_files": len(files),
     }
+
+
+def merge_request(request: MergeRequest) -> dict[str, Any]:
+    """What `merge-async` answers; only a pending one names itself (gh-stack, "Merge API")."""
+    details: dict[str, Any] = {"message": request.message}
+    if request.status == "pending":
+        details |= {
+            "uuid": request.uuid,
+            "merge_method": request.method or "merge",
+            "merge_action": request.action,
+            "expected_head_sha": request.expected_head_sha,
+        }
+    if request.sha is not None:
+        details["sha"] = request.sha
+    return {"status": request.status, "details": details}
+
+
+def _stack(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
+    stack = github.stacks.of(pull)
+    if stack is None:
+        return {"stack": None} if github.behaviour.stack_null else {}
+    tip = pull.repository.git.branch(stack.base_branch)
+    place = {"size": len(stack.pulls), "position": stack.pulls.index(pull) + 1}
+    return {"stack": {"id": stack.id, "number": stack.number, **place, "base": {"ref": stack.base_branch, "sha": tip}}}
 
 
 def _links(github: "GitHub", pull: PullRequest) -> dict[str, str]:

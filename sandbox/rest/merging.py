@@ -2,11 +2,13 @@
 
 from sandbox import payloads
 from sandbox.rest.call import Call
-from sandbox.rest.errors import invalid_request, not_found
+from sandbox.rest.errors import DOCS, Refusal, invalid_request, not_found
 from sandbox.rest.routing import Answer, Routes
 
 routes = Routes("pulls/pulls")
 _METHODS = ("merge", "squash", "rebase")
+_ACTIONS = ("default", "direct_merge", "merge_queue")
+_ASYNC = "merge-a-pull-request-asynchronously"
 
 
 @routes.repository("GET", "/pulls/{number}/merge", "pull_requests=read")
@@ -23,6 +25,10 @@ def merge(call: Call) -> Answer:
     method = call.take("merge_method", str, "merge")
     if method not in _METHODS:
         raise invalid_request(f"For 'properties/merge_method', {method} is not a member of {list(_METHODS)}.")
+    if call.github.stacks.of(call.pull) is not None:
+        # As chdsbd/kodiak #923 quotes it.
+        words = "Merging stacked PRs via this endpoint is not supported. Use the asynchronous merge endpoint instead."
+        raise Refusal(call.github.behaviour.stacked_merge_status, words, docs=f"{DOCS}/pulls/pulls#{_ASYNC}")
     sha = call.github.merging.merge(
         call.pull,
         actor=call.actor,
@@ -32,6 +38,28 @@ def merge(call: Call) -> Answer:
         message=call.take("commit_message", str, None),
     )
     return Answer({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
+
+
+@routes.repository("PUT", "/pulls/{number}/merge-async", "contents=write", role="write", creates=True)
+def merge_async(call: Call) -> Answer:
+    """Lands it later: 202, 200 when it has landed, 409 with the request that is under way, 400 when it is not open."""
+    method = call.one_of("merge_method", _METHODS, "merge")
+    status, request = call.github.async_merges.submit(
+        call.pull,
+        actor=call.actor,
+        sha=call.take("sha", str, None),
+        method=method if "merge_method" in call.data else None,
+        action=call.one_of("merge_action", _ACTIONS, "default"),
+        title=call.take("commit_title", str, None),
+        text=call.take("commit_message", str, None),
+    )
+    return Answer(payloads.merge_request(request), status)
+
+
+@routes.repository("GET", "/pulls/{number}/merge-async/{uuid}", "pull_requests=read")
+def merge_result(call: Call) -> Answer:
+    """What became of a merge that was asked for, for a day; the permission that it needs is not documented."""
+    return Answer(payloads.merge_request(call.github.async_merges.find(call.pull, call.params["uuid"])))
 
 
 @routes.repository("PUT", "/pulls/{number}/update-branch", "pull_requests=write", role="write", creates=True)

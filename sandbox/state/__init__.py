@@ -9,6 +9,7 @@ from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus, Workflow, W
 from sandbox.state.pulls import Comment, IssueEvent, Label, PullRequest, Reaction, Review, Thread
 from sandbox.state.repositories import Repository
 from sandbox.state.rules import METHODS, Protection, RequiredCheck, ReviewRule, Ruleset
+from sandbox.state.stacks import MergeRequest, Stack
 from sandbox.state.world import Delivery, State
 
 ZERO_SHA = "0" * 40
@@ -38,6 +39,8 @@ __all__ = [
     "METHODS",
     "ReviewRule",
     "Ruleset",
+    "MergeRequest",
+    "Stack",
     "Delivery",
     "State",
     "ZERO_SHA",

@@ -8,6 +8,7 @@ from sandbox.state.accounts import User
 from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus, Workflow, WorkflowRun
 from sandbox.state.pulls import Label, PullRequest
 from sandbox.state.rules import Protection, Ruleset
+from sandbox.state.stacks import Stack
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -35,6 +36,7 @@ class Repository:
     labels: dict[str, Label] = field(default_factory=dict)
     """By lower-case name: GitHub's label names ignore case."""
     pulls: dict[int, PullRequest] = field(default_factory=dict)
+    stacks: list[Stack] = field(default_factory=list)
     protections: dict[str, Protection] = field(default_factory=dict)
     disabled_protections: dict[str, Protection] = field(default_factory=dict)
     """Those that were disabled together; see `Rules.enable_protections`."""

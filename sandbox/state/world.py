@@ -7,6 +7,7 @@ from datetime import datetime
 from sandbox.state.accounts import App, Installation, User
 from sandbox.state.repositories import Repository
 from sandbox.state.rules import Ruleset
+from sandbox.state.stacks import MergeRequest
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -51,6 +52,8 @@ class State:
     """Oldest first."""
     signed: set[str] = field(default_factory=set)
     """SHAs of commits whose signature GitHub verified, besides those that it signs itself."""
+    merge_requests: dict[str, MergeRequest] = field(default_factory=dict)
+    """By UUID, oldest first."""
     last_id: dict[str, int] = field(default_factory=dict)
 
     def next_id(self, kind: str) -> int:

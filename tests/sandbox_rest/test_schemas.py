@@ -198,6 +198,9 @@ async def use_pulls(client: Client, pull: Any) -> None:
     await client.get(f"{place}/merge", 204)
     await client.get(f"{R}/commits/{pull.head_sha}/pulls")
     await client.call("PUT", f"{R}/pulls/{second['number']}/update-branch", 202)
+    client.github.behaviour.merge_async = True
+    asked = await client.call("PUT", f"{R}/pulls/{second['number']}/merge-async", 202)
+    await client.get(f"{R}/pulls/{second['number']}/merge-async/{asked['details']['uuid']}")
     await client.call("PATCH", f"{R}/pulls/{second['number']}", 200, json_body={"state": "closed"})
 
 
