@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from queue_engine.checks import judge, own_check, required_checks
+from queue_engine.checks import former_checks, former_names, judge, own_check, required_checks
 from queue_engine.facts import CheckState, RequiredCheck
-from tests.queue_engine.examples import NOW, POLICY, SECOND, report, rules
+from tests.queue_engine.examples import NOW, POLICY, SECOND, entry, report, rules
 
 PENDING, PASSED, FAILED = CheckState.PENDING, CheckState.PASSED, CheckState.FAILED
 CI = RequiredCheck("ci", None)
@@ -133,6 +133,8 @@ def test_last_completed_is_the_latest_of_the_counted_reports() -> None:
         ("*/lint", ["/lint", "a/lint"], ["lint", "a/lint/b"]),
         ("a*b*c", ["abc", "a-b-c", "abbc", "abcabc"], ["ab", "ac", "acb", "abcd"]),
         ("aa*aa", ["aaaa", "aabaa"], ["aa", "aaa"]),
+        ("*ab*ab*", ["abab", "ab-ab"], ["ab", "aab"]),
+        ("*a*b*", ["aba", "a-b-a"], ["ba"]),
         ("*", ["lint", ""], []),
         ("**", ["lint", ""], []),
         ("a.c", ["a.c"], ["abc"]),
@@ -177,3 +179,11 @@ def test_check_of_imq_itself_is_known_by_its_name_or_its_app(check: RequiredChec
     """It ends when the pull request has landed, so that nobody can wait for it; a namesake of another App's is none."""
     assert own_check([CI, check], replace(POLICY, own_app=99)) == (check.name if own else None)
     assert own_check([check], POLICY) == ("IMQ" if check == RequiredCheck("IMQ", None) else None)
+
+
+def test_former_checks_are_remembered_with_their_apps_whatever_their_names() -> None:
+    """P1: a check of the same name by another App does not stand for it; a status may be anybody's."""
+    names = former_names([report("ci: unit", app_id=10), report("lint", app_id=None), report("lint", app_id=None)])
+    remembered = former_checks(entry(former_checks=names))
+    assert remembered == {RequiredCheck("ci: unit", 10), RequiredCheck("lint", None)}
+    assert len(names) == 2

@@ -1,13 +1,23 @@
 """Single decisions."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from queue_engine.actions import Confirm, Fact, Leave, Look, Merge, Save, Update, Wait
+from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Update, Wait
 from queue_engine.decide import decide
 from queue_engine.entering import enter
-from queue_engine.facts import CheckReport, CheckState, Permission, RequiredCheck
+from queue_engine.facts import (
+    CheckReport,
+    CheckState,
+    Permission,
+    RequiredCheck,
+    Review,
+    ReviewDecision,
+    ReviewState,
+    Snapshot,
+)
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -214,3 +224,76 @@ def test_entry_of_a_person_who_may_no_longer_queue_is_dequeued_instead_of_merged
     assert decide(at, replace(facts, permission=permission), POLICY, NOW) == Leave(Reason.PERMISSION_LOST)
     named = Policy(may_queue_too=frozenset({at.queued_by.casefold()}))
     assert isinstance(decide(at, replace(facts, permission=permission), named, NOW), Merge)
+
+
+@pytest.mark.parametrize("status", [CHECKING, READY, EntryStatus.PENDING])
+def test_proof_of_an_update_keeps_the_tree_that_is_tested(status: EntryStatus) -> None:
+    """P1: what lands is compared with it, also when the rest of the pass never comes."""
+    own = comparison("head-2", parents=("head-1", "base-1"))
+    unproved = entry(status=status, head="head-2", updated_from="head-1", head_proved=False, known_behind=True)
+    facts = seen(pull=pull(head_sha="head-2"), comparison=own)
+    proved = replace(unproved, head_proved=True, tested_tree="tree-of-head-2")
+    assert decide(unproved, facts, POLICY, NOW) == Save(proved)
+
+
+def test_base_that_was_said_to_move_and_did_not_is_remembered_as_it_is() -> None:
+    """The checks go on, and the tip that they ran on is the one that the comparison found."""
+    told = entry(status=CHECKING, known_behind=True, base_tip="base-0")
+    action = decide(told, seen(comparison=comparison()), POLICY, NOW)
+    assert action == Save(replace(told, known_behind=False, base_tip="base-1"))
+
+
+MERGEABLE = seen(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(GREEN,))
+APPROVED = Review("max", ReviewState.APPROVED, "head-1", True)
+AGAINST = Review("eve", ReviewState.CHANGES_REQUESTED, "head-1", True)
+DECIDED = Snapshot(pull(), Permission.WRITE, decision=ReviewDecision.APPROVED)
+UNDECIDED = Snapshot(pull(), Permission.WRITE)
+
+
+@pytest.mark.parametrize(
+    ("bypassed", "facts", "action"),
+    [
+        ({"bypassed": ("rule one", "rule two")}, {}, Leave(Reason.RULESET_BYPASSED, detail="rule one; rule two")),
+        ({"approvals": 1}, {}, Merge),
+        ({"approvals": 1, "approvals_bypassed": True}, {}, Look(Fact.REVIEWS)),
+        ({"approvals": 1, "approvals_bypassed": True}, {"reviews": (APPROVED,)}, Merge),
+        (
+            {"approvals": 1, "approvals_bypassed": True},
+            {"reviews": ()},
+            Leave(Reason.APPROVAL_MISSING, detail="0 of 1"),
+        ),
+        (
+            {"approvals": 1, "approvals_bypassed": True},
+            {"reviews": (APPROVED, AGAINST), "snapshot": UNDECIDED},
+            Leave(Reason.CHANGES_REQUESTED, detail="eve"),
+        ),
+        ({"approvals": 1, "approvals_bypassed": True}, {"reviews": (), "snapshot": DECIDED}, Merge),
+    ],
+)
+def test_rules_that_github_does_not_hold_imq_to_are_held_by_imq(
+    bypassed: dict[str, Any], facts: dict[str, Any], action: Action | type[Merge]
+) -> None:
+    """P1, P4: being on a bypass list lends nobody IMQ's right to skip a review."""
+    at = replace(MERGEABLE, rules=rules("ci", **bypassed), **facts)
+    decided = decide(entry(status=READY), at, POLICY, NOW)
+    assert isinstance(decided, Merge) if action is Merge else decided == action
+
+
+@pytest.mark.parametrize(
+    ("required", "former", "merges"), [((), "10:lint", False), ((), "10:ci", True), (("ci",), "10:lint", True)]
+)
+def test_ready_whose_former_checks_are_gone_is_not_merged_where_nothing_is_required(
+    required: tuple[str, ...], former: str, merges: bool
+) -> None:
+    """P1: what reported before IMQ's update has to report again; where checks are required, those alone count."""
+    at = replace(MERGEABLE, rules=rules(*required))
+    assert isinstance(decide(entry(status=READY, former_checks=(former,)), at, POLICY, NOW), Merge) is merges
+
+
+def test_landing_without_checks_begins_ready_when_its_short_time_is_over() -> None:
+    """What nobody checks waits for the first report as long as the policy says, and no longer."""
+    policy = replace(POLICY, land_without_checks=True)
+    checking = entry(status=CHECKING, status_since=NOW - policy.first_report)
+    action = decide(checking, seen(rules=rules(), reports=(), workflow_runs=()), policy, NOW)
+    assert isinstance(action, Save)
+    assert (action.entry.status, action.entry.status_since) == (READY, NOW)
