@@ -144,7 +144,7 @@ def test_listed_pull_request_that_is_outdated_is_corrected_or_left_out() -> None
     """A list is not asked for again: what is known stands in it, and what is known to be closed does not."""
     older = read(updated_at=NOW - SECOND, head_sha="head-0", labels=frozenset())
     assert corrected(older, [told()], NOW) == read(mergeable=None)
-    known = {"head": "head-2", "base": "release", "draft": True, "title": "Other", "labels": ("docs",)}
+    known: dict[str, Any] = {"head": "head-2", "base": "release", "draft": True, "title": "Other", "labels": ("docs",)}
     changed = {"head_sha": "head-2", "base_branch": "release", "draft": True, "title": "Other"}
     assert corrected(older, [told(**known)], NOW) == read(mergeable=None, labels=frozenset({"docs"}), **changed)
     assert corrected(older, [told(open=False)], NOW) is None
