@@ -137,7 +137,7 @@ async def let_in(
     await turn()
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
-        if pull.comments:
+        if pull.comments != 0:
             await change.tx.outbox.look_first(request.repository, pull.number, change.now)
         if leaving is not None:
             # Others give places and then wake the queue: in this order nobody waits for each other.

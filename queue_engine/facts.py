@@ -63,9 +63,9 @@ class PullRequest:
     base_repository: str = ""
     """The repository that it is in, `owner/name`, as GitHub names it now."""
     updated_at: datetime | None = None
-    comments: int = 0
-    """How many comments stand on it, by anybody, IMQ included."""
     """When anything about it changed last: a push, a label, a comment."""
+    comments: int | None = 0
+    """How many comments stand on it, by anybody, IMQ included; None where GitHub does not tell."""
 
 
 @dataclass(frozen=True, slots=True)

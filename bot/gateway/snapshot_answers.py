@@ -1,6 +1,7 @@
 """The query for a pull request with what stands around it, and its answer as far as IMQ reads it.
 
-Names and types are those of GitHub's public schema. A bot's login comes without `[bot]` (policy-bot's `GetV3Login`).
+Names and types are those of GitHub's public schema, which a test holds. A
+bot's login comes without `[bot]` (policy-bot's `GetV3Login`).
 """
 
 from datetime import datetime

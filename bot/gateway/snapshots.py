@@ -215,7 +215,7 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         head_branch=pull.head_ref_name,
         merge_state=pull.merge_state_status.lower(),
         updated_at=pull.updated_at,
-        comments=pull.total_comments_count or 0,
+        comments=pull.total_comments_count,
         base_repository=found.name_with_owner,
         default_branch=found.default_branch_ref.name if found.default_branch_ref else "",
     )

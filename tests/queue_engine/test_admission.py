@@ -14,6 +14,7 @@ from queue_engine.policy import Policy
 from queue_engine.port import GitHub as Port
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
+from queue_engine.store.outbox import LetterKind
 from tests.queue_engine.examples import MINUTE, NOW, REPOSITORY, SECOND, pull
 from tests.queue_engine.scene import Clock, GitHub
 
@@ -26,10 +27,12 @@ class Labelled(GitHub):
     def __init__(self) -> None:
         super().__init__()
         self.last: dict[str, Labelling] = {}
+        self.comments: int | None = 0
 
     async def pull_request(self, *asked: object) -> PullRequest:
         number = cast(int, asked[1])
-        return await self._answer("pull", pull(number=number, head_sha=f"head-{number}", labels=frozenset(LABELS)))
+        shown = pull(number=number, head_sha=f"head-{number}", labels=frozenset(LABELS), comments=self.comments)
+        return await self._answer("pull", shown)
 
     async def snapshot(self, *asked: object, login: str | None = None, head_sha: str | None = None) -> Snapshot:
         return Snapshot(await self.pull_request(*asked), None if login is None else Permission.WRITE)
@@ -106,3 +109,16 @@ async def test_label_whose_answer_a_failure_delayed_keeps_its_place(engine: Engi
     await admit(engine, Knock(REPOSITORY, 3, "max", "head-3", arrived_at=NOW + MINUTE))
     await admit(engine, Knock(REPOSITORY, 1, "max", "head-1", arrived_at=NOW - MINUTE))
     assert [number for number, _ in await queued(engine)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("comments", "looks"), [(0, False), (2, True), (None, True)])
+async def test_comment_of_an_earlier_database_is_looked_for_where_there_may_be_one(
+    engine: Engine, github: Labelled, comments: int | None, looks: bool
+) -> None:
+    """P6: GitHub's GraphQL API may tell no count of comments."""
+    github.comments = comments
+    await admit(engine, Knock(REPOSITORY, 1, "max", "head-1"))
+    async with engine.store.transaction() as tx:
+        letter = await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE)
+    assert letter is not None
+    assert (letter.kind, letter.unsure) == (LetterKind.COMMENT, looks)
