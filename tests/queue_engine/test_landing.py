@@ -4,10 +4,12 @@ from queue_engine.core.database import Database
 from queue_engine.errors import ForbiddenTransition, StaleVersion
 from queue_engine.facts import Commit
 from queue_engine.journal import PLACE_JOB
+from queue_engine.known.facts import Push, of_branch
 from queue_engine.landing import land
 from queue_engine.model import Entry, EntryStatus, RedBase
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
+from queue_engine.store.outbox import LetterKind
 from tests.queue_engine.examples import CHECKING, HOUR, NOW, PENDING, POLICY, READY, REPOSITORY
 from tests.queue_engine.scene import Scene
 
@@ -57,6 +59,45 @@ async def test_landing_of_another_tree_pauses_the_queue_and_says_so(scene: Scene
     async with scene.store.reading() as tx:
         events = await tx.timeline.latest(9)
     assert {(event.event, event.reason) for event in events} == {("landed", None), ("paused", Reason.TREE_MISMATCH)}
+
+
+@pytest.mark.parametrize("landed", [AS_TESTED, OTHERWISE])
+async def test_landing_tells_what_landed_and_what_was_tested(scene: Scene, landed: Commit) -> None:
+    """P1: on the pull request itself a mismatch is a mismatch, with both trees; the timeline has them in any case."""
+    await merged(scene, landed)
+    reason = None if landed is AS_TESTED else Reason.TREE_MISMATCH
+    async with scene.store.reading() as tx:
+        notice = await tx.outbox.wanted(LetterKind.COMMENT, REPOSITORY.id, 1)
+        (event,) = [event for event in await tx.timeline.latest(9) if event.event == "landed"]
+        known = await tx.known.about(REPOSITORY.id, [of_branch("main")], since=NOW - HOUR)
+    assert notice is not None
+    detail = f"#1 landed as landed-1 with tree {landed.tree}; tested was tree-of-head-1"
+    assert (notice.reason, notice.landed_sha, notice.detail) == (reason, "landed-1", reason and detail)
+    assert event.data is not None
+    told = {"sha": "landed-1", "tree": landed.tree, "tested_tree": "tree-of-head-1", "head": "head-1"}
+    assert {key: event.data[key] for key in told} == told
+    assert event.entry_id is not None
+    moves = [one.told for one in known[of_branch("main")]]
+    assert moves == [Push(before="base-1", after="landed-1")], "no read may say that the base stands where it stood"
+
+
+@pytest.mark.parametrize(
+    ("base_tip", "parents", "untested"),
+    [("base-0", ("base-1", "head-1"), True), ("base-1", ("base-1", "head-1"), False), (None, ("base-1",), False)],
+)
+async def test_landing_of_another_tree_because_somebody_pushed_is_judged_by_the_checks_of_the_new_tip(
+    scene: Scene, base_tip: str | None, parents: tuple[str, ...], untested: bool
+) -> None:
+    """P1: the base moved between the last look and the merge. Any other difference is for a person."""
+    queue = await scene.front(status=READY, tested_tree="tree-of-head-1", base_tip=base_tip)
+    async with scene.store.reading() as tx:
+        (front,) = await tx.entries.of_queue(queue.id)
+    await land(scene.engine, queue, front, Commit("landed-1", "tree-of-something", parents), POLICY)
+    async with scene.store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+    assert after is not None
+    red = RedBase("", "landed-1", NOW, 0, NOW + POLICY.ask_again.maximum, untested=True)
+    assert after.red == (red if untested else None)
 
 
 @pytest.mark.parametrize(("landed", "called"), [(AS_TESTED, [PLACE_JOB]), (OTHERWISE, [])])

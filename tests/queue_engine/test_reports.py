@@ -50,6 +50,24 @@ async def reported(scene: Scene, head: str, name: str, *, passed: bool = True) -
     await Reports(scene.engine).ended(REPOSITORY, hint)
 
 
+async def test_run_that_waits_for_approval_makes_imq_look_as_for_the_first_time(scene: Scene) -> None:
+    """Only the first look asks for such runs. A run on another head says nothing."""
+    await scene.front(status=CHECKING, awaited_checks=("ci",), recheck=7, recheck_at=LATER)
+    parked = Hint(
+        kind=HintKind.CHECKS,
+        delivery="guid",
+        installation_id=REPOSITORY.installation_id,
+        repository_id=REPOSITORY.id,
+        unapproved=True,
+    )
+    for head, recheck, due in (("head-0", 7, None), ("head-1", 0, NOW)):
+        await Reports(scene.engine).ended(REPOSITORY, parked.model_copy(update={"head_sha": head}))
+        async with scene.store.reading() as tx:
+            entry = await tx.entries.find(REPOSITORY.id, 1)
+            assert entry is not None
+            assert (entry.recheck, entry.recheck_at, await tx.queues.next_due()) == (recheck, due or LATER, due)
+
+
 async def found(scene: Scene) -> tuple[tuple[str, ...], datetime | None, datetime | None]:
     """The reports that the front has, when it is looked at again, and when its queue is due."""
     async with scene.store.reading() as tx:
