@@ -2,14 +2,23 @@
 
 from dataclasses import replace
 
-from queue_engine.actions import BaseIsRed, Wait
-from queue_engine.facts import CheckState
+import pytest
+
+from queue_engine.actions import Action, BaseIsRed, Leave, Wait
+from queue_engine.decide import decide
+from queue_engine.facts import CheckReport, CheckState
 from queue_engine.reasons import Reason
 from tests.queue_engine.examples import (
     CHECKING,
     HOUR,
     NOW,
+    POLICY,
     UPDATING,
+    entry,
+    pull,
+    report,
+    rules,
+    seen,
 )
 from tests.queue_engine.verdict_cases import a_job, failed
 from tests.queue_engine.walk import Refusal, checking, landed
@@ -79,3 +88,26 @@ def test_green_way_asks_nothing_of_the_base() -> None:
     walk.reported(CheckState.PASSED)
     assert landed(walk.go())
     assert not {"base_reports", "rerun"} & set(walk.asked)
+
+
+FAILED = report("ci", CheckState.FAILED, run=9)
+FINE, RED = report("ci", run=1), report("ci", CheckState.FAILED, run=2)
+RUNNING, STATUS = report("ci", CheckState.PENDING, run=3), report("ci", CheckState.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("on_base", "kind"),
+    [
+        ((FINE,), Leave),
+        ((FINE, RED), BaseIsRed),
+        ((FINE, RUNNING), Wait),
+        ((FINE, RUNNING, RED), BaseIsRed),
+        ((FINE, STATUS), Leave),
+    ],
+)
+def test_failure_is_compared_with_the_report_on_the_base_that_tells_most(
+    on_base: tuple[CheckReport, ...], kind: type[Action]
+) -> None:
+    """A check may report on several events; a status of its name is another source. Red tells most, then running."""
+    facts = seen(rules=rules("ci"), reports=(FAILED,), base_reports=on_base, pull=pull())
+    assert isinstance(decide(entry(status=CHECKING, base_tip="base-1"), facts, POLICY, NOW), kind)

@@ -1,17 +1,27 @@
 """Failed checks that run once more: what passes then lands in its place, what fails again is the change's own."""
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
-from queue_engine.actions import Leave, Wait
+from queue_engine.actions import Action, Fact, Leave, Look, Rerun, Save, Wait
+from queue_engine.check_limits import check_limit
 from queue_engine.checks import rerun_names, run_key
-from queue_engine.facts import CheckState
+from queue_engine.decide import decide
+from queue_engine.facts import CheckReport, CheckState, WorkflowRun
 from queue_engine.reasons import Reason
 from queue_engine.verdicts import rerun_answered
 from tests.queue_engine.examples import (
     CHECKING,
+    MINUTE,
     NOW,
     POLICY,
     entry,
+    pull,
+    report,
+    rules,
+    seen,
     workflow_run,
 )
 from tests.queue_engine.verdict_cases import a_job, failed
@@ -134,3 +144,31 @@ def test_rerun_is_asked_only_of_a_run_that_is_proved_to_be_of_this_head(head: st
     walk.github.parked = (workflow_run(7, head),)
     walk.go()
     assert walk.asked.count("rerun") == (1 if head == "head-2" else 0)
+
+
+ASKED = entry(status=CHECKING, status_since=NOW, rerun_checks=("1:ci",), rerun_at=NOW, reruns=1)
+OLD = report("ci", CheckState.FAILED, run=1, workflow=7)
+
+
+@pytest.mark.parametrize("newer", [(), (report("ci", CheckState.FAILED, run=2, workflow=7),)])
+def test_rerun_in_doubt_has_happened_when_the_old_run_is_gone(newer: tuple[CheckReport, ...]) -> None:
+    """Whatever else has failed: that is judged by itself."""
+    assert decide(ASKED, seen(rules=rules("ci"), reports=newer), POLICY, NOW) == Save(replace(ASKED, rerun_at=None))
+
+
+@pytest.mark.parametrize(
+    ("after", "runs", "action"),
+    [
+        (0 * MINUTE, None, Look(Fact.WORKFLOW_RUNS)),
+        (0 * MINUTE, (workflow_run(7),), Rerun(ASKED, (replace(OLD, actions_run=7),))),
+        (0 * MINUTE, (workflow_run(7, "head-0"),), None),
+        (check_limit(ASKED, POLICY), (workflow_run(7),), None),
+    ],
+)
+def test_rerun_in_doubt_is_asked_for_again_only_of_a_proved_run_and_in_time(
+    after: timedelta, runs: tuple[WorkflowRun, ...] | None, action: Action | None
+) -> None:
+    """P5: else the failure counts as it stands, and is named."""
+    blamed = Leave(Reason.CHECKS_FAILED, "run again on the same commit, without success: ci", (OLD,))
+    facts = seen(rules=rules("ci"), reports=(OLD,), workflow_runs=runs, pull=pull())
+    assert decide(ASKED, facts, POLICY, NOW + after) == (action or blamed)
