@@ -167,6 +167,7 @@ def review_comment(github: "GitHub", pull: PullRequest, found: Thread) -> dict[s
         "original_line": 1,
         "start_line": None,
         "original_start_line": None,
+        "start_side": None,
         "side": "RIGHT",
         "subject_type": "line",
     }

@@ -136,7 +136,7 @@ def branch_repository(github: "GitHub", record: Repository) -> dict[str, Any]:
 
 def repository(github: "GitHub", record: Repository, *, viewer: User | None = None) -> dict[str, Any]:
     """`full-repository`; with the viewer's permissions when one is given."""
-    full = branch_repository(github, record) | {"temp_clone_token": None, "network_count": 0, "subscribers_count": 1}
+    full = branch_repository(github, record) | {"network_count": 0, "subscribers_count": 1}
     if viewer is not None:
         full["permissions"] = permissions(github, record, viewer)
     if record.owner.kind == "Organization":

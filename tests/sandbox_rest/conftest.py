@@ -17,6 +17,7 @@ from sandbox.clock import ManualClock
 from sandbox.github import GitHub
 from sandbox.rest.graphql import TEMPLATE as GRAPHQL
 from sandbox.rest.server import SandboxServer
+from tests.sandbox_rest import octokit
 from tests.sandbox_rest.schemas import check_answer
 
 PERMISSIONS = {
@@ -138,13 +139,14 @@ class Client:
         seen = Seen(status, content, received, template)
         assert expect is None or status == expect, f"{method} {path}: {status} {text[:500]}"
         if status < 300 and not raw and method != "HEAD" and template != GRAPHQL:
-            check_answer(template, content)
+            check_answer(template, status, content)
             self.visited.add(template)
         elif template.endswith("/merge-async") and status in (400, 409):
             check_answer(template, content)
         elif status >= 400 and isinstance(content, dict):
             assert content.keys() >= {"message", "documentation_url", "status"}
             assert content["status"] == str(status)
+            octokit.check_answer(template, status, content)
         return seen
 
     async def get(self, path: str, expect: int | None = 200, **options: Any) -> Seen:
@@ -187,3 +189,5 @@ async def client() -> AsyncIterator[Client]:
         await server.stop()
         await github.close()
         await hook_server.close()
+    for headers, payload in receiver.received:
+        octokit.check_webhook(headers["X-GitHub-Event"], payload)

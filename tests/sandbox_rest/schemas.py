@@ -3,9 +3,12 @@
 The models take a while to import: they are read on first use.
 """
 
+import json
 import re
 from functools import cache
 from typing import Any
+
+from tests.sandbox_rest import octokit
 
 _EVENTS = (
     "LabeledIssueEvent UnlabeledIssueEvent AssignedIssueEvent UnassignedIssueEvent RenamedIssueEvent "
@@ -120,10 +123,11 @@ def _model(names: str) -> Any:
     return container[union] if names.startswith("[") else union
 
 
-def check_answer(template: str, content: Any) -> None:
-    """Raises what githubkit says when an answer does not fit GitHub's schema."""
+def check_answer(template: str, status: int, content: Any) -> None:
+    """Raises what githubkit or Octokit's description says when a success does not fit GitHub's schema."""
     from githubkit.compat import type_validate_python
 
+    octokit.check_answer(template, status, content)
     names = SCHEMAS[template]
     assert (content is None) == (names == NOTHING), f"{template}: content where none belongs, or the reverse"
     if names == UNPUBLISHED:
@@ -145,9 +149,10 @@ def check_merge_request(content: Any) -> None:
 
 
 def check_webhook(event: str, payload: str) -> None:
-    """Raises what githubkit says when a webhook's payload does not fit GitHub's schema."""
+    """Raises what githubkit or Octokit's description says when a webhook's payload does not fit GitHub's schema."""
     from githubkit import GitHub
 
+    octokit.check_webhook(event, json.loads(payload))
     GitHub.webhooks("2022-11-28").parse(event, payload)
 
 

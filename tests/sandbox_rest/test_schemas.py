@@ -1,11 +1,16 @@
 """Every endpoint's answer and every webhook, against the schemas that GitHub publishes."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from sandbox.rest.endpoints import ROUTES
+from sandbox.rest.routing import REPOSITORY
 from sandbox.state import ReviewRule
 from sandbox.workflows import Job
+from tests.sandbox_rest import octokit
 from tests.sandbox_rest.conftest import EVENTS, Client, R
 from tests.sandbox_rest.schemas import SCHEMAS, check_webhook
 
@@ -15,6 +20,27 @@ def test_every_route_has_a_schema() -> None:
     templates = [route.template for route in ROUTES if route.resource == "core"]
     assert len(templates) == len(set(templates))
     assert set(templates) == set(SCHEMAS)
+
+
+def test_mistake_of_a_description_excuses_nothing_beside_it() -> None:
+    """A label without description is excused where pull requests are listed, and nothing else is."""
+
+    def count(description: Any) -> int:
+        with pytest.raises(AssertionError, match="is a required property") as raised:
+            octokit.check_answer(f"GET {REPOSITORY}/pulls", 200, [{"labels": [{"description": description}]}])
+        found = re.search(r"has (\d+) problems", str(raised.value))
+        return int(found.group(1)) if found else 0
+
+    assert count(5) - 1 == count(None) == count("text") > 10
+
+
+def test_what_is_not_documented_is_refused() -> None:
+    """An event, an action or a success that the descriptions do not have."""
+    for event, action in (("pull_request", "invented"), ("invented", "created")):
+        with pytest.raises(AssertionError, match="is not documented"):
+            octokit.check_webhook(event, {"action": action})
+    with pytest.raises(AssertionError, match="is not documented"):
+        octokit.check_answer(f"GET {REPOSITORY}/pulls", 201, [])
 
 
 async def test_every_answer_fits_githubs_schema(client: Client) -> None:
