@@ -142,7 +142,7 @@ class Client:
             check_answer(template, status, content)
             self.visited.add(template)
         elif template.endswith("/merge-async") and status in (400, 409):
-            check_answer(template, content)
+            check_answer(template, status, content)
         elif status >= 400 and isinstance(content, dict):
             assert content.keys() >= {"message", "documentation_url", "status"}
             assert content["status"] == str(status)
