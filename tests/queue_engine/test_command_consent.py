@@ -112,7 +112,10 @@ async def test_push_that_overtook_the_command_dequeues_and_says_why(scene: Scene
     assert await is_overtaken(scene)
     async with scene.store.reading() as tx:
         assert await tx.entries.of_queue(queue.id) == ()
+        notice = await tx.outbox.wanted(LetterKind.COMMENT, REPOSITORY.id, 1)
     assert await left(scene) == (Reason.HEAD_CHANGED, DETAIL, "push")
+    assert notice is not None
+    assert "ada" in notice.people, "its author has to act"
 
 
 @pytest.mark.parametrize(

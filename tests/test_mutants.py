@@ -1,0 +1,41 @@
+"""The report of `make mutants`."""
+
+import json
+import tomllib
+from pathlib import Path
+
+from tests.mutants import outcomes, report
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_report_of_mutants_names_survivors_and_scores_what_was_tried(tmp_path: Path) -> None:
+    """A failure or a hang is noticed; passing everywhere or being run by no test is not; untried ones do not count."""
+    codes = {
+        "queue_engine/decide": {"a": 1, "b": -24, "c": 0, "d": 33},
+        "queue_engine/store/order": {"e": 1, "f": None},
+        "queue_engine/consent": {"g": None},
+    }
+    for module, found in codes.items():
+        stored = tmp_path / f"{module}.py.meta"
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        stored.write_text(json.dumps({"exit_code_by_key": found}))
+    told = outcomes(tmp_path)
+    assert {module: list(tried.values()) for module, tried in told.items()} == {
+        "decide": [True, True, False, False],
+        "store.order": [True],
+    }
+    lines = report(told).splitlines()
+    assert lines[:3] == ["c", "d", ""]
+    assert [line.split() for line in lines[3:6]] == [
+        ["decide", "2", "of", "4", "noticed", "50.0%"],
+        ["store.order", "1", "of", "1", "noticed", "100.0%"],
+        ["all", "3", "of", "5", "noticed", "60.0%"],
+    ]
+
+
+def test_modules_and_tests_of_mutants_exist() -> None:
+    """A renamed file would silently be left out."""
+    chosen = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]
+    named = [*chosen["only_mutate"], *chosen["also_copy"], *chosen["pytest_add_cli_args_test_selection"]]
+    assert [path for path in named if not (ROOT / path).exists()] == []
