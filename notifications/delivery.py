@@ -9,8 +9,10 @@ one is deleted. `announced_at` tells which notice the newest comment was created
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
+
+from cachetools import LRUCache
 
 from notifications import texts
 from notifications.check_run import completes, external_id, render_check_run
@@ -35,6 +37,8 @@ class Delivery:
         self._store = store
         self._letters = letters
         self._clock = clock
+        self._looked: LRUCache[int, int] = LRUCache(1000)
+        """By letter, the deleted comment in whose place another one was looked for."""
 
     async def send(self, letter: Letter) -> None:
         """Send it and mark it done. Raises the errors of the port, with everything that did happen noted."""
@@ -70,6 +74,11 @@ class Delivery:
             try:
                 await self._letters.update_comment(letter.repository, known, body)
             except NotFound:
+                if self._looked.get(letter.id) != known:
+                    # This database may be older than what stands there: another may have replaced it.
+                    self._looked[letter.id] = known
+                    await self._write_comment(replace(letter, unsure=True), notice, answer)
+                    return
                 # Somebody deleted it and wants to hear no more of IMQ's progress. The id is kept, so that later
                 # notices end here as well; only what somebody must act on, and what somebody has asked for since,
                 # are worth a new comment.
@@ -86,7 +95,9 @@ class Delivery:
         if known is not None:
             async with self._store.transaction() as tx:
                 await tx.outbox.created(letter, created, superseded_id=known)
-            await self._delete(letter, (known,))
+            if not await self._letters.delete_comment(letter.repository, known):
+                bodies = await self._letters.find_comments(letter.repository, letter.number, MARKER)
+                await self._delete(letter, tuple(set(bodies) - {created}))
         await self._stands(letter, created)
 
     async def _create_comment(self, letter: Letter, body: str) -> int:
@@ -110,8 +121,8 @@ class Delivery:
     async def _standing(self, letter: Letter, notice: Notice) -> "_Standing":
         """What stands on GitHub, as far as the row knows.
 
-        It is looked for where a creation may have been lost, and where somebody else is said to have merged: that
-        may have been IMQ itself, before its database was restored.
+        It is looked for where a creation may have been lost or the known one is gone, and where somebody else is said
+        to have merged: that may have been IMQ itself, before its database was restored.
         """
         older = () if letter.superseded_id is None else (letter.superseded_id,)
         announced = letter.notice is not None and letter.announced_at == letter.notice.at

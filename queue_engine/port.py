@@ -255,8 +255,8 @@ class Letters(Protocol):
         """`PATCH .../issues/comments/{id}`. Raises NotFound when somebody deleted it."""
         ...
 
-    async def delete_comment(self, repository: Repository, comment_id: int) -> None:
-        """`DELETE .../issues/comments/{id}`; one that is not there is no error."""
+    async def delete_comment(self, repository: Repository, comment_id: int) -> bool:
+        """`DELETE .../issues/comments/{id}`. Returns whether it was there."""
         ...
 
     async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:

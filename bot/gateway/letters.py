@@ -48,15 +48,18 @@ class LetterBox:
         template = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
         await self._write(repository, "PATCH", template, {"body": body}, comment_id=str(comment_id))
 
-    async def delete_comment(self, repository: Repository, comment_id: int) -> None:
-        """`DELETE /repos/{owner}/{repo}/issues/comments/{comment_id}`; one that is not there is no error.
+    async def delete_comment(self, repository: Repository, comment_id: int) -> bool:
+        """`DELETE /repos/{owner}/{repo}/issues/comments/{comment_id}`. Returns whether it was there.
 
         An App may delete its own comments with the permission by which it made them (docs, "Permissions required for
         GitHub Apps": issues or pull requests, write).
         """
         template = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
-        with suppress(NotFound):
+        try:
             await self._write(repository, "DELETE", template, None, comment_id=str(comment_id))
+        except NotFound:
+            return False
+        return True
 
     async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
         """IMQ's own comments that contain `marker`, by id, oldest first; other people's quotes of it do not count."""

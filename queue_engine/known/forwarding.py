@@ -200,9 +200,9 @@ class Forwarding:
         """As the port says."""
         return await self._github.create_comment(repository, number, body, merges_waiting=merges_waiting)
 
-    async def delete_comment(self, repository: Repository, comment_id: int) -> None:
+    async def delete_comment(self, repository: Repository, comment_id: int) -> bool:
         """As the port says."""
-        await self._github.delete_comment(repository, comment_id)
+        return await self._github.delete_comment(repository, comment_id)
 
     async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
         """As the port says."""

@@ -140,11 +140,11 @@ class Post:
                 raise NotFound("Not Found", status=404)
             self.comments[comment_id].bodies.append(body)
 
-    async def delete_comment(self, repository: Repository, comment_id: int) -> None:
+    async def delete_comment(self, repository: Repository, comment_id: int) -> bool:
         """Gone; once more is no error."""
         number = self.comments[comment_id].number if comment_id in self.comments else 0
         async with self._call("delete_comment", number):
-            self.comments.pop(comment_id, None)
+            return self.comments.pop(comment_id, None) is not None
 
     async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
         """By marker, oldest first."""

@@ -116,6 +116,34 @@ async def test_comment_of_a_lost_database_is_found_and_edited(store: Store, cour
     assert post.calls == {"find_comments": 1, "update_comment": 2}
 
 
+@pytest.mark.parametrize("told", [of_kind(NoticeKind.QUEUED), of_reason(Reason.CONFLICT)])
+async def test_comment_that_replaced_the_known_one_after_a_backup_is_taken_over(
+    store: Store, courier: Courier, post: Post, told: Notice
+) -> None:
+    """P6: a restored database knows an id that is gone; there is one comment, and it says what is true."""
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.CHECKING))
+    await courier.run_due()
+    del post.comments[1001]
+    post.comments[1007] = Comment(42, [render_comment(of_reason(Reason.CHECKS_FAILED))])
+    await want(store, LetterKind.COMMENT, told.model_copy(update={"at": NOW + LEASE}))
+    await courier.run_due()
+    (comment,) = post.comments_on(42)
+    assert comment.bodies[-1] == render_comment(told.model_copy(update={"at": NOW + LEASE}))
+    assert post.calls["find_comments"] == 1
+
+
+async def test_comment_that_somebody_deleted_is_looked_for_once(store: Store, courier: Courier, post: Post) -> None:
+    """P7: whoever deleted it wants to hear no more, and each further notice costs one request."""
+    await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED))
+    await courier.run_due()
+    post.comments.clear()
+    for kind in (NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.UPDATING):
+        await want(store, LetterKind.COMMENT, of_kind(kind))
+        await courier.run_due()
+    assert post.comments == {}
+    assert post.calls == {"create_comment": 1, "find_comments": 1, "update_comment": 4}
+
+
 async def test_comment_that_says_landed_is_never_turned_into_anything_else(
     store: Store, courier: Courier, post: Post
 ) -> None:
