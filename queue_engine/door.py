@@ -113,6 +113,8 @@ def _of_the_person(policy: Policy, by: str, permission: Permission) -> Refuse | 
 
 
 def _of_the_change(pull: PullRequest, labelled_head: str, policy: Policy) -> Refuse | None:
+    if pull.stacked:
+        return Refuse(Reason.STACKED)
     if not policy.served:
         return Refuse(Reason.BRANCH_NOT_SERVED)
     if pull.draft:

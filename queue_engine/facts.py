@@ -66,6 +66,8 @@ class PullRequest:
     """When anything about it changed last: a push, a label, a comment."""
     comments: int | None = 0
     """How many comments stand on it, by anybody, IMQ included; None where GitHub does not tell."""
+    stacked: bool = False
+    """Whether GitHub shows it as part of a stack, which only its asynchronous merge lands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,7 @@ class Reason(StrEnum):
     RULESET_BYPASSED = "ruleset_bypassed"
     DEPLOYMENT_MISSING = "deployment_missing"
     WORKFLOWS_PERMISSION = "workflows_permission"
+    STACKED = "stacked"
     FORK_NOT_EDITABLE = "fork_not_editable"
     PERMISSION_MISSING = "permission_missing"
     REPOSITORY_ARCHIVED = "repository_archived"
@@ -149,6 +150,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.RULESET_BYPASSED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.DEPLOYMENT_MISSING: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.WORKFLOWS_PERMISSION: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
+    Reason.STACKED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, Move.OPERATOR),
     Reason.REPOSITORY_ARCHIVED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),

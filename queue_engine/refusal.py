@@ -25,6 +25,9 @@ WORDS: tuple[tuple[str, Reason], ...] = (
     # #41541).
     ("without `workflows` permission", Reason.WORKFLOWS_PERMISSION),
     ("without `workflow` scope", Reason.WORKFLOWS_PERMISSION),
+    # REST with 403 (Kodiak #923), and GraphQL (git-stk #306).
+    ("merging stacked prs", Reason.STACKED),
+    ("is part of a stack", Reason.STACKED),
     ("locked branch", Reason.BRANCH_LOCKED),
     ("cannot update this protected ref", Reason.BRANCH_LOCKED),
     ("not authorized to push to this branch", Reason.PUSH_RESTRICTED),

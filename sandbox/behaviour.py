@@ -35,6 +35,8 @@ class Behaviour:
     stacks: Literal["none", "registered", "automatic"] = "none"
     """Whether stacked pull requests are offered, and what is one: those that people put into a stack (git-stk #306),
     or also each that is opened on the head branch of another."""
+    graphql_stacks: bool = True
+    """Whether GraphQL's schema has `PullRequest.stack`: an older Enterprise Server does not."""
     stack_null: bool = False
     """Whether a pull request outside of a stack has `stack: null` (gh-stack, webhooks) or no such field
     (rjmurillo/ai-agents #5473)."""

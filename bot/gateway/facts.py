@@ -87,6 +87,7 @@ def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] 
         merge_state=answer.mergeable_state or "unknown",
         updated_at=answer.updated_at,
         comments=answer.comments,
+        stacked=answer.stack is not None,
         default_branch=answer.base.repo.default_branch if answer.base.repo else "",
     )
 

@@ -39,6 +39,8 @@ query PullRequest(
   }
 }
 """
+PULL_REQUEST_IN_STACK = PULL_REQUEST.replace("reviewDecision\n", "reviewDecision stack { number }\n")
+"""The same with its stack, for a GitHub whose schema has stacks (gh-stack, "GraphQL API")."""
 THREADS = """
 query ReviewThreads($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) {
@@ -186,6 +188,12 @@ class Threads(Part):
     page_info: PageInfo
 
 
+class StackPart(Part):
+    """The stack that a pull request belongs to."""
+
+    number: int
+
+
 class PullPart(Part):
     """`PullRequest`."""
 
@@ -206,6 +214,7 @@ class PullPart(Part):
     mergeable: str
     merge_state_status: str
     maintainer_can_modify: bool
+    stack: StackPart | None = None
     total_comments_count: int | None = None
     merge_commit: Oid | None = None
     commits: Commits | None = None

@@ -13,6 +13,7 @@ from bot.gateway.graphql import NotOffered, QueryAnswer
 from bot.gateway.letters import place
 from bot.gateway.snapshot_answers import (
     PULL_REQUEST,
+    PULL_REQUEST_IN_STACK,
     THREADS,
     Answer,
     CommitPart,
@@ -54,6 +55,7 @@ class Snapshots(Surroundings):
         self._api_url = api_url
         self._clock = clock
         self._unoffered_until: datetime | None = None
+        self._no_stacks_until: datetime | None = None
         self._methods: LRUCache[int, tuple[datetime, tuple[MergeMethod, ...]]] = LRUCache(1000)
         """Which merge methods each repository allows, and until when that is believed."""
 
@@ -109,8 +111,19 @@ class Snapshots(Surroundings):
             "head": head_sha or "",
             "compared": head_sha is not None,
         }
-        data = await self._graphql(repository, PULL_REQUEST, variables)
-        return understood(Answer, data).repository
+        return understood(Answer, await self._asked(repository, variables)).repository
+
+    async def _asked(self, repository: Repository, variables: dict[str, Any]) -> Any:
+        """The query's answer, with stacks where GitHub's schema has them: Enterprise Server follows later."""
+        now = self._clock.now()
+        if self._no_stacks_until is None or now >= self._no_stacks_until:
+            try:
+                return await self._graphql(repository, PULL_REQUEST_IN_STACK, variables)
+            except NotOffered as error:
+                if "'stack'" not in str(error):
+                    raise
+                self._no_stacks_until = now + _UNOFFERED_FOR
+        return await self._graphql(repository, PULL_REQUEST, variables)
 
     async def _graphql(self, repository: Repository, text: str, variables: dict[str, Any]) -> Any:
         call = graphql.query(self._api_url, text, variables)
@@ -216,6 +229,7 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         merge_state=pull.merge_state_status.lower(),
         updated_at=pull.updated_at,
         comments=pull.total_comments_count,
+        stacked=pull.stack is not None,
         base_repository=found.name_with_owner,
         default_branch=found.default_branch_ref.name if found.default_branch_ref else "",
     )

@@ -208,6 +208,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Accept the permission to write workflows in the settings of IMQ's installation, or merge this one by hand. "
         "While it is queued, it then lands by itself; otherwise comment `/queue` or set the label {label} again.",
     ),
+    Reason.STACKED: ReasonText(
+        "It is part of a stack of pull requests, and GitHub lets IMQ merge only pull requests outside of stacks.",
+        "Merge the stack on GitHub, or take this pull request out of it. Then comment `/queue` or set the label "
+        "{label} again.",
+    ),
     Reason.FORK_NOT_EDITABLE: ReasonText(
         "It is behind {base}, and its fork does not let maintainers bring it up to date.",
         "Allow edits by maintainers, or update the branch with {base} yourself. Then comment `/queue` or set the "

@@ -34,9 +34,10 @@ _SCHEMA_FILE = Path(__file__).with_name("schema.graphql")
 
 
 @cache
-def schema() -> GraphQLSchema:
-    """The part of GitHub's schema that the sandbox answers."""
-    built = build_schema(_SCHEMA_FILE.read_text(encoding="utf-8"))
+def schema(*, stacks: bool = True) -> GraphQLSchema:
+    """The part of GitHub's schema that the sandbox answers; without stacks it is an older one."""
+    text = _SCHEMA_FILE.read_text(encoding="utf-8")
+    built = build_schema(text if stacks else text.replace("  stack: PullRequestStack\n", ""))
     for name in ("Actor", "GitObject", "RepositoryOwner"):
         built.type_map[name].resolve_type = _type_of  # type: ignore[attr-defined]
     return built
@@ -47,13 +48,13 @@ def _type_of(record: Any, *_: Any) -> str:
 
 
 @lru_cache(maxsize=256)
-def read(query: str) -> tuple[DocumentNode | None, tuple[GraphQLError, ...]]:
+def read(query: str, stacks: bool) -> tuple[DocumentNode | None, tuple[GraphQLError, ...]]:
     """A query as a document, or what is wrong with it."""
     try:
         document = parse(query)
     except GraphQLError as error:
         return None, (error,)
-    return document, tuple(validate(schema(), document))
+    return document, tuple(validate(schema(stacks=stacks), document))
 
 
 class Execution:
@@ -66,7 +67,7 @@ class Execution:
         self._caller = caller
         self._variables = variables
         self._operation = operation
-        self._document, self._mistakes = read(query)
+        self._document, self._mistakes = read(query, github.behaviour.graphql_stacks)
         self._refused: Unbounded | None = None
         self.cost = Cost(1, 0)
         if self._document is not None and not self._mistakes:
@@ -82,7 +83,7 @@ class Execution:
         if self._refused is not None:
             return {"errors": [{"type": self._refused.kind, "message": str(self._refused)}]}
         result = execute_sync(
-            schema(),
+            schema(stacks=self._github.behaviour.graphql_stacks),
             self._document,
             root_value={
                 "repository": self._repository,

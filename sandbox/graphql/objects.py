@@ -89,8 +89,17 @@ class Objects:
             "mergeCommit": lambda _info: None if landed is None else self._commit(landed),
             "baseRef": lambda _info: self._ref(pull.base_branch),
             "headRef": lambda _info: self._ref(pull.head_branch) if not pull.from_fork else None,
+            "stack": lambda _info: self._stack(pull),
             "reviewDecision": lambda _info: self._github.reviews.decision(pull),
         }
+
+    def _stack(self, pull: PullRequest) -> Record | None:
+        stack = self._github.stacks.of(pull)
+        if stack is None:
+            return None
+        number, size = stack.number, len(stack.pulls)
+        place = node_id("PullRequestStack", stack.id)
+        return {"id": place, "number": number, "size": size, "baseRefName": stack.base_branch}
 
     def _lists(self, pull: PullRequest) -> Record:
         def commits(info: Info, **bounds: Any) -> Record:

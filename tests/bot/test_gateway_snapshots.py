@@ -226,6 +226,32 @@ async def test_rest_is_asked_where_graphql_is_not_offered(
     assert len(github.asked_for("POST", GRAPHQL)) == 2
 
 
+async def test_stack_is_shown_by_graphql_and_by_rest(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Whatever the stack is; null or nothing means that there is none."""
+    github.on("POST", GRAPHQL, answer(pull(stack={"number": 7})), answer(pull(stack=None)))
+    taken = [(await gateway.snapshot(repository, 3, login=None)).pull.stacked for _ in range(2)]
+    base = {"ref": "main", "sha": "b1"}
+    shown = {"id": 1, "number": 7, "size": 2, "position": 1, "base": base}
+    github.on("GET", PULL, Says(pull_request(stack=shown)), Says(pull_request(stack=None)), Says(pull_request()))
+    taken += [(await gateway.pull_request(repository, 3)).stacked for _ in range(3)]
+    assert taken == [True, False, True, False, False]
+
+
+async def test_query_without_stacks_serves_a_schema_without_them(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
+) -> None:
+    """Stacks are asked for again after an hour."""
+    unknown = refused("", "Field 'stack' doesn't exist on type 'PullRequest'", None, "undefinedField")
+    github.on("POST", GRAPHQL, unknown, answer(), answer(), answer(pull(stack={"number": 7})))
+    taken = [(await gateway.snapshot(repository, 3, login="grace")).pull.stacked for _ in range(2)]
+    clock.instant += timedelta(hours=1)
+    taken.append((await gateway.snapshot(repository, 3, login="grace")).pull.stacked)
+    assert taken == [False, False, True]
+    assert len(github.asked_for("POST", GRAPHQL)) == 4
+
+
 @pytest.mark.parametrize(
     ("api", "graphql"),
     [

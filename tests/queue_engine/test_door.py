@@ -96,6 +96,7 @@ def test_door_ignores_what_nobody_asks_for_any_more(changes: dict[str, Any], per
     [
         ({"draft": True}, Reason.DRAFT),
         ({"head_repository": None}, Reason.FORK_DELETED),
+        ({"stacked": True}, Reason.STACKED),
         ({"mergeable": False}, Reason.CONFLICT),
     ],
 )

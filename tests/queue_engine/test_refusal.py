@@ -58,6 +58,10 @@ SAID = [
 ]
 
 
+STACKED = (
+    "Merging stacked PRs via this endpoint is not supported. Use the asynchronous merge endpoint instead.",
+    "This pull request is part of a stack and must be merged using the asynchronous merge REST API.",
+)
 WORKFLOWS = [
     "refusing to allow a GitHub App to create or update workflow `.github/workflows/ci.yml` "
     "without `workflows` permission",
@@ -82,7 +86,7 @@ def test_refused_merge_leaves_for_what_githubs_words_name(words: str, reason: Re
 
 def test_refused_merge_words_are_all_heard() -> None:
     """No row of the table is there in vain: GitHub says each."""
-    heard = [said.lower() for said in [*(said for said, _ in SAID), *METHODS, *WORKFLOWS]]
+    heard = [said.lower() for said in [*(said for said, _ in SAID), *METHODS, *WORKFLOWS, *STACKED]]
     assert all(any(known in said for said in heard) for known, _ in WORDS)
 
 
@@ -184,6 +188,14 @@ def test_forbidden_merge_names_the_permission() -> None:
     assert judge_refused_merge(entry(status=READY), words, facts, POLICY, NOW) == Leave(
         Reason.PERMISSION_MISSING, detail=words
     )
+
+
+@pytest.mark.parametrize("words", STACKED)
+@pytest.mark.parametrize("denied", [None, Reason.PERMISSION_MISSING])
+def test_refused_merge_of_a_stacked_pull_request_is_no_missing_permission(words: str, denied: Reason | None) -> None:
+    """Not retried, and nobody is sent for a permission: GitHub answers 403 or 405 (Kodiak #923, git-stk #306)."""
+    facts = seen(pull=pull(), merge_denied=denied)
+    assert judge_refused_merge(entry(status=READY), words, facts, POLICY, NOW) == Leave(Reason.STACKED, detail=words)
 
 
 @pytest.mark.parametrize("frame", ["{}", RULESET])
