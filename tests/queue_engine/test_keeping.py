@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from queue_engine.core.database import Database
+from queue_engine.entering import blocked
 from queue_engine.errors import Forbidden, ForbiddenTransition
 from queue_engine.facts import CheckState
 from queue_engine.keeping import Keeper
 from queue_engine.model import Entry, EntryStatus
+from queue_engine.notice import NoticeKind
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
+from queue_engine.store.outbox import LetterKind
 from queue_engine.store.timeline import TimelineEvent
 from tests.queue_engine.examples import (
     CHECKING,
@@ -68,6 +71,34 @@ async def test_change_of_status_that_the_table_does_not_have_is_refused_and_noth
         await change(Keeper(scene.engine, POLICY), before[0])
     async with scene.store.reading() as tx:
         assert await tx.entries.of_queue(queue.id) == before
+
+
+async def test_entry_that_is_blocked_keeps_its_place_and_people_read_why(sqlite_database: Database) -> None:
+    """P5: the queue goes on without it. It is no refusal of its head, so the timeline names none."""
+    scene, told = Scene(Store(sqlite_database)), list[Any]()
+    queue = await scene.front(status=READY, merge_requested_at=NOW)
+    async with scene.store.reading() as tx:
+        (before,) = await tx.entries.of_queue(queue.id)
+    engine = replace(scene.engine, publish=told.append)
+    changed = blocked(before, NOW, NOW + HOUR, NOW)
+    await Keeper(engine, POLICY).block(before, changed, Reason.WORKFLOWS_PERMISSION, "not allowed to")
+    async with scene.store.reading() as tx:
+        (after,) = await tx.entries.of_queue(queue.id)
+        notice = await tx.outbox.wanted(LetterKind.COMMENT, REPOSITORY.id, 1)
+        (event,) = await tx.timeline.of_pull_request(REPOSITORY.id, 1)
+    assert after == replace(changed, version=after.version)
+    assert after.blocked_until == NOW + HOUR
+    assert notice is not None
+    assert (notice.kind, notice.reason, notice.detail) == (
+        NoticeKind.BLOCKED,
+        Reason.WORKFLOWS_PERMISSION,
+        "not allowed to",
+    )
+    assert (event.event, event.reason, event.entry_id) == ("blocked", Reason.WORKFLOWS_PERMISSION, before.id)
+    assert event.data == {"detail": "not allowed to"}
+    assert [(one.event, one.reason, one.number, one.base_branch) for one in told] == [
+        ("blocked", Reason.WORKFLOWS_PERMISSION, 1, "main")
+    ]
 
 
 async def story(scene: Scene) -> dict[str, TimelineEvent]:
