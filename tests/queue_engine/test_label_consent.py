@@ -4,8 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from queue_engine.label_consent import LastDequeue
-from tests.queue_engine.examples import NOW
+from queue_engine.core.database import Database
+from queue_engine.journal import dismiss
+from queue_engine.label_consent import LastDequeue, last_dequeue
+from queue_engine.reasons import Reason
+from queue_engine.store import Store
+from queue_engine.store.outbox import LetterKind
+from tests.queue_engine.examples import NOW, POLICY, REPOSITORY
+from tests.queue_engine.scene import Scene
 
 SECOND = timedelta(seconds=1)
 
@@ -30,3 +36,20 @@ def test_label_consents_if_it_is_newer_than_the_dequeue(pending: bool, labelled:
 def test_label_of_unknown_time_is_no_consent(pending: bool) -> None:
     """P4: what GitHub does not tell is not taken for the better."""
     assert not LastDequeue(NOW, pending).precedes(None)
+
+
+async def test_last_dequeue_is_that_of_this_pull_request_with_the_removal_of_its_label(
+    sqlite_database: Database,
+) -> None:
+    """P4: what was dequeued needs a newer label, whether or not the removal of the old one was delivered."""
+    scene = Scene(Store(sqlite_database))
+    queue = await scene.front()
+    async with scene.store.transaction() as tx:
+        assert await last_dequeue(tx, REPOSITORY.id, 1) is None
+        (entry,) = await tx.entries.of_queue(queue.id)
+        await dismiss(tx, entry, Reason.CONFLICT, POLICY, NOW)
+        assert await last_dequeue(tx, REPOSITORY.id, 1) == LastDequeue(NOW, removal_pending=True)
+        assert await last_dequeue(tx, REPOSITORY.id, 2) is None
+        assert await last_dequeue(tx, REPOSITORY.id + 1, 1) is None
+        await tx.outbox.withdraw(LetterKind.LABEL_OFF, REPOSITORY.id, 1)
+        assert await last_dequeue(tx, REPOSITORY.id, 1) == LastDequeue(NOW, removal_pending=False)
