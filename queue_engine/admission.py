@@ -14,7 +14,7 @@ from queue_engine.engine import Change, Engine
 from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest, Snapshot
 from queue_engine.insistence import TurnedAway, tell_unheard, turned_away
 from queue_engine.label_consent import last_dequeue
-from queue_engine.merging import needs_signed_commits
+from queue_engine.merging import merge_method, needs_signed_commits
 from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import NoticeKind
 from queue_engine.places import keep_waiting, places_taken
@@ -131,7 +131,8 @@ async def let_in(
     """
     pull = taken.pull
     policy = await engine.policies.of(request.repository, pull.base_branch)
-    demands = await demands_on(engine, request.repository, taken, policy)
+    taken, demands = await demands_on(engine, request.repository, taken, policy)
+    pull = taken.pull
     request = replace(request, by=by)
     standing: Entry | None = None
     await turn()
@@ -174,17 +175,27 @@ async def let_in(
     return answer if standing is None else standing
 
 
-async def demands_on(engine: Engine, repository: Repository, taken: Snapshot, policy: Policy) -> Demands:
-    """What its base branch demands of a pull request, and how that is met. Raises GitHubError."""
+async def demands_on(
+    engine: Engine, repository: Repository, taken: Snapshot, policy: Policy
+) -> tuple[Snapshot, Demands]:
+    """What its base branch demands of a pull request, and how that is met, with the snapshot to judge it by.
+
+    Raises GitHubError.
+    """
     pull = taken.pull
     rules = await engine.github.branch_rules(repository, pull.base_branch)
     demands = await read_demands(engine.github, repository, taken, rules, policy)
     if unmet(pull, repository, demands, policy) is None:
-        return demands
+        return taken, demands
     # Somebody may have changed them since they were read: nobody is turned away by what is only remembered.
     engine.github.forget_rules(repository.id)
     fresh = await engine.github.branch_rules(repository, pull.base_branch)
-    return demands if fresh == rules else await read_demands(engine.github, repository, taken, fresh, policy)
+    if merge_method(pull, fresh, policy) is None:
+        allowed = (await engine.github.snapshot(repository, pull.number, login=None)).pull.methods
+        taken = replace(taken, pull=replace(pull, methods=allowed))
+    if fresh == rules and taken.pull == pull:
+        return taken, demands
+    return taken, await read_demands(engine.github, repository, taken, fresh, policy)
 
 
 async def read_demands(

@@ -266,8 +266,8 @@ def _allow(policy: Policy, by: str, permission: Permission) -> None:
 
 async def _take_place(engine: Engine, request: Knock, taken: Snapshot, policy: Policy) -> bool:
     """Keep a place, before anything is done on GitHub; whether this pull request waited for one already."""
+    taken, demands = await demands_on(engine, request.repository, taken, policy)
     pull = taken.pull
-    demands = await demands_on(engine, request.repository, taken, policy)
     async with engine.change() as change:
         tx, number = change.tx, request.number
         queue = await tx.queues.find_or_create(request.repository, pull.base_branch, change.now)

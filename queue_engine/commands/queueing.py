@@ -1,5 +1,7 @@
 """Queueing and leaving by command. The door judges as always: no command gets past it."""
 
+from dataclasses import replace
+
 from queue_engine import desk
 from queue_engine.admission import Knock, let_in
 from queue_engine.command_consent import consents
@@ -9,7 +11,6 @@ from queue_engine.commands.reading import Typed
 from queue_engine.core.slots import QueueFull
 from queue_engine.door import Hold, Refuse
 from queue_engine.engine import Change
-from queue_engine.facts import Snapshot
 from queue_engine.model import Entry
 from queue_engine.notice import Reply
 from queue_engine.reasons import Reason
@@ -94,7 +95,10 @@ async def _consented(asked: Asked) -> str | None:
 async def _knock(asked: Asked, typed: Typed, head: str, *, leaving: Entry | None) -> Reply:
     """Knock as the label would, which is set as soon as that is stored: whoever dies in between is held, or queued."""
     engine, repository, pull = asked.engine, asked.repository, asked.pull
-    labelled = Snapshot(desk.with_label(pull, asked.policy), await asked.permission())
+    # REST tells an App neither the merge methods nor the reviewers' decision.
+    around = await engine.github.snapshot(repository, pull.number, login=None)
+    present = replace(desk.with_label(pull, asked.policy), methods=around.pull.methods)
+    labelled = replace(around, pull=present, permission=await asked.permission())
     request = Knock(repository, pull.number, asked.by, head, delivery=asked.delivery)
     answer = await let_in(engine, request, labelled, by=asked.by, leaving=leaving, why=Reason.UNQUEUED)
     if isinstance(answer, Refuse):

@@ -37,6 +37,33 @@ async def test_method_that_the_repository_forbids_is_refused_at_the_door(world: 
     assert "rebase" in world.comment(pull)
 
 
+async def test_method_that_was_allowed_meanwhile_is_refused_by_no_memory(world: World) -> None:
+    """Without GraphQL the allowed methods are remembered, and no webhook tells that they changed."""
+    world.github.behaviour.graphql = False
+    world.repository.record.allow_rebase_merge = False
+    await configure(world, "merge: {method_labels: {keep commits: rebase}}\n")
+    await lands(world, await green(world, "plain"))
+    world.repository.record.allow_rebase_merge = True
+    kept = await green(world, "history")
+    kept.label("keep commits", by="mona")
+    assert len((await lands(world, kept)).parents) == 1
+
+
+async def test_push_that_is_queued_anew_is_refused_by_no_memory_of_methods(world: World) -> None:
+    """The pull request is read by REST then, which names no methods."""
+    world.repository.record.allow_rebase_merge = False
+    await configure(world, "on_push: requeue\nmerge: {method_labels: {keep commits: rebase}}\n")
+    kept = world.open("history")
+    kept.label(LABEL, by="mona")
+    await world.settle()
+    world.repository.record.allow_rebase_merge = True
+    kept.label("keep commits", by="mona")
+    await world.settle()
+    kept.push({"more": "1\n"}, by="mona")
+    await world.until(lambda: kept.merged or LABEL not in kept.labels, within=CI_TIME * 4)
+    assert kept.merged
+
+
 async def test_commit_is_written_in_the_repositorys_words_with_its_co_authors(world: World) -> None:
     """Title, body to its cut mark, and everybody who wrote a commit but its author; the tree is the tested one."""
     await configure(
