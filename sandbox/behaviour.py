@@ -11,6 +11,8 @@ class Behaviour:
     merge_settings_in_pulls: bool = False
     """Whether `base.repo` and `head.repo` of a pull request tell the allowed merge methods: 0 of 958 recorded answers
     to an App did."""
+    etags_of_tokens: bool = True
+    """Whether a renewed token makes every conditional request miss (otterdog #201, as GitHub's support confirmed)."""
     graphql: bool = True
     """Whether the GraphQL API is offered; if not, its address answers 404."""
     graphql_limit_type: str = "RATE_LIMIT"

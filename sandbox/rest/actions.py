@@ -11,23 +11,24 @@ from sandbox.state import WorkflowRun
 
 routes = Routes("actions/workflow-runs")
 _READ, _WRITE = "actions=read", "actions=write"
-_JOBS = "actions/workflow-jobs"
 
 
-@routes.repository("GET", "/actions/runs", _READ)
+@routes.repository("GET", "/actions/runs", _READ, docs="#list-workflow-runs-for-a-repository")
 def list_runs(call: Call) -> Answer:
     """The runs of all workflows, newest first. `status` names a status or a conclusion."""
     runs = [run for run in reversed(call.repository.workflow_runs.values()) if _is_asked_for(call, run)]
     return call.counted_page("workflow_runs", runs, lambda run: payloads.workflow_run(call.github, run))
 
 
-@routes.repository("GET", "/actions/runs/{run_id}", _READ)
+@routes.repository("GET", "/actions/runs/{run_id}", _READ, docs="#get-a-workflow-run")
 def get(call: Call) -> Answer:
     """One run."""
     return Answer(payloads.workflow_run(call.github, _run(call)))
 
 
-@routes.repository("GET", "/actions/runs/{run_id}/jobs", _READ, docs=_JOBS)
+@routes.repository(
+    "GET", "/actions/runs/{run_id}/jobs", _READ, docs="actions/workflow-jobs#list-jobs-for-a-workflow-run"
+)
 def list_jobs(call: Call) -> Answer:
     """The jobs of the newest attempt of each, or with `filter=all` of all attempts."""
     run = _run(call)
@@ -35,7 +36,7 @@ def list_jobs(call: Call) -> Answer:
     return call.counted_page("jobs", jobs, lambda job: payloads.job(call.github, run, job))
 
 
-@routes.repository("GET", "/actions/jobs/{job_id}", _READ, docs=_JOBS)
+@routes.repository("GET", "/actions/jobs/{job_id}", _READ, docs="actions/workflow-jobs#get-a-job-for-a-workflow-run")
 def get_job(call: Call) -> Answer:
     """One job."""
     check = call.repository.runs.get(call.number("job_id"))
@@ -44,28 +45,40 @@ def get_job(call: Call) -> Answer:
     return Answer(payloads.job(call.github, check.workflow_run, check))
 
 
-@routes.repository("POST", "/actions/runs/{run_id}/rerun", _WRITE, role="write")
+@routes.repository("POST", "/actions/runs/{run_id}/rerun", _WRITE, role="write", docs="#re-run-a-workflow")
 def rerun(call: Call) -> Answer:
     """Starts every job of a finished run again."""
     call.github.actions.rerun(_run(call), actor=call.actor)
     return _empty(201)
 
 
-@routes.repository("POST", "/actions/runs/{run_id}/rerun-failed-jobs", _WRITE, role="write")
+@routes.repository(
+    "POST",
+    "/actions/runs/{run_id}/rerun-failed-jobs",
+    _WRITE,
+    role="write",
+    docs="#re-run-failed-jobs-from-a-workflow-run",
+)
 def rerun_failed_jobs(call: Call) -> Answer:
     """Starts the failed jobs of a finished run again."""
     call.github.actions.rerun(_run(call), actor=call.actor, failed_only=True)
     return _empty(201)
 
 
-@routes.repository("POST", "/actions/runs/{run_id}/cancel", _WRITE, role="write")
+@routes.repository("POST", "/actions/runs/{run_id}/cancel", _WRITE, role="write", docs="#cancel-a-workflow-run")
 def cancel(call: Call) -> Answer:
     """Stops a run that is not over; 409 for one that is."""
     call.github.actions.cancel(_run(call), actor=call.actor)
     return _empty(202)
 
 
-@routes.repository("POST", "/actions/runs/{run_id}/approve", _WRITE, role="write")
+@routes.repository(
+    "POST",
+    "/actions/runs/{run_id}/approve",
+    _WRITE,
+    role="write",
+    docs="#approve-a-workflow-run-for-a-fork-pull-request",
+)
 def approve(call: Call) -> Answer:
     """Starts a run of a fork's pull request that waits for approval; every other run is refused."""
     run = _run(call)

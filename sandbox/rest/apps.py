@@ -14,25 +14,30 @@ _APP = Access("app")
 _LEVELS = ("none", "read", "write", "admin")
 
 
-@routes.add("GET", "/app", _APP, docs="apps/apps#get-the-authenticated-app")
+@routes.add("GET", "/app", _APP, docs="#get-the-authenticated-app")
 def get_app(call: Call) -> Answer:
     """The app itself."""
     return Answer(payloads.app(call.github, call.app))
 
 
-@routes.add("GET", "/app/installations", _APP)
+@routes.add("GET", "/app/installations", _APP, docs="#list-installations-for-the-authenticated-app")
 def list_installations(call: Call) -> Answer:
     """Where the app is installed, oldest first."""
     return call.page(_installations(call), partial(payloads.installation, call.github))
 
 
-@routes.add("GET", "/app/installations/{installation_id}", _APP)
+@routes.add("GET", "/app/installations/{installation_id}", _APP, docs="#get-an-installation-for-the-authenticated-app")
 def get_installation(call: Call) -> Answer:
     """One installation."""
     return Answer(payloads.installation(call.github, _installation(call)))
 
 
-@routes.add("POST", "/app/installations/{installation_id}/access_tokens", _APP)
+@routes.add(
+    "POST",
+    "/app/installations/{installation_id}/access_tokens",
+    _APP,
+    docs="#create-an-installation-access-token-for-an-app",
+)
 def create_token(call: Call) -> Answer:
     """A token for an hour, for all the installation has or for less of it."""
     installation = _installation(call)
@@ -55,7 +60,12 @@ def create_token(call: Call) -> Answer:
     return Answer(body, 201)
 
 
-@routes.add("GET", "/installation/repositories", Access("installation"), docs="apps/installations")
+@routes.add(
+    "GET",
+    "/installation/repositories",
+    Access("installation"),
+    docs="apps/installations#list-repositories-accessible-to-the-app-installation",
+)
 def list_repositories(call: Call) -> Answer:
     """What the token reaches."""
     covered = [one for one in call.github.state.repositories.values() if call.caller.covers(one)]

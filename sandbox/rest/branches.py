@@ -14,7 +14,7 @@ from sandbox.state import Protection, Repository, Ruleset
 routes = Routes("branches/branches")
 
 
-@routes.repository("GET", "/branches", "contents=read")
+@routes.repository("GET", "/branches", "contents=read", docs="#list-branches")
 def list_branches(call: Call) -> Answer:
     """Every branch, by name."""
     return call.page(sorted(call.repository.git.branches()), lambda name: _short(call, name))
@@ -22,7 +22,11 @@ def list_branches(call: Call) -> Answer:
 
 # Registered before the branch itself: a branch's name may hold slashes.
 @routes.repository(
-    "GET", "/branches/{branch}/protection", "administration=read", role="admin", docs="branches/branch-protection"
+    "GET",
+    "/branches/{branch}/protection",
+    "administration=read",
+    role="admin",
+    docs="branches/branch-protection#get-branch-protection",
 )
 def get_protection(call: Call) -> Answer:
     """Classic protection in full, for those who may administer."""
@@ -34,7 +38,7 @@ def get_protection(call: Call) -> Answer:
     return Answer(payloads.full_protection(call.github, call.repository, branch, protection))
 
 
-@routes.repository("GET", "/branches/{branch}", "contents=read")
+@routes.repository("GET", "/branches/{branch}", "contents=read", docs="#get-a-branch")
 def get_branch(call: Call) -> Answer:
     """A branch with its tip and a summary of its classic protection."""
     name = call.params["branch"]
@@ -50,7 +54,7 @@ def get_branch(call: Call) -> Answer:
     )
 
 
-@routes.repository("GET", "/rules/branches/{branch}", docs="repos/rules")
+@routes.repository("GET", "/rules/branches/{branch}", docs="repos/rules#get-rules-for-a-branch")
 def list_rules(call: Call) -> Answer:
     """The active rules of all rulesets that hold for a branch, whether it exists or not."""
     branch = call.params["branch"]
@@ -59,7 +63,7 @@ def list_rules(call: Call) -> Answer:
     return call.page(rules, lambda rule: rule)
 
 
-@routes.repository("GET", "/rulesets", docs="repos/rules")
+@routes.repository("GET", "/rulesets", docs="repos/rules#get-all-repository-rulesets")
 def list_rulesets(call: Call) -> Answer:
     """The repository's rulesets, whatever their enforcement, and unless `includes_parents` is false its
     organisation's; without their rules.
@@ -69,7 +73,7 @@ def list_rulesets(call: Call) -> Answer:
     return call.page([*own, *above], lambda found: payloads.ruleset_heading(call.github, _home(call, found), found))
 
 
-@routes.repository("GET", "/rulesets/{ruleset_id}", docs="repos/rules")
+@routes.repository("GET", "/rulesets/{ruleset_id}", docs="repos/rules#get-a-repository-ruleset")
 def get_ruleset(call: Call) -> Answer:
     """One ruleset, also one of the organisation's that holds here; whom it does not bind only administrators see."""
     everywhere = call.repository.rulesets | {found.id: found for found in _of_owner(call)}
@@ -85,7 +89,7 @@ def get_ruleset(call: Call) -> Answer:
     "GET",
     "/orgs/{org}/rulesets/{ruleset_id}",
     Access("installation", ("organization_administration=write",)),
-    docs="orgs/rules",
+    docs="orgs/rules#get-an-organization-repository-ruleset",
 )
 def get_organisation_ruleset(call: Call) -> Answer:
     """A ruleset of the installation's organisation, with whom it does not bind."""

@@ -16,7 +16,7 @@ _STATUSES = ("queued", "in_progress", "completed", "waiting", "requested", "pend
 _CONCLUSIONS = ("action_required", "cancelled", "failure", "neutral", "success", "skipped", "stale", "timed_out")
 
 
-@routes.repository("GET", "/commits/{ref}/check-runs", _READ)
+@routes.repository("GET", "/commits/{ref}/check-runs", _READ, docs="#list-check-runs-for-a-git-reference")
 def list_for_ref(call: Call) -> Answer:
     """The runs on a commit, newest first; with `filter=latest` only the newest of each app and name."""
     sha = resolve(call, call.params["ref"])
@@ -32,7 +32,9 @@ def list_for_ref(call: Call) -> Answer:
     return call.counted_page("check_runs", runs, partial(payloads.check_run, call.github))
 
 
-@routes.repository("GET", "/commits/{ref}/check-suites", _READ, docs="checks/suites")
+@routes.repository(
+    "GET", "/commits/{ref}/check-suites", _READ, docs="checks/suites#list-check-suites-for-a-git-reference"
+)
 def list_suites(call: Call) -> Answer:
     """The suites on a commit, oldest first."""
     suites = call.github.checks.suites(call.repository, resolve(call, call.params["ref"]))
@@ -41,7 +43,7 @@ def list_suites(call: Call) -> Answer:
     return call.counted_page("check_suites", suites, partial(payloads.check_suite, call.github))
 
 
-@routes.repository("POST", "/check-runs", _WRITE, role="write")
+@routes.repository("POST", "/check-runs", _WRITE, role="write", docs="#create-a-check-run")
 def create(call: Call) -> Answer:
     """A new run of the calling app."""
     app = call.app
@@ -54,13 +56,13 @@ def create(call: Call) -> Answer:
     return Answer(payloads.check_run(call.github, run), 201)
 
 
-@routes.repository("GET", "/check-runs/{check_run_id}", _READ)
+@routes.repository("GET", "/check-runs/{check_run_id}", _READ, docs="#get-a-check-run")
 def get(call: Call) -> Answer:
     """One run."""
     return Answer(payloads.check_run(call.github, _run(call)))
 
 
-@routes.repository("PATCH", "/check-runs/{check_run_id}", _WRITE, role="write")
+@routes.repository("PATCH", "/check-runs/{check_run_id}", _WRITE, role="write", docs="#update-a-check-run")
 def update(call: Call) -> Answer:
     """Changes a run of the calling app."""
     app, run = call.app, _run(call)
@@ -73,7 +75,7 @@ def update(call: Call) -> Answer:
     return Answer(payloads.check_run(call.github, run))
 
 
-@routes.repository("POST", "/check-runs/{check_run_id}/rerequest", _WRITE, role="write")
+@routes.repository("POST", "/check-runs/{check_run_id}/rerequest", _WRITE, role="write", docs="#rerequest-a-check-run")
 def rerequest(call: Call) -> Answer:
     """Asks the run's app to run it again. An app may ask for its own runs only."""
     run = _run(call)

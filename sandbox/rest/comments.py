@@ -16,7 +16,7 @@ _WRITE = ("issues=write", "pull_requests=write")
 _LONGEST = 65536
 
 
-@routes.repository("GET", "/issues/{number}/comments", *_READ)
+@routes.repository("GET", "/issues/{number}/comments", *_READ, docs="#list-issue-comments")
 def list_comments(call: Call) -> Answer:
     """Oldest first."""
     pull, start = call.pull, since(call.query.get("since"))
@@ -24,7 +24,7 @@ def list_comments(call: Call) -> Answer:
     return call.page(comments, lambda comment: payloads.comment(call.github, pull, comment))
 
 
-@routes.repository("POST", "/issues/{number}/comments", *_WRITE, creates=True)
+@routes.repository("POST", "/issues/{number}/comments", *_WRITE, creates=True, docs="#create-an-issue-comment")
 def create_comment(call: Call) -> Answer:
     """Says something."""
     pull = call.pull
@@ -33,13 +33,13 @@ def create_comment(call: Call) -> Answer:
     return Answer(payloads.comment(call.github, pull, comment), 201)
 
 
-@routes.repository("GET", "/issues/comments/{comment_id}", *_READ)
+@routes.repository("GET", "/issues/comments/{comment_id}", *_READ, docs="#get-an-issue-comment")
 def get_comment(call: Call) -> Answer:
     """One comment."""
     return Answer(payloads.comment(call.github, *_comment(call)))
 
 
-@routes.repository("PATCH", "/issues/comments/{comment_id}", *_WRITE)
+@routes.repository("PATCH", "/issues/comments/{comment_id}", *_WRITE, docs="#update-an-issue-comment")
 def update_comment(call: Call) -> Answer:
     """Replaces what was said."""
     pull, comment = _comment(call)
@@ -47,7 +47,7 @@ def update_comment(call: Call) -> Answer:
     return Answer(payloads.comment(call.github, pull, comment))
 
 
-@routes.repository("DELETE", "/issues/comments/{comment_id}", *_WRITE)
+@routes.repository("DELETE", "/issues/comments/{comment_id}", *_WRITE, docs="#delete-an-issue-comment")
 def delete_comment(call: Call) -> Answer:
     """Takes it back."""
     pull, comment = _comment(call)
@@ -55,7 +55,12 @@ def delete_comment(call: Call) -> Answer:
     return Answer(None, 204)
 
 
-@routes.repository("POST", "/issues/comments/{comment_id}/reactions", *_WRITE, docs="reactions/reactions")
+@routes.repository(
+    "POST",
+    "/issues/comments/{comment_id}/reactions",
+    *_WRITE,
+    docs="reactions/reactions#create-reaction-for-an-issue-comment",
+)
 def react(call: Call) -> Answer:
     """Reacts; doing it again is 200 instead of 201."""
     _, comment = _comment(call)
@@ -67,7 +72,12 @@ def react(call: Call) -> Answer:
     return Answer(shapes.reaction(call.github, reaction), 201 if len(comment.given) > before else 200)
 
 
-@routes.repository("GET", "/issues/comments/{comment_id}/reactions", *_READ, docs="reactions/reactions")
+@routes.repository(
+    "GET",
+    "/issues/comments/{comment_id}/reactions",
+    *_READ,
+    docs="reactions/reactions#list-reactions-for-an-issue-comment",
+)
 def list_reactions(call: Call) -> Answer:
     """Who reacted how, oldest first; with `content` one word only."""
     _, comment = _comment(call)

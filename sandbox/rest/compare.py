@@ -17,7 +17,7 @@ _UNPAGED = 250
 _MOST_FILES = 300
 
 
-@routes.repository("GET", "/compare/{basehead}", "contents=read")
+@routes.repository("GET", "/compare/{basehead}", "contents=read", docs="#compare-two-commits")
 def compare(call: Call) -> Answer:
     """What `head` has that `base` lacks: commits oldest first, in pages; files on the first page only.
 
@@ -57,7 +57,13 @@ def compare(call: Call) -> Answer:
     return Answer(body, headers=headers)
 
 
-@routes.repository("GET", "/commits/{commit_sha}/pulls", "pull_requests=read", "contents=read")
+@routes.repository(
+    "GET",
+    "/commits/{commit_sha}/pulls",
+    "pull_requests=read",
+    "contents=read",
+    docs="#list-pull-requests-associated-with-a-commit",
+)
 def list_pulls_of_commit(call: Call) -> Answer:
     """The pull request that merged a commit of the default branch, else all that hold it, merged or open."""
     repository, name = call.repository, call.params["commit_sha"]
@@ -74,13 +80,13 @@ def _holds(call: Call, pull: PullRequest, sha: str) -> bool:
     return sha == pull.merge_commit_sha or any(commit.sha == sha for commit in call.github.pulls.commits(pull))
 
 
-@routes.repository("GET", "/commits/{ref}", "contents=read")
+@routes.repository("GET", "/commits/{ref}", "contents=read", docs="#get-a-commit")
 def get_commit(call: Call) -> Answer:
     """A commit by SHA or branch, with its statistics and files."""
     return Answer(payloads.commit(call.github, call.repository, _commit(call, call.params["ref"]), files=True))
 
 
-@routes.repository("GET", "/commits", "contents=read")
+@routes.repository("GET", "/commits", "contents=read", docs="#list-commits")
 def list_commits(call: Call) -> Answer:
     """A branch's history, newest first."""
     start = call.query.get("sha", call.repository.default_branch)

@@ -13,7 +13,7 @@ routes = Routes("apps/webhooks")
 _APP = Access("app")
 
 
-@routes.add("GET", "/app/hook/deliveries", _APP)
+@routes.add("GET", "/app/hook/deliveries", _APP, docs="#list-deliveries-for-an-app-webhook")
 def list_deliveries(call: Call) -> Answer:
     """Newest first; pages go by cursor, and only the next one is named."""
     newest = _deliveries(call)[::-1]
@@ -32,13 +32,15 @@ def list_deliveries(call: Call) -> Answer:
     return Answer([shapes.delivery(one) for one in newest[:size]], headers=link(call.url, call.query, changes))
 
 
-@routes.add("GET", "/app/hook/deliveries/{delivery_id}", _APP)
+@routes.add("GET", "/app/hook/deliveries/{delivery_id}", _APP, docs="#get-a-delivery-for-an-app-webhook")
 def get_delivery(call: Call) -> Answer:
     """One delivery with its request and its response."""
     return Answer(shapes.delivery_detail(_delivery(call)))
 
 
-@routes.add("POST", "/app/hook/deliveries/{delivery_id}/attempts", _APP)
+@routes.add(
+    "POST", "/app/hook/deliveries/{delivery_id}/attempts", _APP, docs="#redeliver-a-delivery-for-an-app-webhook"
+)
 def redeliver(call: Call) -> Answer:
     """The same payload under the same GUID once more, as a delivery of its own."""
     call.github.webhooks.redeliver(_delivery(call).id)

@@ -3,9 +3,9 @@
 import hashlib
 
 
-def etag(body: bytes) -> str:
-    """A weak validator of the body, as GitHub gives it."""
-    return f'W/"{hashlib.sha256(body).hexdigest()}"'
+def etag(body: bytes, token: str) -> str:
+    """A weak validator of the body for one token: another token's never matches (otterdog #201, github/docs #34689)."""
+    return f'W/"{hashlib.sha256(token.encode() + b":" + body).hexdigest()}"'
 
 
 def matches(if_none_match: str | None, tag: str) -> bool:

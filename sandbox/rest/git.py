@@ -46,13 +46,13 @@ def get_tree(call: Call) -> Answer:
     return Answer({"sha": tree_sha, "url": f"{base}/trees/{tree_sha}", "tree": tree, "truncated": False})
 
 
-@routes.repository("GET", "/git/ref/{ref}", "contents=read")
+@routes.repository("GET", "/git/ref/{ref}", "contents=read", docs="#get-a-reference")
 def get_ref(call: Call) -> Answer:
     """What a reference such as `heads/main` points at."""
     return Answer(_shown(call, call.params["ref"]))
 
 
-@routes.repository("GET", "/git/matching-refs/{ref}", "contents=read")
+@routes.repository("GET", "/git/matching-refs/{ref}", "contents=read", docs="#list-matching-references")
 def matching_refs(call: Call) -> Answer:
     """The branches and pull requests' references that start like this."""
     start = call.params["ref"]
@@ -63,7 +63,7 @@ def matching_refs(call: Call) -> Answer:
     return Answer([_shown(call, name) for name in names if name.startswith(start)])
 
 
-@routes.repository("POST", "/git/refs", _WRITE, role="write")
+@routes.repository("POST", "/git/refs", _WRITE, role="write", docs="#create-a-reference")
 def create_ref(call: Call) -> Answer:
     """A new branch at an existing commit."""
     ref, sha = call.take("ref", str), call.take("sha", str)
@@ -74,7 +74,7 @@ def create_ref(call: Call) -> Answer:
     return Answer(_shown(call, name), 201)
 
 
-@routes.repository("PATCH", "/git/refs/{ref}", _WRITE, role="write")
+@routes.repository("PATCH", "/git/refs/{ref}", _WRITE, role="write", docs="#update-a-reference")
 def update_ref(call: Call) -> Answer:
     """Moves a branch; only forward unless forced."""
     name, sha, force = call.params["ref"], call.take("sha", str), call.take("force", bool, False)
@@ -82,7 +82,7 @@ def update_ref(call: Call) -> Answer:
     return Answer(_shown(call, name))
 
 
-@routes.repository("DELETE", "/git/refs/{ref}", _WRITE, role="write")
+@routes.repository("DELETE", "/git/refs/{ref}", _WRITE, role="write", docs="#delete-a-reference")
 def delete_ref(call: Call) -> Answer:
     """Removes a branch."""
     call.github.refs.delete(call.repository, _branch(call.params["ref"]), actor=call.actor)

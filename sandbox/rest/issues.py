@@ -19,7 +19,7 @@ _READ = ("issues=read", "pull_requests=read")
 _WRITE = ("issues=write", "pull_requests=write")
 
 
-@routes.repository("GET", "/issues", _ISSUES)
+@routes.repository("GET", "/issues", _ISSUES, docs="#list-repository-issues")
 def list_issues(call: Call) -> Answer:
     """Those that have all the labels asked for, newest first unless asked otherwise."""
     query = call.query
@@ -41,13 +41,13 @@ def list_issues(call: Call) -> Answer:
     return call.page(found, partial(payloads.issue, call.github))
 
 
-@routes.repository("GET", "/issues/{number}", _ISSUES)
+@routes.repository("GET", "/issues/{number}", _ISSUES, docs="#get-an-issue")
 def get_issue(call: Call) -> Answer:
     """One issue or pull request."""
     return Answer(payloads.issue(call.github, call.pull))
 
 
-@routes.repository("PATCH", "/issues/{number}", *_WRITE)
+@routes.repository("PATCH", "/issues/{number}", *_WRITE, docs="#update-an-issue")
 def update_issue(call: Call) -> Answer:
     """Title, body, state, labels and assignees."""
     pull = call.pull
@@ -62,7 +62,7 @@ def update_issue(call: Call) -> Answer:
     return Answer(payloads.issue(call.github, pull))
 
 
-@routes.repository("GET", "/issues/{number}/events", *_READ, docs="issues/events")
+@routes.repository("GET", "/issues/{number}/events", *_READ, docs="issues/events#list-issue-events")
 def list_events(call: Call) -> Answer:
     """What happened to it, oldest first."""
     # Reviews are told by the timeline only.
@@ -70,20 +70,28 @@ def list_events(call: Call) -> Answer:
     return call.page(events, lambda event: payloads.issue_event(call.github, call.pull, event))
 
 
-@routes.repository("GET", "/issues/{number}/timeline", *_READ, docs="issues/timeline")
+@routes.repository("GET", "/issues/{number}/timeline", *_READ, docs="issues/timeline#list-timeline-events-for-an-issue")
 def list_timeline(call: Call) -> Answer:
     """Events, comments, reviews and commits, oldest first."""
     return call.page(shapes.timeline(call.github, call.pull), lambda item: item)
 
 
-@routes.repository("POST", "/issues/{number}/assignees", *_WRITE, role="triage", docs="issues/assignees")
+@routes.repository(
+    "POST", "/issues/{number}/assignees", *_WRITE, role="triage", docs="issues/assignees#add-assignees-to-an-issue"
+)
 def add_assignees(call: Call) -> Answer:
     """Assigns people; those who cannot be assigned are passed over."""
     call.github.conversation.assign(call.pull, call.take("assignees", list, []), actor=call.actor)
     return Answer(payloads.issue(call.github, call.pull), 201)
 
 
-@routes.repository("DELETE", "/issues/{number}/assignees", *_WRITE, role="triage", docs="issues/assignees")
+@routes.repository(
+    "DELETE",
+    "/issues/{number}/assignees",
+    *_WRITE,
+    role="triage",
+    docs="issues/assignees#remove-assignees-from-an-issue",
+)
 def remove_assignees(call: Call) -> Answer:
     """Unassigns people."""
     call.github.conversation.unassign(call.pull, call.take("assignees", list, []), actor=call.actor)

@@ -12,13 +12,13 @@ _READ = ("issues=read", "pull_requests=read")
 _WRITE = ("issues=write", "pull_requests=write")
 
 
-@routes.repository("GET", "/issues/{number}/labels", *_READ)
+@routes.repository("GET", "/issues/{number}/labels", *_READ, docs="#list-labels-for-an-issue")
 def list_labels(call: Call) -> Answer:
     """The labels it has."""
     return call.page(call.pull.labels, lambda label: payloads.label(call.github, call.repository, label))
 
 
-@routes.repository("POST", "/issues/{number}/labels", *_WRITE, role="triage")
+@routes.repository("POST", "/issues/{number}/labels", *_WRITE, role="triage", docs="#add-labels-to-an-issue")
 def add_labels(call: Call) -> Answer:
     """Adds labels, creating those that the repository does not have; one that is there already is no event."""
     pull = call.pull
@@ -26,7 +26,7 @@ def add_labels(call: Call) -> Answer:
     return Answer([payloads.label(call.github, call.repository, label) for label in pull.labels])
 
 
-@routes.repository("PUT", "/issues/{number}/labels", *_WRITE, role="triage")
+@routes.repository("PUT", "/issues/{number}/labels", *_WRITE, role="triage", docs="#set-labels-for-an-issue")
 def set_labels(call: Call) -> Answer:
     """Makes these its labels, and no others."""
     pull = call.pull
@@ -34,7 +34,9 @@ def set_labels(call: Call) -> Answer:
     return Answer([payloads.label(call.github, call.repository, label) for label in pull.labels])
 
 
-@routes.repository("DELETE", "/issues/{number}/labels/{name}", *_WRITE, role="triage")
+@routes.repository(
+    "DELETE", "/issues/{number}/labels/{name}", *_WRITE, role="triage", docs="#remove-a-label-from-an-issue"
+)
 def remove_label(call: Call) -> Answer:
     """Takes a label off and answers those that stay."""
     pull = call.pull

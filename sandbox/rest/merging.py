@@ -11,7 +11,9 @@ _ACTIONS = ("default", "direct_merge", "merge_queue")
 _ASYNC = "merge-a-pull-request-asynchronously"
 
 
-@routes.repository("GET", "/pulls/{number}/merge", "pull_requests=read")
+@routes.repository(
+    "GET", "/pulls/{number}/merge", "pull_requests=read", docs="#check-if-a-pull-request-has-been-merged"
+)
 def is_merged(call: Call) -> Answer:
     """204 when it is merged, 404 when not."""
     if not call.pull.merged:
@@ -19,7 +21,9 @@ def is_merged(call: Call) -> Answer:
     return Answer(None, 204)
 
 
-@routes.repository("PUT", "/pulls/{number}/merge", "contents=write", role="write", creates=True)
+@routes.repository(
+    "PUT", "/pulls/{number}/merge", "contents=write", role="write", creates=True, docs="#merge-a-pull-request"
+)
 def merge(call: Call) -> Answer:
     """Lands it: 405 when it cannot or may not be, 409 when the head is not the `sha` that was sent."""
     method = call.take("merge_method", str, "merge")
@@ -40,7 +44,14 @@ def merge(call: Call) -> Answer:
     return Answer({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
 
 
-@routes.repository("PUT", "/pulls/{number}/merge-async", "contents=write", role="write", creates=True)
+@routes.repository(
+    "PUT",
+    "/pulls/{number}/merge-async",
+    "contents=write",
+    role="write",
+    creates=True,
+    docs="#merge-a-pull-request-asynchronously",
+)
 def merge_async(call: Call) -> Answer:
     """Lands it later: 202, 200 when it has landed, 409 with the request that is under way, 400 when it is not open."""
     method = call.one_of("merge_method", _METHODS, "merge")
@@ -56,13 +67,22 @@ def merge_async(call: Call) -> Answer:
     return Answer(payloads.merge_request(request), status)
 
 
-@routes.repository("GET", "/pulls/{number}/merge-async/{uuid}", "pull_requests=read")
+@routes.repository(
+    "GET", "/pulls/{number}/merge-async/{uuid}", "pull_requests=read", docs="#get-the-result-of-an-asynchronous-merge"
+)
 def merge_result(call: Call) -> Answer:
     """What became of a merge that was asked for, for a day; the permission that it needs is not documented."""
     return Answer(payloads.merge_request(call.github.async_merges.find(call.pull, call.params["uuid"])))
 
 
-@routes.repository("PUT", "/pulls/{number}/update-branch", "pull_requests=write", role="write", creates=True)
+@routes.repository(
+    "PUT",
+    "/pulls/{number}/update-branch",
+    "pull_requests=write",
+    role="write",
+    creates=True,
+    docs="#update-a-pull-request-branch",
+)
 def update_branch(call: Call) -> Answer:
     """Merges the base into the head, later: 202 is a promise to try."""
     pull = call.pull
@@ -78,7 +98,9 @@ def update_branch(call: Call) -> Answer:
     )
 
 
-@routes.repository("POST", "/merges", "contents=write", role="write", docs="branches/branches", creates=True)
+@routes.repository(
+    "POST", "/merges", "contents=write", role="write", creates=True, docs="branches/branches#merge-a-branch"
+)
 def merge_branches(call: Call) -> Answer:
     """Merges a branch or commit into a branch: 201, 204 when there is nothing to do, 409 on a conflict."""
     repository = call.repository

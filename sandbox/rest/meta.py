@@ -9,7 +9,7 @@ routes = Routes("rate-limit/rate-limit")
 _ANYONE = Access("anyone")
 
 
-@routes.add("GET", "/rate_limit", _ANYONE)
+@routes.add("GET", "/rate_limit", _ANYONE, docs="#get-rate-limit-status-for-the-authenticated-user")
 def rate_limit(call: Call) -> Answer:
     """What the caller has left; asking is free."""
     core = call.limits.budget(call.caller.key).body()

@@ -14,7 +14,7 @@ _READ, _WRITE = "pull_requests=read", "pull_requests=write"
 _MOST_COMMITS = 250
 
 
-@routes.repository("GET", "/pulls", _READ)
+@routes.repository("GET", "/pulls", _READ, docs="#list-pull-requests")
 def list_pulls(call: Call) -> Answer:
     """Newest first unless asked otherwise; `head` is `owner:branch`."""
     query = call.query
@@ -33,7 +33,7 @@ def list_pulls(call: Call) -> Answer:
     return call.page(found, partial(payloads.simple_pull_request, call.github))
 
 
-@routes.repository("POST", "/pulls", _WRITE, creates=True)
+@routes.repository("POST", "/pulls", _WRITE, creates=True, docs="#create-a-pull-request")
 def create_pull(call: Call) -> Answer:
     """Opens a pull request for a branch of this repository or of a fork (`owner:branch`)."""
     head, base = call.take("head", str), call.take("base", str)
@@ -56,34 +56,34 @@ def create_pull(call: Call) -> Answer:
     return Answer(payloads.pull_request(call.github, pull), 201)
 
 
-@routes.repository("GET", "/pulls/{number}", _READ)
+@routes.repository("GET", "/pulls/{number}", _READ, docs="#get-a-pull-request")
 def get_pull(call: Call) -> Answer:
     """One pull request. Asking starts the computation of `mergeable`, which is null until then."""
     return Answer(payloads.pull_request(call.github, call.pull))
 
 
-@routes.repository("PATCH", "/pulls/{number}", _WRITE)
+@routes.repository("PATCH", "/pulls/{number}", _WRITE, docs="#update-a-pull-request")
 def update_pull(call: Call) -> Answer:
     """Title, body, state, base and whether maintainers may push to a fork's branch."""
     apply_edits(call, call.pull)
     return Answer(payloads.pull_request(call.github, call.pull))
 
 
-@routes.repository("GET", "/pulls/{number}/reviews", _READ, docs="pulls/reviews")
+@routes.repository("GET", "/pulls/{number}/reviews", _READ, docs="pulls/reviews#list-reviews-for-a-pull-request")
 def list_reviews(call: Call) -> Answer:
     """Oldest first."""
     pull = call.pull
     return call.page(pull.reviews, lambda review: payloads.review(call.github, pull, review))
 
 
-@routes.repository("GET", "/pulls/{number}/commits", _READ)
+@routes.repository("GET", "/pulls/{number}/commits", _READ, docs="#list-commits-on-a-pull-request")
 def list_commits(call: Call) -> Answer:
     """Oldest first, at most 250."""
     commits = call.github.pulls.commits(call.pull)[:_MOST_COMMITS]
     return call.page(commits, lambda commit: payloads.commit(call.github, call.repository, commit))
 
 
-@routes.repository("GET", "/pulls/{number}/files", _READ)
+@routes.repository("GET", "/pulls/{number}/files", _READ, docs="#list-pull-requests-files")
 def list_files(call: Call) -> Answer:
     """What it changes against its merge base."""
     pull = call.pull

@@ -41,12 +41,12 @@ def of_content(status: int, content: Any, headers: Mapping[str, str] | None = No
     return Reply(status, json.dumps(content).encode(), {"Content-Type": _JSON, **(headers or {})})
 
 
-def of_answer(answer: Answer) -> Reply:
-    """An endpoint's answer; a None body has no content type, as with 204."""
+def of_answer(answer: Answer, token: str) -> Reply:
+    """An endpoint's answer to a token; a None body has no content type, as with 204."""
     if answer.body is None:
         return Reply(answer.status, b"", dict(answer.headers))
     reply = of_content(answer.status, answer.body, answer.headers)
-    return reply.with_headers({"ETag": etag(reply.body)}) if answer.status < 300 else reply
+    return reply.with_headers({"ETag": etag(reply.body, token)}) if answer.status < 300 else reply
 
 
 def of_error(error: ApiError, docs: str) -> Reply:

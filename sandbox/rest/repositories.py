@@ -17,13 +17,17 @@ _LARGEST = 1024**2
 _LEGACY = {"triage": "read", "maintain": "write"}
 
 
-@routes.repository("GET", "")
+@routes.repository("GET", "", docs="#get-a-repository")
 def get_repository(call: Call) -> Answer:
     """The repository; merge settings are shown to those who may write."""
     return Answer(payloads.repository(call.github, call.repository))
 
 
-@routes.repository("GET", "/collaborators/{username}/permission", docs="collaborators/collaborators")
+@routes.repository(
+    "GET",
+    "/collaborators/{username}/permission",
+    docs="collaborators/collaborators#get-repository-permissions-for-a-user",
+)
 def get_permission(call: Call) -> Answer:
     """What a person may do here. 404 for somebody GitHub does not know; `none` for a stranger."""
     user = call.github.state.users.get(call.params["username"].lower())
@@ -38,7 +42,7 @@ def get_permission(call: Call) -> Answer:
     return Answer({"permission": _LEGACY.get(role, role), "role_name": role, "user": shown})
 
 
-@routes.repository("GET", "/contents/{path}", "contents=read", docs="repos/contents")
+@routes.repository("GET", "/contents/{path}", "contents=read", docs="repos/contents#get-repository-content")
 def get_contents(call: Call) -> Answer:
     """A file (base64, lines of 60; as it is for the raw media type) or a directory's list."""
     git = call.repository.git

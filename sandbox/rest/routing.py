@@ -79,7 +79,7 @@ class Route:
 
 @dataclass
 class Routes:
-    """The endpoints of one noun; `docs` is the noun's page in the REST reference."""
+    """The endpoints of one noun; `docs` is its page in the REST reference, and `#anchor` an endpoint's place there."""
 
     docs: str
     _routes: list[Route] = field(default_factory=list)
@@ -98,9 +98,10 @@ class Routes:
         resource: Resource = "core",
     ) -> Callable[[Handler], Handler]:
         """Declares the decorated function as the endpoint's answer."""
+        page = self.docs + docs if docs.startswith("#") else docs or self.docs
 
         def declare(handler: Handler) -> Handler:
-            self._routes.append(Route(method, path, handler, access, docs or self.docs, creates, resource))
+            self._routes.append(Route(method, path, handler, access, page, creates, resource))
             return handler
 
         return declare

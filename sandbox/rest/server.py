@@ -181,7 +181,8 @@ class SandboxServer:
                 )
             if route is None:
                 raise not_found()
-            reply = replies.of_answer(self._answer(route, prefix, request, exchange, caller, raw))
+            token = request.headers.get("Authorization", "") if self.github.behaviour.etags_of_tokens else ""
+            reply = replies.of_answer(self._answer(route, prefix, request, exchange, caller, raw), token)
         except PrimaryLimit as error:
             return self._limited(error, exchange)
         except ApiError as error:

@@ -11,7 +11,9 @@ routes = Routes("commits/statuses")
 _STATES = ("error", "failure", "pending", "success")
 
 
-@routes.repository("GET", "/commits/{ref}/status", "statuses=read")
+@routes.repository(
+    "GET", "/commits/{ref}/status", "statuses=read", docs="#get-the-combined-status-for-a-specific-reference"
+)
 def combined(call: Call) -> Answer:
     """All contexts of a commit in one word, with the newest status of each."""
     sha = resolve(call, call.params["ref"])
@@ -20,7 +22,7 @@ def combined(call: Call) -> Answer:
     return Answer(payloads.combined_status(call.github, call.repository, sha, chosen), headers=headers)
 
 
-@routes.repository("GET", "/commits/{ref}/statuses", "statuses=read")
+@routes.repository("GET", "/commits/{ref}/statuses", "statuses=read", docs="#list-commit-statuses-for-a-reference")
 def list_all(call: Call) -> Answer:
     """Every status ever reported on a commit, newest first."""
     sha = resolve(call, call.params["ref"])
@@ -28,7 +30,7 @@ def list_all(call: Call) -> Answer:
     return call.page(newest, lambda status: payloads.status(call.github, call.repository, status))
 
 
-@routes.repository("POST", "/statuses/{sha}", "statuses=write", role="write")
+@routes.repository("POST", "/statuses/{sha}", "statuses=write", role="write", docs="#create-a-commit-status")
 def create(call: Call) -> Answer:
     """Reports a status."""
     state = call.take("state", str)

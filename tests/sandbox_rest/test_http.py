@@ -24,8 +24,9 @@ async def test_every_answer_has_githubs_headers(client: Client) -> None:
 
 async def test_conditional_request_unchanged_is_304_and_free(client: Client) -> None:
     """A client that has the answer already gets nothing, for nothing; after a change it gets the new one."""
-    first = await client.get(R + "/issues")
-    tag = {"If-None-Match": first.headers["ETag"]}
+    token = client.authorization("installation")
+    first = await client.get(R + "/issues", headers=token)
+    tag = {"If-None-Match": first.headers["ETag"], **token}
     assert first.headers["ETag"].startswith('W/"')
     again = await client.get(R + "/issues", 304, headers=tag)
     assert again.content is None
@@ -34,6 +35,15 @@ async def test_conditional_request_unchanged_is_304_and_free(client: Client) -> 
     assert client.server.requests[-1].conditional
     client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
     await client.get(R + "/issues", 200, headers=tag)
+
+
+@pytest.mark.parametrize(("of_tokens", "status"), [(True, 200), (False, 304)])
+async def test_conditional_request_with_a_renewed_token_misses(client: Client, of_tokens: bool, status: int) -> None:
+    """An ETag belongs to the token that got it, unless GitHub changes that."""
+    client.github.behaviour.etags_of_tokens = of_tokens
+    first = await client.get(R + "/issues")
+    await client.get(R + "/issues", status, headers={"If-None-Match": first.headers["ETag"]})
+    assert client.server.requests[-1].not_modified == (status == 304)
 
 
 async def test_pages_lead_to_every_item_once(client: Client) -> None:

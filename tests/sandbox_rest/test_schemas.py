@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sandbox.rest.endpoints import ROUTES
+from sandbox.rest.errors import DOCS
 from sandbox.rest.routing import REPOSITORY
 from sandbox.state import ReviewRule
 from sandbox.workflows import Job
@@ -20,6 +21,19 @@ def test_every_route_has_a_schema() -> None:
     templates = [route.template for route in ROUTES if route.resource == "core"]
     assert len(templates) == len(set(templates))
     assert set(templates) == set(SCHEMAS)
+
+
+def test_refusal_of_every_route_names_its_place_in_the_reference() -> None:
+    """`documentation_url` has GitHub's own anchor; three in the descriptions have a page of former years."""
+    others = {
+        route.template: (f"{DOCS}/{route.docs}", octokit.page(route.template))
+        for route in ROUTES
+        if route.resource == "core" and f"{DOCS}/{route.docs}" != octokit.page(route.template)
+    }
+    former = ("https://docs.github.com/enterprise-server@3.9/rest/", f"{DOCS}/reference/")
+    assert all(theirs.startswith(former) for _, theirs in others.values()), others
+    assert all(own.partition("#")[2] == theirs.partition("#")[2] for own, theirs in others.values())
+    assert len(others) == 3
 
 
 def test_mistake_of_a_description_excuses_nothing_beside_it() -> None:
