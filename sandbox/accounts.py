@@ -1,6 +1,7 @@
 """Users, apps and installations: who there is, and who may do what."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sandbox.errors import Forbidden, NotFound
@@ -24,8 +25,19 @@ class Accounts:
 
     def __init__(self, github: "GitHub") -> None:
         self._github = github
+        self.members_shown = False
+        """Whether who reads at this moment may see the private members of organisations."""
         self.web_flow = self.create_user("web-flow")
         """GitHub's own account, the committer of what is merged through its pages and its API."""
+
+    @contextmanager
+    def showing_members(self, shown: bool) -> Iterator[None]:
+        """What is read within shows private members, or does not."""
+        before, self.members_shown = self.members_shown, shown
+        try:
+            yield
+        finally:
+            self.members_shown = before
 
     def create_user(self, login: str, kind: str = "User") -> User:
         """A new account. Raises ValueError when the login is taken."""

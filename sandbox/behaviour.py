@@ -11,6 +11,10 @@ class Behaviour:
     merge_settings_in_pulls: bool = False
     """Whether `base.repo` and `head.repo` of a pull request tell the allowed merge methods: 0 of 958 recorded answers
     to an App did."""
+    private_members: bool = False
+    """Whether the collaborators of an organisation's repository are members who do not say so in public. Webhooks, and
+    answers to an App without `members: read`, call them CONTRIBUTOR or NONE (openwisp-utils #732, coder #24149,
+    rust-lang/triagebot #2094)."""
     etags_of_tokens: bool = True
     """Whether a renewed token makes every conditional request miss (otterdog #201, as GitHub's support confirmed)."""
     graphql: bool = True

@@ -78,7 +78,9 @@ class Webhooks:
         if not recipients and not self.observers:
             return
         payload: dict[str, Any] = {} if action is None else {"action": action}
-        payload |= content() | {
+        with self._github.accounts.showing_members(False):
+            shown = content()
+        payload |= shown | {
             "repository": payloads.webhook_repository(self._github, repository),
             "sender": payloads.user(self._github, sender),
         }

@@ -20,7 +20,10 @@ def association(github: "GitHub", record: Repository, author: User) -> str:
     if author is record.owner:
         return "OWNER"
     if author.login in record.collaborators:
-        return "COLLABORATOR"
+        if record.owner.kind != "Organization" or not github.behaviour.private_members:
+            return "COLLABORATOR"
+        if github.accounts.members_shown:
+            return "MEMBER"
     merged = any(pull.author is author and pull.merged for pull in record.pulls.values())
     return "CONTRIBUTOR" if merged or author.kind == "Bot" else "NONE"
 

@@ -31,6 +31,15 @@ def visible(github: "GitHub", caller: Caller, repository: Repository) -> bool:
     return person is not None and github.role(person.user, repository) != "none"
 
 
+def sees_members(caller: Caller, repository: Repository | None) -> bool:
+    """Whether the caller may know who is a private member of the organisation that owns the repository."""
+    if caller.actor is None or repository is None:
+        return False
+    if caller.installation is not None:
+        return caller.actor.may("members", "read")
+    return caller.actor.user.login in repository.collaborators
+
+
 def admit(github: "GitHub", caller: Caller, route: Route, repository: Repository | None) -> None:
     """Raises what GitHub answers to somebody who may not use the endpoint."""
     access = route.access

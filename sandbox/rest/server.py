@@ -11,7 +11,7 @@ from aiohttp import web
 from sandbox.clock import Clock
 from sandbox.errors import ApiError
 from sandbox.rest import reply as replies
-from sandbox.rest.access import admit, find_repository, visible
+from sandbox.rest.access import admit, find_repository, sees_members, visible
 from sandbox.rest.auth import ANONYMOUS, Caller, Tokens
 from sandbox.rest.call import Call, parse_body
 from sandbox.rest.endpoints import ROUTES
@@ -230,7 +230,8 @@ class SandboxServer:
             request.headers.get("Accept", ""),
         )
         kind = None if _writes(request.method, route, raw) else kind_of(route)
-        with self.lag.view(kind) as exchange.lag:
+        members = sees_members(caller, found)
+        with self.lag.view(kind) as exchange.lag, self.github.accounts.showing_members(members):
             return route.handler(call)
 
     def _moved(self, caller: Caller, params: Mapping[str, str]) -> Repository | None:

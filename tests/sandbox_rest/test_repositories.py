@@ -5,6 +5,7 @@ import base64
 import json
 import sys
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,27 @@ async def test_permission_names_the_role(client: Client) -> None:
         seen = await client.get(f"{R}/collaborators/{login}/permission")
         assert (seen["permission"], seen["role_name"]) == (permission, role)
     await client.get(f"{R}/collaborators/ghost/permission", 404)
+
+
+async def test_private_member_is_shown_to_those_who_may_see_members(client: Client) -> None:
+    """Without `members: read` a member is a contributor once something landed, and nobody before; webhooks say so."""
+    client.repo.record.owner.kind = "Organization"
+    client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
+    token = client.installation_token({"pull_requests": "read"})
+    blind = {"Authorization": f"Bearer {token}"}
+
+    async def association(**options: Any) -> Any:
+        return (await client.get(f"{R}/pulls/1", **options))["author_association"]
+
+    assert await association(headers=blind) == "COLLABORATOR"
+    client.github.behaviour.private_members = True
+    assert await association(headers=blind) == "NONE"
+    assert [await association(), await association(who="maria")] == ["MEMBER", "MEMBER"]
+    await client.call("PUT", f"{R}/pulls/1/merge", 200)
+    assert [await association(headers=blind), await association()] == ["CONTRIBUTOR", "MEMBER"]
+    await client.settle()
+    told = [payload["pull_request"] for _, payload in client.receiver.received if "pull_request" in payload]
+    assert {shown["author_association"] for shown in told} == {"COLLABORATOR", "CONTRIBUTOR"}
 
 
 async def test_suspended_installation_is_locked_out(client: Client) -> None:
