@@ -179,7 +179,26 @@ class Git:
             return None
         return found.data if isinstance(found, pygit2.Blob) else None
 
-    def write_tree(self, base: str | None, files: Mapping[str, str | None]) -> str:
+    def blob(self, sha: str) -> bytes | None:
+        """The content of a blob; None when there is none of that name."""
+        try:
+            found = self._store[sha]
+        except (KeyError, ValueError):
+            return None
+        return found.data if isinstance(found, pygit2.Blob) else None
+
+    def write_blob(self, data: bytes) -> str:
+        """Write a file's content."""
+        return str(self._store.create_blob(data))
+
+    def is_tree(self, sha: str) -> bool:
+        """Whether this names a tree."""
+        try:
+            return isinstance(self._store[sha], pygit2.Tree)
+        except (KeyError, ValueError):
+            return False
+
+    def write_tree(self, base: str | None, files: Mapping[str, str | bytes | None]) -> str:
         """A tree: that of commit or tree `base` (None: empty) with these files set; None as text deletes one."""
         index = pygit2.Index()
         if base is not None:
@@ -188,7 +207,8 @@ class Git:
             if text is None:
                 index.remove(path)
             else:
-                index.add(pygit2.IndexEntry(path, self._store.create_blob(text.encode()), FileMode.BLOB))
+                data = text.encode() if isinstance(text, str) else text
+                index.add(pygit2.IndexEntry(path, self._store.create_blob(data), FileMode.BLOB))
         return str(index.write_tree(self._store))
 
     def write_commit(

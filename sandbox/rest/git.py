@@ -23,14 +23,17 @@ def get_commit(call: Call) -> Answer:
 @routes.repository("GET", "/git/trees/{tree_sha}", "contents=read", docs="git/trees#get-a-tree")
 def get_tree(call: Call) -> Answer:
     """A directory, or with `recursive` all below it."""
-    git = call.repository.git
-    name = call.params["tree_sha"]
-    sha = git.resolve(name) or name
+    git, name = call.repository.git, call.params["tree_sha"]
     try:
-        entries = git.entries(sha, recursive="recursive" in call.query)
-        tree_sha = git.write_tree(sha, {})
+        return Answer(show_tree(call, git.resolve(name) or name, recursive="recursive" in call.query))
     except (KeyError, ValueError) as error:
         raise not_found() from error
+
+
+def show_tree(call: Call, sha: str, *, recursive: bool) -> dict[str, Any]:
+    """`git-tree` of a commit or tree. Raises KeyError or ValueError when there is none."""
+    git = call.repository.git
+    entries, tree_sha = git.entries(sha, recursive=recursive), git.write_tree(sha, {})
     base = f"{call.api_url}/repos/{call.repository.full_name}/git"
     tree: list[dict[str, Any]] = [
         {
@@ -43,7 +46,7 @@ def get_tree(call: Call) -> Answer:
         }
         for entry in entries
     ]
-    return Answer({"sha": tree_sha, "url": f"{base}/trees/{tree_sha}", "tree": tree, "truncated": False})
+    return {"sha": tree_sha, "url": f"{base}/trees/{tree_sha}", "tree": tree, "truncated": False}
 
 
 @routes.repository("GET", "/git/ref/{ref}", "contents=read", docs="#get-a-reference")

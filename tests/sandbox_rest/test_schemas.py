@@ -147,6 +147,21 @@ async def use_git(client: Client) -> None:
     await client.get(f"{R}/compare/main...topic")
     await client.get(f"{R}/git/commits/{sha}")
     await client.get(f"{R}/git/trees/{sha}?recursive=1")
+    blob = await client.call("POST", f"{R}/git/blobs", 201, json_body={"content": "YQo=", "encoding": "base64"})
+    assert (await client.get(f"{R}/git/blobs/{blob['sha']}"))["content"] == "YQo=\n"
+    file = {"path": "new", "mode": "100644", "type": "blob", "sha": blob["sha"]}
+    gone = {"path": "README.md", "mode": "100644", "type": "blob", "sha": None}
+    tree = await client.call("POST", f"{R}/git/trees", 201, json_body={"base_tree": sha, "tree": [file, gone]})
+    assert [entry["path"] for entry in tree["tree"]] == ["docs", "new"]
+    new = {"message": "Own", "tree": tree["sha"], "parents": [sha]}
+    own = await client.call("POST", f"{R}/git/commits", 201, json_body=new)
+    assert own["verification"]["verified"]
+    named = await client.call(
+        "POST", f"{R}/git/commits", 201, json_body={**new, "author": {"name": "A", "email": "a@b.c"}}
+    )
+    assert (named["author"]["name"], named["verification"]["verified"]) == ("A", False)
+    await client.call("POST", f"{R}/git/commits", 422, json_body={**new, "parents": [blob["sha"]]})
+    await client.call("POST", f"{R}/git/commits", 422, json_body={**new, "tree": sha})
     await client.get(f"{R}/git/ref/heads/main")
     await client.get(f"{R}/git/matching-refs/heads/")
     await client.call("POST", f"{R}/git/refs", 201, json_body={"ref": "refs/heads/spare", "sha": sha})
