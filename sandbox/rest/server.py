@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -125,6 +126,9 @@ class SandboxServer:
     async def _exchange(self, route: Route | None, prefix: str, request: web.Request, exchange: Exchange) -> Reply:
         """From arrival to the answer, with the faults and hooks of its way."""
         raw = await request.read()
+        with suppress(ApiError):
+            # Known to faults and hooks before it is applied; what is no JSON is refused when it is.
+            exchange.body = {} if request.method in ("GET", "HEAD") else parse_body(raw, bare="")
         caller, refusal = self._identify(request)
         exchange.installation = None if caller.installation is None else caller.installation.id
         exchange.login = None if caller.actor is None else caller.actor.user.login

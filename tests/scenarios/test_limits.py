@@ -103,7 +103,7 @@ async def test_github_down_for_ten_minutes_loses_nothing_in_any_status(world: Wo
 async def test_trouble_that_lasts_is_told_with_the_next_try_and_forgotten_when_it_is_over(world: World) -> None:
     """Nobody is left waiting: after a minute comment and check run say so, and no longer once GitHub answers."""
     pull = await queued(world, "checking")
-    fault = world.server.faults.add(kind="fail", method="GET", route=PULL, status=503, times=None)
+    fault = world.server.faults.add(kind="fail", route="/graphql", status=503, times=None)
     await world.until(lambda: fault.hits > 3)
     assert "Retrying since" not in world.comment(pull)
     await world.pass_time(timedelta(minutes=5))

@@ -101,7 +101,7 @@ async def test_call_that_met_an_outdated_read_is_told_to_try_again_soon(world: W
     """Whoever waits over HTTP waits for two seconds, and the pull request is queued by its newest head."""
     pull = world.open("called")
     await world.pass_time(timedelta(minutes=10))
-    world.server.lag.set(2 * SECONDS, "pull_request")
+    world.server.lag.set(2 * SECONDS, "pull_request", "graphql")
     pull.push({"more.py": "more\n"}, "More", by="mona")
     await world.pass_time(SECONDS)
     answer = await mona.queue(pull)
