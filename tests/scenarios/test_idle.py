@@ -41,7 +41,7 @@ async def cost_of_one(
 
 
 async def test_hours_of_ci_cost_no_more_than_a_few_slow_looks(tmp_path: Path) -> None:
-    """Three hours of checks cost at most four looks more than one minute does."""
+    """Three hours of checks cost at most four looks more than one minute does, and what renewed tokens cost."""
     settings = {"IMQ_CHECK_TIMEOUT_SECONDS": "14400"}
     costs = []
     for ci_time in (timedelta(minutes=1), timedelta(hours=3)):
@@ -54,7 +54,8 @@ async def test_hours_of_ci_cost_no_more_than_a_few_slow_looks(tmp_path: Path) ->
     assert len(short) <= 18
     looks = [r for r in long if r.template.endswith("/check-runs") and r.method == "GET"]
     assert len(looks) <= SLOW_LOOKS + 1
-    assert counted(long) - counted(short) <= SLOW_LOOKS
+    # A branch's protection and rules are read with another token at the end: their ETags miss (otterdog #201).
+    assert counted(long) - counted(short) <= SLOW_LOOKS + 2
 
 
 async def test_ten_minutes_of_ci_and_some_seconds_cost_no_slow_look(tmp_path: Path) -> None:
