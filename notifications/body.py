@@ -13,25 +13,12 @@ from notifications.own_words import own_words
 from notifications.texts import waiting
 from notifications.words import commit, duration, instant, names, pull_requests
 from queue_engine.facts import CheckReport
-from queue_engine.notice import Notice, NoticeKind
+from queue_engine.notice import WAITING, Notice, NoticeKind
 from queue_engine.reasons import REASONS, Move, Reason
 
 CHECKS_SHOWN = 50
 CHECKS_BUDGET = 30_000
 """Characters for the list of checks: well inside GitHub's 65,536 for a comment and 65,535 for a summary."""
-
-WAITING = frozenset(
-    {
-        NoticeKind.QUEUED,
-        NoticeKind.UPDATING,
-        NoticeKind.CHECKING,
-        NoticeKind.READY,
-        NoticeKind.HELD,
-        NoticeKind.BLOCKED,
-        NoticeKind.PAUSED,
-    }
-)
-"""Kinds of notice after which the pull request still stands in line, or for a place in it."""
 
 _UNDER_WAY = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
 

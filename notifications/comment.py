@@ -4,18 +4,13 @@ GitHub notifies nobody of an edit (isaacs/github #310, bradfitz/issue-tracker-be
 must act on is a new comment, in the place of the old one; everything else edits the comment that stands.
 """
 
-import re
-
 from notifications.answers import answered
-from notifications.body import WAITING, opening, paragraphs
+from notifications.body import opening, paragraphs
 from notifications.story import Events, folded, moved_since
-from queue_engine.notice import CommandAnswer, Notice, NoticeKind
+from queue_engine.notice import FIRST_LINE, MARKER, WAITING, CommandAnswer, Notice, NoticeKind, kind_of
 from queue_engine.reasons import REASONS, Move
 
-MARKER = "<!-- imq:comment"
-"""Begins IMQ's comment, unseen by readers; by it a comment is found whose id was lost. The notice's kind follows."""
-
-_FIRST_LINE = re.compile(re.escape(MARKER) + r"(?: (?P<kind>[a-z_]+))? -->\s*")
+__all__ = ["MARKER", "content", "kind_of", "must_act", "render_comment"]
 
 
 def render_comment(
@@ -36,15 +31,9 @@ def render_comment(
     return "\n\n".join(part for part in parts if part is not None) + "\n"
 
 
-def kind_of(body: str) -> str | None:
-    """The kind of notice that a comment of IMQ's shows; None where an older version did not write it."""
-    found = _FIRST_LINE.match(body)
-    return None if found is None else found["kind"]
-
-
 def content(body: str) -> str:
     """What people read of a comment of IMQ's."""
-    return _FIRST_LINE.sub("", body, count=1)
+    return FIRST_LINE.sub("", body, count=1)
 
 
 def must_act(notice: Notice) -> bool:

@@ -320,3 +320,12 @@ class Snapshot:
     """The newest verdict of each person who may write."""
     resolved: bool | None = None
     """Whether every conversation is resolved."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnComment:
+    """A comment that IMQ wrote, as a list shows it. `number` is its pull request's."""
+
+    number: int
+    body: str
+    updated_at: datetime

@@ -1,5 +1,6 @@
 """What people are to be told about one pull request right now: plain data, stored in the outbox, rendered later."""
 
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -28,6 +29,31 @@ class NoticeKind(StrEnum):
     PAUSED = "paused"
     ANSWERED = "answered"
     """Nothing is to be said of its place in a queue: the comment is there for the answer to a command."""
+
+
+WAITING = frozenset(
+    {
+        NoticeKind.QUEUED,
+        NoticeKind.UPDATING,
+        NoticeKind.CHECKING,
+        NoticeKind.READY,
+        NoticeKind.HELD,
+        NoticeKind.BLOCKED,
+        NoticeKind.PAUSED,
+    }
+)
+"""Kinds of notice after which the pull request still stands in line, or for a place in it."""
+
+MARKER = "<!-- imq:comment"
+"""Begins IMQ's comment, unseen by readers; by it a comment is found whose id was lost. The notice's kind follows."""
+
+FIRST_LINE = re.compile(re.escape(MARKER) + r"(?: (?P<kind>[a-z_]+))? -->\s*")
+
+
+def kind_of(body: str) -> str | None:
+    """The kind of notice that a comment of IMQ's shows; None where an older version did not write it."""
+    found = FIRST_LINE.match(body)
+    return None if found is None else found["kind"]
 
 
 class Reply(BaseModel):

@@ -5,6 +5,7 @@ that write may have happened although they raised `Unavailable`.
 """
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any, Protocol
 
 from queue_engine.facts import (
@@ -18,6 +19,7 @@ from queue_engine.facts import (
     Delivery,
     Labelling,
     MergeMethod,
+    OwnComment,
     Permission,
     PullRequest,
     RepositoryState,
@@ -201,6 +203,11 @@ class GitHub(Protocol):
 
         A list tells no `mergeable`: it is None in each.
         """
+        ...
+
+    async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:
+        """IMQ's own comments that changed since, the latest change first, of the three hundred comments that did so
+        last (`GET /repos/{o}/{r}/issues/comments`, at most three requests)."""
         ...
 
     async def last_labelling(self, repository: Repository, number: int, label: str) -> Labelling | None:

@@ -39,6 +39,7 @@ class Reason(StrEnum):
     BASE_CHANGED = "base_changed"
     HEAD_CHANGED = "head_changed"
     PERMISSION_LOST = "permission_lost"
+    NOT_QUEUED = "not_queued"
     # At the door
     LABEL_WITHOUT_RIGHT = "label_without_right"
     QUEUE_FULL = "queue_full"
@@ -114,6 +115,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.BASE_CHANGED: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
     Reason.HEAD_CHANGED: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
     Reason.PERMISSION_LOST: ReasonFacts(Outcome.CANCELLED, Move.MAINTAINER),
+    Reason.NOT_QUEUED: ReasonFacts(Outcome.CANCELLED, Move.NOBODY, label_off=False),
     Reason.LABEL_WITHOUT_RIGHT: ReasonFacts(Outcome.REFUSED, Move.MAINTAINER),
     Reason.QUEUE_FULL: ReasonFacts(Outcome.HELD, Move.NOBODY, label_off=False),
     Reason.FORK_DELETED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),

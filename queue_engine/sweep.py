@@ -26,6 +26,7 @@ from queue_engine.port import PAGE
 from queue_engine.redelivery import DELIVERIES_JOB, Matters, Redelivery
 from queue_engine.repositories import MISSING_JOB, ask_about, examine, named_by
 from queue_engine.review import contradicts, review
+from queue_engine.stale_comments import STALE_COMMENTS_JOB, StaleComments, request_look
 from queue_engine.store.answers import KEPT
 
 SWEEP_JOB = "sweep"
@@ -69,6 +70,7 @@ class Sweeper:
             PULL_REQUEST_JOB: self.sweep_pull_request,
             MISSING_JOB: self.sweep_missing_repository,
             DELIVERIES_JOB: self._redelivery.look,
+            STALE_COMMENTS_JOB: StaleComments(self._engine).look,
         }
 
     async def run_due(self) -> bool:
@@ -117,7 +119,7 @@ class Sweeper:
             with working(Priority.BACKGROUND), naming("the list of installations"):
                 self._installations = known = now, await self._engine.github.installations()
         async with self._engine.change() as change:
-            for kind in (INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB, MISSING_JOB):
+            for kind in (INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB, MISSING_JOB, STALE_COMMENTS_JOB):
                 await change.tx.dead_letters.discard_all(kind)
             for installation_id in known[1]:
                 await change.tx.jobs.enqueue(
@@ -179,6 +181,7 @@ class Sweeper:
         async with engine.change() as change:
             for number in sorted({*new, *read}):
                 await _follow_up(change, repository, number, new=number in new)
+            await request_look(change, repository)
 
     async def sweep_missing_repository(self, job: Job) -> None:
         """Find out what became of a repository that its installation does not list."""

@@ -209,7 +209,7 @@ async def _landing(world: World, pull: Any) -> Counter[str]:
     await world.pass_time(timedelta(seconds=30))
     sent = [request.template.replace("/repos/{owner}/{repo}", "") for request in world.server.requests]
     counted = Counter(sent[before:])
-    for swept in ("GET /app/hook/deliveries", "GET /issues", "GET /pulls"):
+    for swept in ("GET /app/hook/deliveries", "GET /issues", "GET /issues/comments", "GET /pulls"):
         del counted[swept]
     return counted
 

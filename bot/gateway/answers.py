@@ -274,6 +274,8 @@ class CommentAnswer(BaseModel):
     body: str | None = None
     user: UserAnswer | None = None
     performed_via_github_app: IdAnswer | None = None
+    issue_url: str = ""
+    updated_at: datetime | None = None
 
 
 class PermissionAnswer(BaseModel):

@@ -3,13 +3,17 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from bot.gateway.answers import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer
 from bot.gateway.client import Call
-from bot.gateway.connection import Connection, understood
+from bot.gateway.connection import Connection, listed, understood
 from queue_engine.errors import NotFound
+from queue_engine.facts import OwnComment
 from queue_engine.model import Repository
+
+_MOST_PAGES = 3
 
 
 def place(repository: Repository) -> dict[str, str]:
@@ -74,6 +78,23 @@ class LetterBox:
             for comment in sorted(comments, key=lambda comment: comment.id)
             if marker in (comment.body or "") and await self._is_own(comment)
         }
+
+    async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:
+        """`GET /repos/{owner}/{repo}/issues/comments`, at most three pages, the latest change first."""
+        template = "/repos/{owner}/{repo}/issues/comments{?sort,direction,since,per_page}"
+        asked = {"sort": "updated", "direction": "desc", "since": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"}
+        call = Call("GET", template, {**place(repository), **asked, "per_page": "100"})
+        own: list[OwnComment] = []
+        pages = 0
+        async for page in self._connection.pages(repository.installation_id, call, "next"):
+            for comment in listed(CommentAnswer, page.data):
+                if comment.updated_at is not None and await self._is_own(comment):
+                    number = int(comment.issue_url.rpartition("/")[2])
+                    own.append(OwnComment(number, comment.body or "", comment.updated_at))
+            pages += 1
+            if pages == _MOST_PAGES:
+                break
+        return tuple(own)
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """`POST /repos/{owner}/{repo}/check-runs`. Returns the check run's id."""

@@ -23,6 +23,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "It was called off by hand.",
         "To queue it again, comment `/queue` or set the label {label}.",
     ),
+    Reason.NOT_QUEUED: ReasonText(
+        "It is in no queue: IMQ's database was restored or replaced since it was queued.",
+        "To queue it again, comment `/queue` or set the label {label}.",
+    ),
     Reason.CLOSED: ReasonText(
         "The pull request was closed.",
         "If it should land after all, reopen it and comment `/queue` or set the label {label} again.",

@@ -4,6 +4,7 @@ Every method is written out, so that mypy reports a call that the ports gained a
 """
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any
 
 from queue_engine.facts import (
@@ -17,6 +18,7 @@ from queue_engine.facts import (
     Delivery,
     Labelling,
     MergeMethod,
+    OwnComment,
     Permission,
     PullRequest,
     RepositoryState,
@@ -163,6 +165,10 @@ class Forwarding:
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """As the port says."""
         return await self._github.latest_pull_requests(repository)
+
+    async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:
+        """As the port says."""
+        return await self._github.own_comments(repository, since)
 
     async def last_labelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
         """As the port says."""

@@ -24,6 +24,19 @@ def list_comments(call: Call) -> Answer:
     return call.page(comments, lambda comment: payloads.comment(call.github, pull, comment))
 
 
+@routes.repository("GET", "/issues/comments", *_READ, docs="#list-issue-comments-for-a-repository")
+def list_repository_comments(call: Call) -> Answer:
+    """Those on all issues, by id; `direction` counts beside `sort` only (docs, "List issue comments ...")."""
+    start, sort = since(call.query.get("since")), call.query.get("sort")
+    found = [(pull, comment) for pull in call.repository.pulls.values() for comment in pull.comments.values()]
+    found = [each for each in found if start is None or each[1].updated_at >= start]
+    found.sort(key=lambda each: each[1].id)
+    if sort in ("created", "updated"):
+        name = f"{sort}_at"
+        found.sort(key=lambda each: (getattr(each[1], name), each[1].id), reverse=call.query.get("direction") == "desc")
+    return call.page(found, lambda each: payloads.comment(call.github, *each))
+
+
 @routes.repository("POST", "/issues/{number}/comments", *_WRITE, creates=True, docs="#create-an-issue-comment")
 def create_comment(call: Call) -> Answer:
     """Says something."""

@@ -7,7 +7,7 @@ import pytest
 
 from bot.gateway import Gateway
 from queue_engine.errors import Unavailable
-from queue_engine.facts import Labelling, RepositoryState
+from queue_engine.facts import Labelling, OwnComment, RepositoryState
 from queue_engine.model import Repository
 from tests.bot.answers import pull_request
 from tests.bot.answers import repository as repository_answer
@@ -53,6 +53,27 @@ async def test_latest_pull_requests_are_one_page_of_open_ones(
     assert (found.number, found.open, found.merged, found.mergeable) == (3, True, False, None)
     query = github.asked_for("GET", f"{REPO}/pulls")[0].query
     assert query == {"state": "open", "sort": "updated", "direction": "desc", "per_page": "100"}
+
+
+async def test_own_comments_are_at_most_three_pages_of_the_latest(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """P7: of a busy repository not everything is read; other people's comments do not count."""
+    comment = {
+        "id": 4,
+        "body": "Queued",
+        "user": {"login": "imq[bot]"},
+        "performed_via_github_app": None,
+        "issue_url": "https://api.github.com/repos/ada/engine/issues/3",
+        "updated_at": "2026-01-05T09:00:00Z",
+    }
+    theirs = {**comment, "user": {"login": "ada"}}
+    path = f"{REPO}/issues/comments"
+    github.on("GET", path, Says([comment, theirs], headers={"link": f'<{github.url}{path}>; rel="next"'}))
+    found = await gateway.own_comments(repository, datetime(2026, 1, 4, tzinfo=UTC))
+    assert found == (OwnComment(3, "Queued", datetime(2026, 1, 5, 9, tzinfo=UTC)),) * 3
+    query = github.asked_for("GET", path)[0].query
+    assert query == {"sort": "updated", "direction": "desc", "since": "2026-01-04T00:00:00Z", "per_page": "100"}
 
 
 LABELLED_AT = datetime(2026, 1, 5, 9, tzinfo=UTC)

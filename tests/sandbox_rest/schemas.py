@@ -92,6 +92,7 @@ SCHEMAS = {
     f"DELETE {_REPO}/issues/{{number}}/assignees": "Issue",
     f"GET {_REPO}/issues/{{number}}/comments": "[IssueComment]",
     f"POST {_REPO}/issues/{{number}}/comments": "IssueComment",
+    f"GET {_REPO}/issues/comments": "[IssueComment]",
     f"GET {_REPO}/issues/comments/{{comment_id}}": "IssueComment",
     f"PATCH {_REPO}/issues/comments/{{comment_id}}": "IssueComment",
     f"DELETE {_REPO}/issues/comments/{{comment_id}}": NOTHING,

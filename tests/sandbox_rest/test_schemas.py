@@ -225,6 +225,7 @@ async def use_conversation(client: Client, number: int) -> None:
     await client.get(f"{said}/reactions")
     await client.get(said)
     await client.get(f"{place}/comments")
+    await client.get(f"{R}/issues/comments?sort=updated&direction=desc")
     await client.call("PATCH", place, 200, json_body={"title": "Better", "labels": ["merge-queue"]})
     await client.get(place)
     await client.get(f"{R}/issues?labels=merge-queue&state=all&sort=updated&direction=asc")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 
-from queue_engine.store.tables import outbox
+from queue_engine.store.tables import entries, outbox, sweeps
 from sandbox.rest.faults import Kind
 from tests.scenarios.world import CI_TIME, LABEL, World
 
@@ -103,3 +103,20 @@ async def test_comment_of_an_earlier_database_is_taken_over_by_an_empty_one(worl
     await world.settle()
     assert world.spoken(pull) == 1
     assert "Landed" in world.comment(pull)
+
+
+async def test_comment_of_an_entry_that_a_lost_database_had_is_corrected(world: World) -> None:
+    """P6: nobody waits for what stands in no queue; a comment that says Landed stays as it is."""
+    landed, pull = world.open("landed"), world.open("add")
+    landed.label(LABEL, by="mona")
+    await world.until(lambda: landed.merged)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: world.spoken(pull) == 1)
+    pull.unlabel(LABEL, by="mona", webhook=False)
+    async with world.bot.engine.store.transaction() as tx:
+        for table in (entries, outbox, sweeps):
+            await tx.connection.execute(delete(table))
+    before = world.comment(landed)
+    await world.pass_time(timedelta(minutes=25))
+    assert "in no queue" in world.comment(pull)
+    assert (world.spoken(pull), world.spoken(landed), world.comment(landed)) == (1, 1, before)
