@@ -15,8 +15,11 @@ from queue_engine.known.facts import KEPT, SETTLED, Known, LabelWritten, Merged,
 
 def outdated_pull(read: PullRequest, known: Sequence[Known], now: datetime) -> str | None:
     """Why this read is older than what is known; None if nothing speaks against it."""
+    if read.merged:
+        # A merge is final: no older state shows one.
+        return None
     known = _of_late(known, now)
-    if not read.merged and any(_says_merged(one) for one in known):
+    if any(_says_merged(one) for one in known):
         return f"pull request {read.number} is known to be merged"
     if superseded(read.head_sha, _head_pushes(known)):
         return f"the head of pull request {read.number} is known to have moved on"

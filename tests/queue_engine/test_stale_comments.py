@@ -88,7 +88,7 @@ async def test_comment_of_an_entry_that_exists_no_more_is_corrected(
 
 
 @pytest.mark.parametrize(
-    "kind", [*(set(NoticeKind) - {"queued", "updating", "checking", "ready", "held", "paused", "blocked"}), ""]
+    "kind", [*sorted(set(NoticeKind) - {"queued", "updating", "checking", "ready", "held", "paused", "blocked"}), ""]
 )
 def test_comment_that_tells_an_outcome_is_left_alone(kind: str) -> None:
     """Neither "Landed" nor any other end is turned into anything else, nor what another version wrote."""

@@ -150,3 +150,10 @@ def test_listed_pull_request_that_is_outdated_is_corrected_or_left_out() -> None
     assert corrected(older, [told(open=False)], NOW) is None
     assert corrected(older, [told(), Known(Merged(sha="landed"), NOW)], NOW) is None
     assert corrected(older, [], NOW) == older
+
+
+def test_merged_pull_request_is_believed_whatever_was_told_in_its_second() -> None:
+    """A merge is final, and an answer that shows one is no older state."""
+    merged = read(open=False, merged=True)
+    assert outdated_pull(merged, [told()], NOW) is None
+    assert outdated_pull(merged, [told(), Known(Merged(sha="landed"), NOW)], NOW) is None

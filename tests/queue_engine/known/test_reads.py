@@ -267,6 +267,7 @@ BELIEVED = {
     "labelled_pull_requests": "each is read by itself before it is judged",
     "last_labelling": "read beside the pull request, which is compared",
     "last_unlabelling": "read beside the pull request, which is compared",
+    "own_comments": "each is looked for again before it is edited",
     "own_login": "never changes",
     "permission": "no webhook that IMQ gets tells of it",
     "repository": "looked up when a call finds nothing under its name, and at sweeps",
