@@ -28,11 +28,12 @@ _SWEEPS = frozenset(
         "GET /app/installations",
         "GET /installation/repositories",
         "GET /repos/{owner}/{repo}/issues",
+        "GET /repos/{owner}/{repo}/issues/comments",
         "GET /repos/{owner}/{repo}/pulls",
     }
 )
-"""What sweeps ask and no merge does: lost deliveries, installations, repositories, and lists of pull requests. No pull
-request here has its branch deleted, which would need a list as well."""
+"""What sweeps ask and no merge does: lost deliveries, installations, repositories, lists of pull requests and of comments.
+No pull request here has its branch deleted, which would need a list as well."""
 _KODIAK = {"ready": 13, "60 s": 66, "180 s": 155, "100 idle": 60}
 """Requests per merge of Kodiak itself, as measured once on a stand of its own."""
 

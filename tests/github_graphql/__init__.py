@@ -8,7 +8,13 @@ in the sandbox's schema what IMQ asks for; then `npm pack @octokit/graphql-schem
 from functools import cache
 from pathlib import Path
 
-from graphql import GraphQLSchema, build_schema
+from graphql import GraphQLSchema, build_schema, extend_schema, parse
+
+PREVIEW = """
+type PullRequestStack { id: ID!, number: Int!, size: Int!, baseRefName: String! }
+extend type PullRequest { stack: PullRequestStack }
+"""
+"""Stacks are a public preview, which the package does not have yet (github/gh-stack: "GraphQL API")."""
 
 FILE = Path(__file__).with_name("schema.graphql")
 
@@ -16,4 +22,4 @@ FILE = Path(__file__).with_name("schema.graphql")
 @cache
 def github_schema() -> GraphQLSchema:
     """GitHub's types that the sandbox has too, with all of their fields that lead to no other type."""
-    return build_schema(FILE.read_text(encoding="utf-8"))
+    return extend_schema(build_schema(FILE.read_text(encoding="utf-8")), parse(PREVIEW))

@@ -104,7 +104,8 @@ class Theatre:
 
         async def hook(exchange: Exchange) -> None:
             step = (exchange.template, exchange.phase)
-            if exchange.method == "GET" and (exchange.phase == "before" or not reading):
+            reads = exchange.method == "GET" or exchange.template.endswith("/graphql")
+            if reads and (exchange.phase == "before" or not reading):
                 return  # Reading changes nothing: to die before it or after it is the same.
             if exchange.login is None or not exchange.login.endswith("[bot]") or step in met:
                 return

@@ -12,7 +12,7 @@ from tests.scenarios.world import LABEL, World, a_world, total_at_most_ten
 SLOW_LOOKS = 4
 """Looks of the slow fallback in three hours of CI: after 15, 30, 60 and 120 minutes."""
 
-SWEEPS = {"GET /repos/{owner}/{repo}/issues", "GET /repos/{owner}/{repo}/pulls"}
+SWEEPS = {f"GET /repos/{{owner}}/{{repo}}/{name}" for name in ("issues", "issues/comments", "pulls")}
 """What the sweep asks of a repository every ten minutes, however many pull requests there are; mostly answered 304."""
 
 
