@@ -32,7 +32,7 @@ _SWEEPS = frozenset(
         "GET /repos/{owner}/{repo}/pulls",
     }
 )
-"""What sweeps ask and no merge does: lost deliveries, installations, repositories, lists of pull requests and of comments.
+"""What sweeps ask and no merge does: lost deliveries, installations, repositories, lists of pull requests, comments.
 No pull request here has its branch deleted, which would need a list as well."""
 _KODIAK = {"ready": 13, "60 s": 66, "180 s": 155, "100 idle": 60}
 """Requests per merge of Kodiak itself, as measured once on a stand of its own."""
