@@ -119,7 +119,7 @@ def with_runs(reports: Iterable[CheckReport], runs: Iterable[WorkflowRun], head:
     """The reports, each job of Actions with the workflow run that is proved to be its own.
 
     The proof is GitHub's list of the repository's runs, by the check suite and this very head. A check's address
-    proves nothing: whoever reports it chooses it.
+    proves nothing: the App that reports it chooses it.
     """
     of_suite = {run.suite: run.id for run in runs if run.head_sha == head}
     return tuple(replace(r, actions_run=of_suite.get(r.suite or 0)) if r.by_actions else r for r in reports)

@@ -16,7 +16,7 @@ from queue_engine.reasons import Reason
 def unapproved_runs(seen: Seen, verdict: Verdict) -> Action | None:
     """Report workflow runs that wait for a maintainer's approval, if the missing checks can only come from them.
 
-    They hold nobody up: whoever approves them also queues the pull request again (P5). None: nothing waits for that.
+    They hold nobody up: who approves them queues the pull request again (P5). None: nothing waits for that.
     """
     absent = set(verdict.awaited) - {report.name for report in verdict.pending}
     if not absent and verdict.reported:

@@ -234,7 +234,7 @@ def _is_superseded(run: CheckRunAnswer, others: Iterable[CheckRunAnswer], of_sui
 
 
 def actions_run(answer: ActionsRunAnswer) -> ActionsRun:
-    """A run of a workflow. Older servers do not tell who ran it last: then whoever began it did."""
+    """A run of a workflow. Older servers do not tell who ran it last: then the person who began it counts."""
     begun_by = answer.actor.login if answer.actor else ""
     return ActionsRun(
         id=answer.id,

@@ -1,4 +1,4 @@
-"""Which remembered answers a read made use of, so that whoever finds it outdated can have them forgotten."""
+"""Which remembered answers a read made use of, so that a caller that finds it outdated can have them forgotten."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

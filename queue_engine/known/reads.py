@@ -1,6 +1,6 @@
 """The one port through which IMQ reads GitHub: each answer is compared with what is known for certain.
 
-An answer that contradicts it raises `OutdatedRead`: it is neither judged nor remembered, and whoever asked asks again.
+An answer that contradicts it raises `OutdatedRead`: it is neither judged nor remembered, and the caller asks again.
 What IMQ's own writes tell is stored here. What webhooks tell is stored with the delivery (`queue_engine.inbox`).
 """
 
