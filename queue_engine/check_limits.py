@@ -27,7 +27,7 @@ def check_limit(entry: Entry, policy: Policy) -> timedelta:
 
 
 def check_deadline(entry: Entry, policy: Policy) -> datetime:
-    """Until when the checks of its head may take: their time begins anew with each check that starts."""
+    """Until when the checks of its head may take: each check that starts begins their time again."""
     return max(entry.status_since, entry.checks_started_at or entry.status_since) + check_limit(entry, policy)
 
 

@@ -56,7 +56,7 @@ def is_own_update(updated_from: str | None, comparison: Comparison, policy: Poli
     """Whether the compared head is IMQ's update: its parents are the old head and a commit of the base, in this order.
 
     The second parent is a commit of the base exactly if it is the merge base of head and base. This is asked of every
-    update, whoever sent it. Parents prove what was merged, not its content: where write permission is not enough to
+    update, by any sender. Parents prove what was merged, not its content: where write permission is not enough to
     queue, GitHub's signature has to say as well that IMQ made the merge.
     """
     if updated_from is None or comparison.head.parents != (updated_from, comparison.merge_base):

@@ -165,7 +165,7 @@ class WaitingLine:
     async def _let_go(
         self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest, reason: Reason, policy: Policy
     ) -> bool:
-        """Let it go, unless it was asked for anew; whether it went. Raises StaleVersion when it got its place."""
+        """Let it go, unless somebody queued it again; whether it went. Raises StaleVersion when it got its place."""
         by, delivery = waiting.queued_by, waiting.delivery
         async with self._engine.change() as change:
             standing = await still_waiting(change.tx, waiting.repository_id, waiting.number)

@@ -109,7 +109,7 @@ class Accounts:
         return installation
 
     def accept_permissions(self, installation: Installation, permissions: Mapping[str, str]) -> None:
-        """The account's owner grants what the app asks for anew; its app is told so."""
+        """The account's owner grants the permissions that the app now asks for; the app is told."""
         installation.permissions |= dict(permissions)
         self._github.happenings.installation(installation, "new_permissions_accepted", self._seen_by(installation))
 

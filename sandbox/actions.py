@@ -130,7 +130,7 @@ class Actions:
         self.stop(run)
 
     def stop(self, run: WorkflowRun) -> None:
-        """Cancel it, whoever wants it."""
+        """Cancel it, for any caller."""
         run.awaited.clear()
         for job in run.current_jobs():
             if job.status != "completed":

@@ -46,7 +46,7 @@ class History:
         self._versions.clear()
 
     def changed(self) -> None:
-        """Something changes just now: note it as soon as whoever changes it is done, before time passes."""
+        """Something changes just now: note it as soon as the caller is done, before time passes."""
         if self.keep and not self._planned:
             self._planned = True
             self._github.schedule.after(timedelta(0), self.note, name="history")

@@ -33,7 +33,7 @@ class RefRules:
                 found += self._violations(repository, ruleset, branch, before, after, force)
         by_rulesets = bool(found)
         protection = self._github.rules.protection(repository, branch)
-        # A branch that only a pattern protects may be created by whoever may push (open-telemetry/community #2696).
+        # A branch that only a pattern protects may be created by every writer (open-telemetry/community #2696).
         if protection and before is not None and not self._github.rules.spares(repository, protection, actor):
             found += self._of_protection(repository, protection, after, actor, force)
         if not found:

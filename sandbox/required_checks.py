@@ -46,7 +46,7 @@ def unscanned(github: "GitHub", repository: Repository, sha: str, tools: Sequenc
             # The words of github/codeql #19459.
             yield f"Code scanning is waiting for results from {tool} for the commit {sha[:7]}."
         elif _worst(words) == "failing":
-            # No public thread quotes what GitHub says of alerts: whoever reads this must not know the words.
+            # No public thread quotes what GitHub says of alerts: no reader may rely on the words.
             yield f"Code scanning results from {tool} do not meet the rule."
 
 

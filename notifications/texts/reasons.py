@@ -278,7 +278,7 @@ REASONS: Mapping[Reason, ReasonText] = {
 MOVES: Mapping[Move, str] = {
     Move.AUTHOR: "The author's move:",
     Move.MAINTAINER: "A maintainer's move:",
-    Move.OPERATOR: "The move of whoever runs IMQ:",
+    Move.OPERATOR: "The IMQ operator's move:",
     Move.NOBODY: "Nobody has to act.",
 }
 NO_FIX_LABEL = "that has `fixes_base` in `.github/imq.yml`"

@@ -98,7 +98,7 @@ class Store:
     async def transaction(self) -> AsyncGenerator[Transaction]:
         """A transaction that may write: whole at its end, or not at all on any exception. Never nest two.
 
-        Raises StaleVersion when PostgreSQL ended it because of another one. Whoever writes both entries and queues
+        Raises StaleVersion when PostgreSQL ended it because of another one. A caller that writes both entries and queues
         writes the entries first, so that no two wait for each other.
         """
         try:

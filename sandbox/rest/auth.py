@@ -77,7 +77,7 @@ class Tokens:
         self._installations: dict[str, Token] = {}
         self._users: dict[str, User] = {}
         self.unknown_for: Callable[[], timedelta] = timedelta
-        """How long a new token is refused, asked anew for each request."""
+        """How long a new token is refused, drawn for each request."""
 
     def user(self, login: str) -> str:
         """A person's token: the API answers it as it would answer that person."""

@@ -146,7 +146,7 @@ async def test_token_just_issued_and_not_accepted_is_kept_and_passes_with_time(
 async def test_token_refused_after_it_was_accepted_was_revoked_and_is_renewed_at_once(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """However new it is: what GitHub knew once it does not learn anew."""
+    """GitHub's first 404 for a new thing passes; a later one does not."""
     github.on("GET", PULL, Says(pull_request()), Says({"message": "Bad credentials"}, 401), Says(pull_request()))
     await gateway.pull_request(repository, 3)
     await gateway.pull_request(repository, 3)

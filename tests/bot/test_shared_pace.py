@@ -72,7 +72,7 @@ async def test_processes_together_spend_no_more_points_than_one_may(
     monkeypatch: pytest.MonkeyPatch,
     clock: ManualClock,
 ) -> None:
-    """P7: in no minute more than the limit, whoever asks, and at least three quarters of it are used."""
+    """P7: in no minute all processes together exceed the limit, and at least three quarters of it are used."""
     monkeypatch.setattr(pacing, "DOCUMENTED", Rates(points_per_minute=200))
     sent = []
     for _ in range(120):

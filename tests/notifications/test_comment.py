@@ -163,7 +163,7 @@ def test_comment_of_a_reason_says_whose_move_it_is(reason: Reason) -> None:
     who = {
         Move.AUTHOR: r"\*\*Your move, @alice @carol:\*\* ",
         Move.MAINTAINER: r"\*\*A maintainer's move:\*\* ",
-        Move.OPERATOR: r"\*\*The move of whoever runs IMQ:\*\* ",
+        Move.OPERATOR: r"\*\*The IMQ operator's move:\*\* ",
         Move.NOBODY: r"\*\*Nobody has to act\.\*\* ",
     }
     assert len(re.findall(who[REASONS[reason].move], text)) == 1

@@ -36,7 +36,7 @@ async def test_comment_whose_creation_was_answered_with_an_error_is_found_and_no
 async def test_comment_that_somebody_must_act_on_is_a_new_one_and_the_old_one_goes(
     store: Store, courier: Courier, post: Post
 ) -> None:
-    """GitHub notifies of new comments only; progress and what needs nobody's hand edit the one that stands."""
+    """GitHub notifies of new comments only; progress and outcomes that need no action edit the existing one."""
     seen = list[int]()
     for told in (
         of_kind(NoticeKind.QUEUED),
@@ -133,7 +133,7 @@ async def test_comment_that_replaced_the_known_one_after_a_backup_is_taken_over(
 
 
 async def test_comment_that_somebody_deleted_is_looked_for_once(store: Store, courier: Courier, post: Post) -> None:
-    """P7: whoever deleted it wants to hear no more, and each further notice costs one request."""
+    """P7: a deleted comment is not written again, and each further notice costs one request."""
     await want(store, LetterKind.COMMENT, of_kind(NoticeKind.QUEUED))
     await courier.run_due()
     post.comments.clear()

@@ -252,7 +252,7 @@ class Handler:
             try:
                 return await self.follow(side)
             except StaleVersion as lost:
-                # Run again it does what it should, but whoever waits for a deadlock to be found waits for a second.
+                # Run again it does what it should, but PostgreSQL takes a second to find a deadlock.
                 if lost.__cause__ is not None:
                     raise AssertionError(f"{self.name} met a deadlock") from lost
         raise AssertionError(f"{self.name} loses every race")

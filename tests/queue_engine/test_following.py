@@ -242,7 +242,7 @@ async def test_retries_by_command_are_counted_by_a_worker(database: Database) ->
 
 
 async def test_rename_that_a_webhook_tells_is_stored_before_anything_is_asked_for(database: Database) -> None:
-    """Queues, entries and letters go by the id; whoever asks GitHub next uses the new name."""
+    """Queues, entries and letters go by the id; the next request uses the new name."""
     desk = Desk(database, Refusing())
     async with desk.engine.change() as change:
         await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)

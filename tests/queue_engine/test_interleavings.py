@@ -216,7 +216,7 @@ async def test_handlers_that_meet_do_as_one_after_the_other(make_postgres_url: M
 async def test_transaction_that_postgresql_ended_for_another_one_is_a_lost_race(
     postgres_database: Database, code: str
 ) -> None:
-    """Whoever lost reads again and decides again; no deadlock counts as an error of ours."""
+    """The handler that lost reads and decides again; no deadlock counts as an error of ours."""
     raised = f"DO $$ BEGIN RAISE EXCEPTION 'as another one wanted it' USING ERRCODE = '{code}'; END $$"
     with pytest.raises(StaleVersion):
         async with Store(postgres_database).transaction() as tx:

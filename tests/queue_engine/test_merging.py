@@ -94,7 +94,7 @@ def test_merge_by_a_method_forbidden_since_the_door_is_not_asked_for() -> None:
 
 
 def test_merge_that_github_would_not_check_for_approvals_is_checked_by_imq() -> None:
-    """P1: whoever may bypass a ruleset is refused nothing, so IMQ reads the reviews right before the merge."""
+    """P1: an App that may bypass a ruleset is refused nothing, so IMQ reads the reviews right before the merge."""
     demands = rules("ci", approvals=1, approvals_bypassed=True)
     approved, against = (
         Review("ada", state, "head-1", True) for state in (ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED)

@@ -110,7 +110,7 @@ async def test_receive_failing_transaction_is_told_to_all_and_leaves_nothing(dat
 
 
 async def test_receive_stores_what_a_delivery_tells_for_certain_once_and_with_it(database: Database) -> None:
-    """A redelivery tells nothing anew: what it told may have changed since."""
+    """A redelivery is not newer than its first delivery: what it told may have changed since."""
     fact = Fact(subject="commit a", told=Named())
     hint = push("guid").model_copy(update={"facts": (fact,)})
     inbox, store = an_inbox(database), Store(database)

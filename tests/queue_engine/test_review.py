@@ -96,7 +96,7 @@ async def test_review_of_a_pull_request_read_before_its_entry_changed_reads_it_a
 
 
 async def test_review_of_an_entry_that_changes_each_time_gives_up_and_dequeues_nobody(scene: Scene) -> None:
-    """Reading again is bounded; whoever asked comes again later."""
+    """Reading again is bounded; the job is tried again later."""
     await scene.front(status=CHECKING)
     scene.github.pull = pull(open=False)
 

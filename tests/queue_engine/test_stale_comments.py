@@ -96,7 +96,7 @@ def test_comment_that_tells_an_outcome_is_left_alone(kind: str) -> None:
 
 
 def test_newest_comment_of_a_pull_request_counts() -> None:
-    """One that needed a person's hand may stand beside an older one for a moment."""
+    """One that needed an action may stand beside an older one for a moment."""
     older, newer = shows("checking", at=NOW - HOUR), shows("failed", at=NOW)
     assert newest((newer, older)) == []
     assert newest((shows("queued", at=NOW), shows("failed", at=NOW - HOUR))) == [shows("queued", at=NOW)]

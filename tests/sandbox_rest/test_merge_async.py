@@ -148,7 +148,7 @@ async def test_merge_queue_takes_the_request_over(client: Client) -> None:
 
 
 async def test_stack_is_shown_in_answers_and_webhooks(client: Client) -> None:
-    """Its number, size, position and base; whoever is in none has no such field, or null."""
+    """Its number, size, position and base; a pull request outside of a stack has no such field, or null."""
     one, two, three = stacked(client)
     alone = opened(client, "alone")
     two.label("x", by="maria")

@@ -94,7 +94,7 @@ async def test_check_whose_address_names_another_run_makes_nobody_run_that_again
 
 @pytest.mark.parametrize("parked_by", ["fork", "own update"])
 async def test_runs_that_await_approval_are_reported_at_once_with_their_link(world: World, parked_by: str) -> None:
-    """P5: whoever is behind lands; the comment links the run and says whose move it is."""
+    """P5: the pull request behind it lands; the comment links the run and says whose move it is."""
     ci = world.repository.add_workflow("CI", jobs=[Job("test", duration=CI_TIME)], on=["pull_request"])
     app = world.github.actions.app(world.repository.record)
     world.repository.protect("main", required_checks=[("test", app.id)])

@@ -67,7 +67,7 @@ async def test_pull_request_on_which_passes_fail_leaves_and_the_next_one_lands(
 
 
 async def test_pull_request_on_which_a_pass_failed_once_lands(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a pass that succeeded the count begins anew."""
+    """A pass that succeeds resets the count."""
     pull = await world.behind("pull")
     await fail_on(world, monkeypatch, pull, times=3)
     pull.label(LABEL, by="mona")

@@ -22,7 +22,7 @@ ACTS = int(os.environ.get("IMQ_LAG_ACTS", "16"))
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_all_that_is_green_and_agreed_lands_and_nothing_else_however_reads_lag(tmp_path: Path, seed: int) -> None:
-    """P1, P4, P5: whatever each kind of read shows of the last five seconds, and whoever acts meanwhile."""
+    """P1, P4, P5: reads show any state of the last five seconds, and people act meanwhile."""
     async with a_world(tmp_path, seed=seed) as world:
         crowd = Crowd(world, Random(seed), Witness(world.github))
         crowd.open(PULLS)

@@ -295,7 +295,7 @@ WRITES = {
 
 
 def test_every_call_of_the_port_is_compared_or_believed_for_a_reason() -> None:
-    """Whoever adds a read says why nothing that is known contradicts it, or compares it."""
+    """Each read is compared with what is known, or the table says why nothing can contradict it."""
     calls = {name for name in vars(Forwarding) if not name.startswith("_")}
     assert calls - set(vars(ComparedReads)) - WRITES <= set(BELIEVED)
     assert not set(BELIEVED) & set(vars(ComparedReads))
