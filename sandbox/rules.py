@@ -88,8 +88,8 @@ class Rules:
     def demands(self, repository: Repository, branch: str, actor: Actor | None = None) -> list[Demand]:
         """Everything asked of a pull request for a branch.
 
-        An actor that may bypass a ruleset, in any mode, merges without it; an administrator may pass classic protection that
-        spares administrators.
+        An actor that may bypass a ruleset, in any mode, merges without it; an administrator may pass classic protection
+        that spares administrators.
         """
         found = []
         classic = self.protection(repository, branch)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 COPY = Path("mutants")
-"""Where mutmut changes a copy of the source. Each run starts from an empty copy, so that a score never mixes two states."""
+"""Where mutmut changes a copy of the source. Each run starts from an empty copy: a score never mixes two states."""
 
 _UNNOTICED = (0, 5, 33)
 """mutmut's exit codes of a mutant that every test passes with, or that no test runs. Others are a failure or a hang."""

@@ -81,7 +81,7 @@ class Snapshots(Surroundings):
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
-        """`POST /graphql`; REST for what it does not tell: the permission of anybody else, and all of it where it is missing.
+        """`POST /graphql`; REST for what it does not tell: other people's permissions, or all where GraphQL is missing.
 
         GraphQL lists collaborators alone: who reads a public repository, or is a bot, is asked for by REST.
         """

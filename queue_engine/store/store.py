@@ -98,8 +98,8 @@ class Store:
     async def transaction(self) -> AsyncGenerator[Transaction]:
         """A transaction that may write: whole at its end, or not at all on any exception. Never nest two.
 
-        Raises StaleVersion when PostgreSQL ended it because of another one. A caller that writes both entries and queues
-        writes the entries first, so that no two wait for each other.
+        Raises StaleVersion when PostgreSQL ended it because of another one. Write entries before queues, so that no two
+        transactions wait for each other.
         """
         try:
             async with self.database.transaction() as connection:

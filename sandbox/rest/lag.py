@@ -74,7 +74,7 @@ class Lag:
         self.between(lag, lag, *kinds)
 
     def between(self, least: timedelta, most: timedelta, *kinds: Kind, seed: int | None = None) -> None:
-        """Make these kinds of reads (all by default) lag by chance, drawn for each request, as replicas that differ do."""
+        """Make these kinds of reads (all by default) lag by chance, drawn for each request, as replicas do."""
         if seed is not None:
             self._random = random.Random(seed)
         for kind in kinds or KINDS:
