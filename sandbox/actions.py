@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sandbox.checks import ACTIONS_SLUG
 from sandbox.errors import Conflict, Forbidden
-from sandbox.happenings import Happening
+from sandbox.event_sender import Happening
 from sandbox.required_checks import PASSING
 from sandbox.state import Actor, App, CheckRun, PullRequest, Repository, User, Workflow, WorkflowRun
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from sandbox.errors import Forbidden, Invalid
-from sandbox.happenings import Happening
+from sandbox.event_sender import Happening
 from sandbox.state import Actor, App, CheckRun, CheckSuite, CommitStatus, Repository, WorkflowRun
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sandbox.actions import SLUG
-from sandbox.happenings import Happening
+from sandbox.event_sender import Happening
 from sandbox.schedule import Appointment
 from sandbox.state import Actor, CheckRun, Repository
 from sandbox.verdict import conclude

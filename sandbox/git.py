@@ -4,57 +4,28 @@ Forks share objects with their parent, as on GitHub, so a fork's commit can be r
 are a repository's own: a fork's stand under `refs/forks/<owner>/`. All SHAs are hexadecimal text.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 
 import pygit2
-from pygit2.enums import FileMode, SortMode
+from pygit2.enums import FileMode, ObjectType, SortMode
 
 from sandbox.diff import FileChange, changes
+from sandbox.git_types import (
+    Commit,
+    Signature,
+    Tag,
+    TreeChange,
+    TreeEntry,
+    read_commit,
+    read_entry,
+    read_tag,
+    to_git,
+    walk,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """Who wrote or committed, and when (UTC)."""
-
-    name: str
-    email: str
-    date: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """A commit: its tree and its parents in order."""
-
-    sha: str
-    tree: str
-    parents: tuple[str, ...]
-    message: str
-    author: Signature
-    committer: Signature
-
-    @property
-    def title(self) -> str:
-        """The message's first line."""
-        return self.message.split("\n", 1)[0]
-
-    @property
-    def body(self) -> str:
-        """The message without its first line."""
-        return self.message.partition("\n")[2].strip("\n")
-
-
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
-    """One entry of a tree; `size` in bytes for blobs."""
-
-    path: str
-    mode: str
-    type: str
-    sha: str
-    size: int | None
+__all__ = ["Commit", "Git", "Signature", "Tag", "TreeChange", "TreeEntry"]
 
 
 class Git:
@@ -96,6 +67,10 @@ class Git:
         """Every branch and its tip, by name."""
         return {name.removeprefix("heads/"): sha for name, sha in self._refs.items() if name.startswith("heads/")}
 
+    def tags(self) -> list[str]:
+        """The names of all tags."""
+        return [name.removeprefix("tags/") for name in self._refs if name.startswith("tags/")]
+
     def branch(self, name: str) -> str | None:
         """A branch's tip; None when it does not exist."""
         return self.ref(f"heads/{name}")
@@ -115,10 +90,10 @@ class Git:
             self._store.references.delete(self._prefix + name)
 
     def resolve(self, name: str) -> str | None:
-        """The commit that a branch, `heads/...`, `refs/...` or a full or short SHA names; None if there is none."""
-        for candidate in (f"heads/{name}", name.removeprefix("refs/")):
+        """The commit of a branch, a tag, `heads/...`, `refs/...` or a full or short SHA; None if there is none."""
+        for candidate in (f"heads/{name}", f"tags/{name}", name.removeprefix("refs/")):
             if sha := self.ref(candidate):
-                return sha
+                return self.peel(sha)
         if not 7 <= len(name) <= 40 or set(name.lower()) - set("0123456789abcdef"):
             return None
         try:
@@ -143,7 +118,7 @@ class Git:
                 return None
             if not isinstance(found, pygit2.Commit):
                 return None
-            self._commits[sha] = _commit(found)
+            self._commits[sha] = read_commit(found)
         return self._commits[sha]
 
     def must(self, sha: str) -> Commit:
@@ -161,7 +136,7 @@ class Git:
         """Path -> text of every file of a commit or tree."""
         tree = self._tree(sha)
         if str(tree.id) not in self._files:
-            blobs = ((path, self._store[blob.id]) for path, blob in _walk(tree) if isinstance(blob, pygit2.Blob))
+            blobs = ((path, self._store[blob.id]) for path, blob in walk(tree) if isinstance(blob, pygit2.Blob))
             self._files[str(tree.id)] = {
                 path: blob.data.decode(errors="replace") for path, blob in blobs if isinstance(blob, pygit2.Blob)
             }
@@ -169,7 +144,7 @@ class Git:
 
     def entries(self, sha: str, *, recursive: bool = False) -> list[TreeEntry]:
         """What a commit's or tree's directory holds, in git's order."""
-        return [_entry(path, item) for path, item in _walk(self._tree(sha), recursive, directories=True)]
+        return [read_entry(path, item) for path, item in walk(self._tree(sha), recursive, directories=True)]
 
     def read(self, sha: str, path: str) -> bytes | None:
         """One file of a commit or tree; None when it is not there."""
@@ -191,18 +166,35 @@ class Git:
         """Write a file's content."""
         return str(self._store.create_blob(data))
 
-    def is_tree(self, sha: str) -> bool:
-        """Whether this names a tree."""
+    def tag(self, sha: str) -> Tag | None:
+        """An annotated tag by the SHA of its object; None when there is none of that name."""
         try:
-            return isinstance(self._store[sha], pygit2.Tree)
+            found = self._store[sha]
         except (KeyError, ValueError):
-            return False
+            return None
+        return read_tag(found) if isinstance(found, pygit2.Tag) else None
+
+    def write_tag(self, name: str, target: str, message: str, tagger: Signature) -> str:
+        """Write the object of an annotated tag; no reference leads to it yet. Raises KeyError without such a target."""
+        lines = [f"object {target}", f"type {self._store[target].type_str}", f"tag {name}"]
+        lines.append(f"tagger {tagger.name} <{tagger.email}> {int(tagger.date.timestamp())} +0000")
+        return str(self._store.write(ObjectType.TAG, "\n".join([*lines, "", message]).encode()))
+
+    def object_type(self, sha: str) -> str | None:
+        """Whether a SHA names a commit, tree, blob or tag; None when it names nothing."""
+        try:
+            return self._store[sha].type_str
+        except (KeyError, ValueError):
+            return None
+
+    def peel(self, sha: str) -> str:
+        """The commit that an annotated tag leads to; anything else is itself."""
+        tag = None if sha in self._commits else self.tag(sha)
+        return sha if tag is None else self.peel(tag.target)
 
     def write_tree(self, base: str | None, files: Mapping[str, str | bytes | None]) -> str:
         """A tree: that of commit or tree `base` (None: empty) with these files set; None as text deletes one."""
-        index = pygit2.Index()
-        if base is not None:
-            index.read_tree(self._tree(base))
+        index = self._index(base)
         for path, text in files.items():
             if text is None:
                 index.remove(path)
@@ -211,6 +203,26 @@ class Git:
                 index.add(pygit2.IndexEntry(path, self._store.create_blob(data), FileMode.BLOB))
         return str(index.write_tree(self._store))
 
+    def change_tree(self, base: str | None, changes: Iterable[TreeChange]) -> str:
+        """A tree: that of commit or tree `base` (None: empty) with these objects in it."""
+        index = self._index(base)
+        for change in changes:
+            if change.sha is None:
+                index.remove(change.path)
+            elif int(change.mode, 8) == FileMode.TREE:
+                index.remove_all([f"{change.path}/*"])
+                for path, item in walk(self._tree(change.sha)):
+                    index.add(pygit2.IndexEntry(f"{change.path}/{path}", item.id, item.filemode or FileMode.BLOB))
+            else:
+                index.add(pygit2.IndexEntry(change.path, pygit2.Oid(hex=change.sha), FileMode(int(change.mode, 8))))
+        return str(index.write_tree(self._store))
+
+    def _index(self, base: str | None) -> pygit2.Index:
+        index = pygit2.Index()
+        if base is not None:
+            index.read_tree(self._tree(base))
+        return index
+
     def write_commit(
         self, tree: str, parents: tuple[str, ...], message: str, author: Signature, committer: Signature | None = None
     ) -> str:
@@ -218,7 +230,7 @@ class Git:
         oids = [pygit2.Oid(hex=parent) for parent in parents]
         return str(
             self._store.create_commit(
-                None, _git_signature(author), _git_signature(committer or author), message, pygit2.Oid(hex=tree), oids
+                None, to_git(author), to_git(committer or author), message, pygit2.Oid(hex=tree), oids
             )
         )
 
@@ -273,37 +285,3 @@ class Git:
 
     def _tree(self, sha: str) -> pygit2.Tree:
         return self._store[sha].peel(pygit2.Tree)
-
-
-def _walk(
-    tree: pygit2.Tree, recursive: bool = True, prefix: str = "", *, directories: bool = False
-) -> Iterator[tuple[str, pygit2.Object]]:
-    for item in tree:
-        path = f"{prefix}{item.name}"
-        if isinstance(item, pygit2.Tree):
-            if directories:
-                yield path, item
-            if recursive:
-                yield from _walk(item, recursive, f"{path}/", directories=directories)
-        else:
-            yield path, item
-
-
-def _entry(path: str, item: pygit2.Object) -> TreeEntry:
-    is_blob = isinstance(item, pygit2.Blob)
-    size = item.size if isinstance(item, pygit2.Blob) else None
-    return TreeEntry(path, f"{int(item.filemode or 0):06o}", "blob" if is_blob else "tree", str(item.id), size)
-
-
-def _commit(found: pygit2.Commit) -> Commit:
-    parents = tuple(str(parent) for parent in found.parent_ids)
-    author, committer = _signature(found.author), _signature(found.committer)
-    return Commit(str(found.id), str(found.tree_id), parents, found.message, author, committer)
-
-
-def _signature(found: pygit2.Signature) -> Signature:
-    return Signature(found.name, found.email, datetime.fromtimestamp(found.time, UTC))
-
-
-def _git_signature(who: Signature) -> pygit2.Signature:
-    return pygit2.Signature(who.name, who.email, int(who.date.timestamp()), 0)

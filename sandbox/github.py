@@ -30,6 +30,7 @@ from sandbox.rules import Rules
 from sandbox.schedule import Schedule
 from sandbox.stacks import Stacks
 from sandbox.state import ZERO_SHA, Actor, App, Installation, Repository, State, User
+from sandbox.tags import Tags
 from sandbox.timings import Timings
 from sandbox.webhooks import Webhooks
 
@@ -57,6 +58,7 @@ class GitHub:
         self.happenings = Happenings(self)
         self.accounts = Accounts(self)
         self.refs = Refs(self)
+        self.tags = Tags(self)
         self.pulls = Pulls(self)
         self.stacks = Stacks(self)
         self.rules = Rules(self)

@@ -4,112 +4,28 @@ Each method names one GitHub event and gives its payload; `webhooks` adds reposi
 who gets it, and delivers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from sandbox import payloads
+from sandbox.pull_request_events import PullRequestEvents
+from sandbox.push_events import PushEvents
 from sandbox.state import (
-    ZERO_SHA,
     Actor,
     CheckRun,
     CheckSuite,
-    Comment,
     CommitStatus,
     Installation,
     Label,
     Protection,
-    PullRequest,
     Repository,
-    Review,
     Ruleset,
-    Thread,
     WorkflowRun,
 )
 
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
-
-COMMITS_LISTED = 2048
-"""The most commits that a push lists ("Webhook events and payloads: push")."""
-
-
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """What watchers learn at once, webhook or not. `kind` is push, pull_request, rerequest or approved.
-
-    `action` is a pull request's; `before` the commit that a push replaced; `branch` what was pushed to, or the base.
-    """
-
-    kind: str
-    repository: Repository
-    sha: str
-    branch: str | None = None
-    pull: PullRequest | None = None
-    run: CheckRun | None = None
-    workflow_run: WorkflowRun | None = None
-    action: str = ""
-    actor: Actor | None = None
-    before: str | None = None
-
-
-class Happenings:
-    """Tells everyone, or, while muted, the watchers only."""
-
-    def __init__(self, github: "GitHub") -> None:
-        self._github = github
-        self._muted = False
-        self.watchers: list[Callable[[Happening], None]] = []
-
-    @contextmanager
-    def muted(self, muted: bool = True) -> Iterator[None]:
-        """Within it no webhook leaves: GitHub's state changes, and nobody is told."""
-        before, self._muted = self._muted, muted
-        try:
-            yield
-        finally:
-            self._muted = before
-
-    def tell(self, happening: Happening) -> None:
-        """Tell the watchers."""
-        for watcher in tuple(self.watchers):
-            watcher(happening)
-
-    def push(
-        self, repository: Repository, branch: str, before: str | None, after: str | None, forced: bool, actor: Actor
-    ) -> None:
-        """A branch was created, moved or deleted; creation and deletion have an event of their own besides."""
-        self._send(
-            "push",
-            None,
-            repository,
-            actor,
-            lambda: self._push_content(repository, branch, before, after, forced, actor),
-        )
-        if before is None or after is None:
-            content: dict[str, Any] = {"ref": branch, "ref_type": "branch", "pusher_type": "user"}
-            if after is not None:
-                content |= {"master_branch": repository.default_branch, "description": None}
-            self._send("delete" if after is None else "create", None, repository, actor, lambda: content)
-        if after is not None:
-            self._github.checks.requested(repository, after, branch, before)
-            self.tell(Happening("push", repository, after, branch=branch, actor=actor, before=before))
-
-    def tag(self, repository: Repository, name: str, sha: str, actor: Actor) -> None:
-        """A tag was pushed: a push to `refs/tags/...` that lists no commits, and an event of its creation."""
-        ref = {"ref": f"refs/tags/{name}"}
-        self._send(
-            "push",
-            None,
-            repository,
-            actor,
-            lambda: self._push_content(repository, name, None, sha, False, actor) | ref,
-        )
-        created: dict[str, Any] = {"ref": name, "ref_type": "tag", "pusher_type": "user"}
-        created |= {"master_branch": repository.default_branch, "description": None}
-        self._send("create", None, repository, actor, lambda: created)
+class Happenings(PushEvents, PullRequestEvents):
+    """Sends every event that GitHub has, of whatever kind."""
 
     def protections(self, repository: Repository, action: str, actor: Actor) -> None:
         """All branch protections of a repository were disabled, or enabled again."""
@@ -126,72 +42,6 @@ class Happenings:
             "target_type": account.kind,
         }
         self._to_app("installation_target", "renamed", installation, content)
-
-    def pull_request(self, pull: PullRequest, action: str, actor: Actor, **extra: Any) -> None:
-        """Something happened to a pull request; `extra` are the action's own fields."""
-        github = self._github
-        self._send(
-            "pull_request",
-            action,
-            pull.repository,
-            actor,
-            lambda: {"number": pull.number, "pull_request": payloads.pull_request(github, pull, ask=False)} | extra,
-        )
-        repository, sha = pull.repository, pull.head_sha
-        self.tell(Happening("pull_request", repository, sha, pull.base_branch, pull, action=action, actor=actor))
-
-    def comment(self, pull: PullRequest, comment: Comment, action: str, actor: Actor, **extra: Any) -> None:
-        """A comment was created, edited or deleted."""
-        github = self._github
-        self._send(
-            "issue_comment",
-            action,
-            pull.repository,
-            actor,
-            lambda: {"issue": payloads.issue(github, pull), "comment": payloads.comment(github, pull, comment)} | extra,
-        )
-
-    def review(self, pull: PullRequest, review: Review, action: str, actor: Actor) -> None:
-        """A review was submitted or dismissed."""
-        github = self._github
-        self._send(
-            "pull_request_review",
-            action,
-            pull.repository,
-            actor,
-            lambda: {
-                "review": payloads.review(github, pull, review) | {"state": review.state.lower()},
-                "pull_request": payloads.simple_pull_request(github, pull),
-            },
-        )
-
-    def review_comment(self, pull: PullRequest, thread: Thread, action: str, actor: Actor) -> None:
-        """A comment on a line of the diff was created."""
-        github = self._github
-        self._send(
-            "pull_request_review_comment",
-            action,
-            pull.repository,
-            actor,
-            lambda: {
-                "comment": payloads.review_comment(github, pull, thread),
-                "pull_request": payloads.simple_pull_request(github, pull),
-            },
-        )
-
-    def thread(self, pull: PullRequest, thread: Thread, action: str, actor: Actor) -> None:
-        """A conversation was resolved, or opened again."""
-        github = self._github
-        self._send(
-            "pull_request_review_thread",
-            action,
-            pull.repository,
-            actor,
-            lambda: {
-                "thread": payloads.thread(github, pull, thread),
-                "pull_request": payloads.simple_pull_request(github, pull),
-            },
-        )
 
     def label(self, repository: Repository, label: Label, action: str, actor: Actor, **extra: Any) -> None:
         """A repository's label was created, edited or deleted."""
@@ -304,45 +154,3 @@ class Happenings:
             "requester": None,
         }
         self._to_app("installation_repositories", "added" if added else "removed", installation, content)
-
-    def _send(
-        self,
-        event: str,
-        action: str | None,
-        repository: Repository,
-        actor: Actor,
-        content: Callable[[], dict[str, Any]],
-        *,
-        only: CheckSuite | None = None,
-    ) -> None:
-        self._github.history.changed()
-        if not self._muted:
-            app = only.app if only else None
-            self._github.webhooks.send(event, action, repository, actor.user, content, only=app)
-
-    def _to_app(self, event: str, action: str, installation: Installation, content: dict[str, Any]) -> None:
-        if not self._muted:
-            content |= {"action": action, "sender": payloads.user(self._github, installation.account)}
-            self._github.webhooks.send_to(installation, event, action, content)
-
-    def _push_content(
-        self, repository: Repository, branch: str, before: str | None, after: str | None, forced: bool, actor: Actor
-    ) -> dict[str, Any]:
-        git = repository.git
-        new = git.log(after, before) if after and before else []
-        commits = [payloads.push_commit(self._github, repository, commit) for commit in reversed(new[:COMMITS_LISTED])]
-        head = payloads.push_commit(self._github, repository, git.must(after)) if after else None
-        ends = f"{(before or ZERO_SHA)[:12]}...{(after or ZERO_SHA)[:12]}"
-        return {
-            "ref": f"refs/heads/{branch}",
-            "before": before or ZERO_SHA,
-            "after": after or ZERO_SHA,
-            "created": before is None,
-            "deleted": after is None,
-            "forced": forced,
-            "base_ref": None,
-            "compare": f"{self._github.html_url}/{repository.full_name}/compare/{ends}",
-            "commits": commits,
-            "head_commit": head,
-            "pusher": {"name": actor.user.login, "email": actor.user.email},
-        }

@@ -5,7 +5,6 @@ Every action takes `by`, a login (the owner's when left out), and `webhook`: Fal
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from sandbox.ci import CI
 from sandbox.errors import NotFound
@@ -15,9 +14,6 @@ from sandbox.people_rules import RulesHandle
 from sandbox.runner import WorkflowRunner
 from sandbox.state import CheckRun, Stack, WorkflowRun
 from sandbox.workflows import Job, Judge, Trigger, all_green
-
-if TYPE_CHECKING:
-    pass
 
 
 class RepositoryHandle(RulesHandle):
@@ -178,13 +174,22 @@ class RepositoryHandle(RulesHandle):
         with self.github.happenings.muted(not webhook):
             self.github.checks.rerequest_suite(run.suite, actor=self._actor(by))
 
-    def push_tag(self, name: str, ref: str = "", *, by: str | None = None, webhook: bool = True) -> str:
-        """Push a new tag on a commit; returns that."""
-        sha = self.sha(ref)
+    def push_tag(
+        self, name: str, ref: str = "", *, message: str | None = None, by: str | None = None, webhook: bool = True
+    ) -> str:
+        """Push a new tag on a commit, annotated if it has a message; returns what the tag names."""
+        sha, actor = self.sha(ref), self._actor(by)
+        if message is not None:
+            tagger = Signature(actor.user.login, actor.user.email, self.github.clock.now())
+            sha = self.record.git.write_tag(name, sha, message, tagger)
         with self.github.happenings.muted(not webhook):
-            self.record.git.set_ref(f"tags/{name}", sha)
-            self.github.happenings.tag(self.record, name, sha, self._actor(by))
+            self.github.tags.create(self.record, name, sha, actor=actor)
         return sha
+
+    def delete_tag(self, name: str, *, by: str | None = None, webhook: bool = True) -> None:
+        """Delete a tag."""
+        with self.github.happenings.muted(not webhook):
+            self.github.tags.delete(self.record, name, actor=self._actor(by))
 
     def cancel(self, run: WorkflowRun, *, by: str | None = None, webhook: bool = True) -> None:
         """Press "Cancel workflow" on a run of Actions."""

@@ -23,7 +23,7 @@ class Refs:
         """A new branch at a commit. Raises Invalid when it exists, is badly named, the commit does not exist, or the
         rules refuse.
         """
-        self._check_access(repository, actor)
+        self.check_access(repository, actor)
         if repository.git.branch(branch) is not None:
             raise Invalid("Reference already exists")
         self.check(repository, branch, sha, actor=actor, force=False)
@@ -31,7 +31,7 @@ class Refs:
 
     def update(self, repository: Repository, branch: str, sha: str, *, actor: Actor, force: bool = False) -> None:
         """Move a branch. Raises Invalid when it would lose commits without `force`, or the rules refuse."""
-        self._check_access(repository, actor)
+        self.check_access(repository, actor)
         before = repository.git.branch(branch)
         if before is None:
             raise Invalid("Reference does not exist")
@@ -41,7 +41,7 @@ class Refs:
 
     def delete(self, repository: Repository, branch: str, *, actor: Actor) -> None:
         """Delete a branch; open pull requests of it and on it are closed. Raises Invalid when the rules refuse."""
-        self._check_access(repository, actor)
+        self.check_access(repository, actor)
         if repository.git.branch(branch) is None:
             raise Invalid("Reference does not exist")
         self.check(repository, branch, None, actor=actor, force=False)
@@ -49,7 +49,7 @@ class Refs:
 
     def check(self, repository: Repository, branch: str, sha: str | None, *, actor: Actor, force: bool) -> None:
         """Raise what `create`, `update` or `delete` (without a `sha`) would raise, and change nothing."""
-        self._check_access(repository, actor)
+        self.check_access(repository, actor)
         git = repository.git
         before = git.branch(branch)
         if sha is not None and git.commit(sha) is None:
@@ -109,7 +109,7 @@ class Refs:
             )
         ]
 
-    def _check_access(self, repository: Repository, actor: Actor) -> None:
+    def check_access(self, repository: Repository, actor: Actor) -> None:
         self._github.require_role(actor, repository, "write")
         if not actor.may("contents"):
             raise Forbidden()

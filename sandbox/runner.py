@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sandbox.actions import SLUG
-from sandbox.happenings import Happening
+from sandbox.event_sender import Happening
 from sandbox.state import Actor, CheckRun, PullRequest, Repository, Workflow, WorkflowRun
 from sandbox.verdict import conclude
 from sandbox.workflows import Job, Trigger, skips_ci

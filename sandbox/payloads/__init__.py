@@ -7,10 +7,11 @@ showing a pull request asks for its `mergeable`, as on GitHub.
 from sandbox.payloads.accounts import app, installation, integration, node_id, organization, user
 from sandbox.payloads.actions import job, workflow, workflow_run
 from sandbox.payloads.checks import check_run, check_suite, combined_status, status, status_event
-from sandbox.payloads.commits import commit, file_change, git_commit, git_user, push_commit
+from sandbox.payloads.commits import commit, file_change, git_commit, git_tag, git_user, push_commit
 from sandbox.payloads.issues import REACTIONS, comment, issue, issue_event, label, review, review_comment, thread
 from sandbox.payloads.protection import full_protection
 from sandbox.payloads.pulls import merge_request, pull_request, pull_request_stub, simple_pull_request
+from sandbox.payloads.pushes import Push, push
 from sandbox.payloads.repositories import minimal_repository, repository, repository_stub, webhook_repository
 from sandbox.payloads.rules import branch_rules, protection_rule, ruleset, ruleset_heading
 from sandbox.payloads.times import timestamp
@@ -50,6 +51,9 @@ __all__ = [
     "status_event",
     "commit",
     "git_commit",
+    "git_tag",
+    "Push",
+    "push",
     "push_commit",
     "file_change",
     "full_protection",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sandbox.diff import FileChange
-from sandbox.git import Commit, Signature
+from sandbox.git import Commit, Signature, Tag
 from sandbox.payloads.accounts import node_id, user
 from sandbox.payloads.repositories import api, html
 from sandbox.payloads.times import timestamp
@@ -35,6 +35,21 @@ def git_commit(github: "GitHub", record: Repository, found: Commit) -> dict[str,
         "tree": {"sha": found.tree, "url": f"{url}/git/trees/{found.tree}"},
         "parents": _parents(github, record, found, "git/commits"),
         "verification": _verification(github, found),
+    }
+
+
+def git_tag(github: "GitHub", record: Repository, found: Tag) -> dict[str, Any]:
+    """`git-tag`: the object of an annotated tag."""
+    url = f"{api(github, record)}/git"
+    kind, target = found.target_type, found.target
+    return {
+        "node_id": node_id("Tag", int(found.sha[:8], 16)),
+        "tag": found.name,
+        "sha": found.sha,
+        "url": f"{url}/tags/{found.sha}",
+        "message": found.message,
+        "tagger": git_user(found.tagger),
+        "object": {"type": kind, "sha": target, "url": f"{url}/{kind}s/{target}"},
     }
 
 

@@ -3,9 +3,11 @@
 from typing import Any
 
 from sandbox import payloads
+from sandbox.refs import Refs
 from sandbox.rest.call import Call
 from sandbox.rest.errors import Refusal, not_found
 from sandbox.rest.routing import Answer, Routes
+from sandbox.tags import Tags
 
 routes = Routes("git/refs")
 _WRITE = "contents=write"
@@ -41,7 +43,8 @@ def show_tree(call: Call, sha: str, *, recursive: bool) -> dict[str, Any]:
             "mode": entry.mode,
             "type": entry.type,
             "sha": entry.sha,
-            "url": f"{base}/{entry.type}s/{entry.sha}",
+            # A submodule has no address: its commit is in another repository (github/rest-api-description #3833).
+            **({"url": f"{base}/{entry.type}s/{entry.sha}"} if entry.type != "commit" else {}),
             **({"size": entry.size} if entry.size is not None else {}),
         }
         for entry in entries
@@ -57,56 +60,61 @@ def get_ref(call: Call) -> Answer:
 
 @routes.repository("GET", "/git/matching-refs/{ref}", "contents=read", docs="#list-matching-references")
 def matching_refs(call: Call) -> Answer:
-    """The branches and pull requests' references that start like this."""
-    start = call.params["ref"]
-    names = [f"heads/{name}" for name in call.repository.git.branches()]
+    """The branches, tags and pull requests' references that start like this."""
+    start, git = call.params["ref"], call.repository.git
+    names = [f"heads/{name}" for name in git.branches()] + [f"tags/{name}" for name in git.tags()]
     for number in call.repository.pulls:
         ends = (f"pull/{number}/{end}" for end in ("head", "merge"))
-        names += [name for name in ends if call.repository.git.ref(name) is not None]
+        names += [name for name in ends if git.ref(name) is not None]
     return Answer([_shown(call, name) for name in names if name.startswith(start)])
 
 
 @routes.repository("POST", "/git/refs", _WRITE, role="write", docs="#create-a-reference")
 def create_ref(call: Call) -> Answer:
-    """A new branch at an existing commit."""
+    """A new branch at an existing commit, or a new tag."""
     ref, sha = call.take("ref", str), call.take("sha", str)
     if not ref.startswith("refs/") or ref.count("/") < 2:
         raise Refusal(422, "Reference name must start with 'refs/' and contain at least two slashes.")
-    name = ref.removeprefix("refs/")
-    call.github.refs.create(call.repository, _branch(name), sha, actor=call.actor)
-    return Answer(_shown(call, name), 201)
+    verbs, name = _verbs(call, ref.removeprefix("refs/"))
+    verbs.create(call.repository, name, sha, actor=call.actor)
+    return Answer(_shown(call, ref.removeprefix("refs/")), 201)
 
 
 @routes.repository("PATCH", "/git/refs/{ref}", _WRITE, role="write", docs="#update-a-reference")
 def update_ref(call: Call) -> Answer:
-    """Moves a branch; only forward unless forced."""
-    name, sha, force = call.params["ref"], call.take("sha", str), call.take("force", bool, False)
-    call.github.refs.update(call.repository, _branch(name), sha, actor=call.actor, force=force)
-    return Answer(_shown(call, name))
+    """Moves a branch or a tag; only forward unless forced."""
+    sha, force = call.take("sha", str), call.take("force", bool, False)
+    verbs, name = _verbs(call, call.params["ref"])
+    verbs.update(call.repository, name, sha, actor=call.actor, force=force)
+    return Answer(_shown(call, call.params["ref"]))
 
 
 @routes.repository("DELETE", "/git/refs/{ref}", _WRITE, role="write", docs="#delete-a-reference")
 def delete_ref(call: Call) -> Answer:
-    """Removes a branch."""
-    call.github.refs.delete(call.repository, _branch(call.params["ref"]), actor=call.actor)
+    """Removes a branch or a tag."""
+    verbs, name = _verbs(call, call.params["ref"])
+    verbs.delete(call.repository, name, actor=call.actor)
     return Answer(None, 204)
 
 
-def _branch(name: str) -> str:
-    """The sandbox has branches only: no tags are written, and `refs/pull` is GitHub's own."""
-    if not name.startswith("heads/"):
+def _verbs(call: Call, ref: str) -> tuple[Refs | Tags, str]:
+    """Who changes a reference, and its name there; `refs/pull` is GitHub's own, and the sandbox writes no others."""
+    kind, _, name = ref.partition("/")
+    if kind not in ("heads", "tags"):
         raise Refusal(422, "Reference update failed")
-    return name.removeprefix("heads/")
+    return (call.github.refs if kind == "heads" else call.github.tags), name
 
 
 def _shown(call: Call, name: str) -> dict[str, Any]:
-    sha = call.repository.git.ref(name)
+    git = call.repository.git
+    sha = git.ref(name)
     if sha is None:
         raise not_found()
     base = f"{call.api_url}/repos/{call.repository.full_name}/git"
+    kind = git.object_type(sha) or "commit"
     return {
         "ref": f"refs/{name}",
         "node_id": f"REF_{call.repository.id}_{name}",
         "url": f"{base}/refs/{name}",
-        "object": {"sha": sha, "type": "commit", "url": f"{base}/commits/{sha}"},
+        "object": {"sha": sha, "type": kind, "url": f"{base}/{kind}s/{sha}"},
     }

@@ -1,11 +1,11 @@
-"""Endpoints that create git's objects: blobs, trees and commits, none of which moves a branch."""
+"""Endpoints that create git's objects: blobs, trees, commits and tags, none of which moves a reference."""
 
 import base64
 import binascii
 from typing import Any
 
 from sandbox import payloads
-from sandbox.git import Signature
+from sandbox.git import Signature, TreeChange
 from sandbox.rest.call import Call
 from sandbox.rest.errors import Refusal, not_found
 from sandbox.rest.git import show_tree
@@ -13,6 +13,8 @@ from sandbox.rest.routing import Answer, Routes
 
 routes = Routes("git/commits")
 _WRITE = "contents=write"
+_KINDS = {"100644": "blob", "100755": "blob", "120000": "blob", "040000": "tree", "160000": "commit"}
+"""What an entry of a tree must be, by its mode."""
 
 
 @routes.repository("GET", "/git/blobs/{file_sha}", "contents=read", docs="git/blobs#get-a-blob")
@@ -40,27 +42,50 @@ def create_blob(call: Call) -> Answer:
 
 @routes.repository("POST", "/git/trees", _WRITE, role="write", docs="git/trees#create-a-tree")
 def create_tree(call: Call) -> Answer:
-    """A directory: that of `base_tree` with these files set by content or by blob; `sha: null` deletes one."""
-    git = call.repository.git
-    files: dict[str, str | bytes | None] = {}
-    for entry in call.take("tree", list):
-        files[str(entry.get("path"))] = _content(call, entry)
+    """A directory: that of `base_tree` with these entries set by content or by object; `sha: null` deletes one."""
+    changes = [_change(call, entry) for entry in call.take("tree", list)]
     try:
-        sha = git.write_tree(call.take("base_tree", str, None), files)
+        sha = call.repository.git.change_tree(call.take("base_tree", str, None), changes)
     except (KeyError, ValueError, OSError) as error:
         raise Refusal(422, "base_tree is not a valid tree oid") from error
     return Answer(show_tree(call, sha, recursive=False), 201)
 
 
-def _content(call: Call, entry: dict[str, Any]) -> str | bytes | None:
+def _change(call: Call, entry: dict[str, Any]) -> TreeChange:
+    """One entry of the request: its mode says what its object must be (docs: "Create a tree")."""
+    git, path, mode = call.repository.git, str(entry.get("path")), str(entry.get("mode", "100644"))
+    if mode not in _KINDS:
+        raise Refusal(422, f"tree.mode {mode} is not one of {', '.join(_KINDS)}")
     if "content" in entry:
-        return str(entry["content"])
+        return TreeChange(path, mode, git.write_blob(str(entry["content"]).encode()))
     if entry.get("sha") is None:
-        return None
-    data = call.repository.git.blob(str(entry["sha"]))
-    if data is None:
-        raise Refusal(422, "tree.sha is not a valid blob")
-    return data
+        return TreeChange(path, mode, None)
+    # A submodule's commit is in another repository.
+    if mode != "160000" and git.object_type(str(entry["sha"])) != _KINDS[mode]:
+        raise Refusal(422, f"tree.sha is not a valid {_KINDS[mode]}")
+    return TreeChange(path, mode, str(entry["sha"]))
+
+
+@routes.repository("GET", "/git/tags/{tag_sha}", "contents=read", docs="git/tags#get-a-tag")
+def get_tag(call: Call) -> Answer:
+    """An annotated tag by the SHA of its own object."""
+    found = call.repository.git.tag(call.params["tag_sha"])
+    if found is None:
+        raise not_found()
+    return Answer(payloads.git_tag(call.github, call.repository, found))
+
+
+@routes.repository("POST", "/git/tags", _WRITE, role="write", docs="git/tags#create-a-tag-object")
+def create_tag(call: Call) -> Answer:
+    """The object of an annotated tag; only a reference to it makes a tag of it (docs: "Create a tag object")."""
+    git, kind, target = call.repository.git, call.take("type", str), call.take("object", str)
+    name, message = call.take("tag", str), call.take("message", str)
+    if git.object_type(target) != kind:
+        raise Refusal(422, "Object does not exist, or is of another type")
+    own = Signature(call.actor.user.login, call.actor.user.email, call.github.clock.now())
+    found = git.tag(git.write_tag(name, target, message, _signature(call, "tagger", own) or own))
+    assert found is not None
+    return Answer(payloads.git_tag(call.github, call.repository, found), 201)
 
 
 @routes.repository("POST", "/git/commits", _WRITE, role="write", docs="#create-a-commit")
@@ -72,7 +97,7 @@ def create_commit(call: Call) -> Answer:
     parents: tuple[str, ...] = tuple(call.take("parents", list, []))
     if any(git.commit(parent) is None for parent in parents):
         raise Refusal(422, "Parent SHA does not exist or is not a commit object")
-    if not git.is_tree(tree):
+    if git.object_type(tree) != "tree":
         raise Refusal(422, "Tree SHA does not exist")
     own = Signature(call.actor.user.login, call.actor.user.email, now)
     author, committer = _signature(call, "author", own), _signature(call, "committer", None)

@@ -53,6 +53,8 @@ SCHEMAS = {
     f"POST {_REPO}/git/blobs": "ShortBlob",
     f"POST {_REPO}/git/trees": "GitTree",
     f"POST {_REPO}/git/commits": "GitCommit",
+    f"POST {_REPO}/git/tags": "GitTag",
+    f"GET {_REPO}/git/tags/{{tag_sha}}": "GitTag",
     f"GET {_REPO}/git/ref/{{ref}}": "GitRef",
     f"GET {_REPO}/git/matching-refs/{{ref}}": "[GitRef]",
     f"POST {_REPO}/git/refs": "GitRef",

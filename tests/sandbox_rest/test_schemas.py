@@ -162,6 +162,9 @@ async def use_git(client: Client) -> None:
     assert (named["author"]["name"], named["verification"]["verified"]) == ("A", False)
     await client.call("POST", f"{R}/git/commits", 422, json_body={**new, "parents": [blob["sha"]]})
     await client.call("POST", f"{R}/git/commits", 422, json_body={**new, "tree": sha})
+    note = {"tag": "v1", "message": "First", "object": sha, "type": "commit"}
+    tag = await client.call("POST", f"{R}/git/tags", 201, json_body=note)
+    assert (await client.get(f"{R}/git/tags/{tag['sha']}")).content == tag.content
     await client.get(f"{R}/git/ref/heads/main")
     await client.get(f"{R}/git/matching-refs/heads/")
     await client.call("POST", f"{R}/git/refs", 201, json_body={"ref": "refs/heads/spare", "sha": sha})
