@@ -30,6 +30,8 @@ class Fact(Enum):
     """The entry's head, or its candidate if it has one, against the base."""
     CHECKS = "checks"
     RULES = "rules"
+    FRESH_RULES = "fresh_rules"
+    """The rules and the snapshot anew: what is remembered of rules and merge methods is forgotten first."""
     CO_AUTHORS = "co_authors"
     PERMISSION = "permission"
     """What the person who queued it may do on the repository."""
@@ -55,6 +57,8 @@ class Seen:
     comparison: Comparison | None = None
     reports: tuple[CheckReport, ...] | None = None
     rules: BranchRules | None = None
+    rules_fresh: bool = False
+    """Rules and merge methods were asked of GitHub in this pass, and not remembered."""
     reviews: tuple[Review, ...] | None = None
     base_reports: tuple[CheckReport, ...] | None = None
     workflow_runs: tuple[WorkflowRun, ...] | None = None

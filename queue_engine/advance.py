@@ -170,7 +170,7 @@ class _Pass:
         github = self._engine.github
         try:
             seen = await asking.look(github, entry, fact, self._seen, self._policy)
-            if fact in _OF_PULL and seen.pull is not None:
+            if seen.pull is not None and seen.pull is not self._seen.pull:
                 if (named := named_by(seen.pull, entry.repository)) != entry.repository:
                     await remember_name(self._engine, named)
                     return None

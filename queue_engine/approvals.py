@@ -38,12 +38,9 @@ async def reviews_of(
     Only where the snapshot lacks them are they asked for. REST tells of reviewers that they belong to the project, and
     not even that of private members (coder #24299), so that whether they may write is asked for each.
     """
-    if taken.decision is not None and _demanded(rules):
-        return taken.reviews or ()
-    if not asks_for_reviews(taken.pull, rules):
-        return None
-    if taken.reviews is not None:
-        return taken.reviews
+    told = reviews_told(taken, rules)
+    if told is not None or not asks_for_reviews(taken.pull, rules):
+        return told
     verdicts = []
     for asked, verdict in enumerate(newest(await github.reviews(repository, taken.pull.number))):
         if verdict.state is not ReviewState.DISMISSED and verdict.author is not None and asked < _MOST_ASKED:
@@ -52,6 +49,13 @@ async def reviews_of(
         else:
             verdicts.append(verdict)
     return tuple(verdicts)
+
+
+def reviews_told(taken: Snapshot, rules: BranchRules) -> tuple[Review, ...] | None:
+    """The verdicts that the snapshot itself tells; None where it tells none, or they cannot matter."""
+    if taken.decision is not None and _demanded(rules):
+        return taken.reviews or ()
+    return taken.reviews if asks_for_reviews(taken.pull, rules) else None
 
 
 def newest(reviews: Iterable[Review]) -> tuple[Review, ...]:

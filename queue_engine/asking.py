@@ -26,11 +26,11 @@ async def look(github: GitHub, entry: Entry, fact: Fact, seen: Seen, policy: Pol
         case Fact.PULL:
             return replace(seen, pull=await github.pull_request(repository, entry.number))
         case Fact.SNAPSHOT:
-            taken = await github.snapshot(repository, entry.number, login=entry.queued_by, head_sha=entry.head)
-            if not entry.head_proved and needs_signature(policy):
-                # GraphQL names no bot as a commit's author: REST tells whether IMQ made it.
-                taken = replace(taken, comparison=None)
-            return with_snapshot(seen, taken)
+            return await _snapshot(github, entry, seen, policy)
+        case Fact.FRESH_RULES:
+            github.forget_rules(repository.id)
+            rules = await github.branch_rules(repository, base)
+            return await _snapshot(github, entry, replace(seen, rules=rules, rules_fresh=True), policy)
         case Fact.COMPARISON:
             head = entry.candidate_head or entry.head
             return replace(seen, comparison=await github.comparison(repository, base, head))
@@ -62,6 +62,14 @@ async def look(github: GitHub, entry: Entry, fact: Fact, seen: Seen, policy: Pol
             return replace(seen, reviews=reviews or ())
         case Fact.RULES:
             return replace(seen, rules=await github.branch_rules(repository, base))
+
+
+async def _snapshot(github: GitHub, entry: Entry, seen: Seen, policy: Policy) -> Seen:
+    taken = await github.snapshot(entry.repository, entry.number, login=entry.queued_by, head_sha=entry.head)
+    if not entry.head_proved and needs_signature(policy):
+        # GraphQL names no bot as a commit's author: REST tells whether IMQ made it.
+        taken = replace(taken, comparison=None)
+    return with_snapshot(seen, taken)
 
 
 def with_snapshot(seen: Seen, taken: Snapshot) -> Seen:

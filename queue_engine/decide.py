@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.actions import Action, Confirm, Fact, Leave, Look, Merge, Save, Seen, Update, Wait
-from queue_engine.approvals import missing_approval
+from queue_engine.approvals import missing_approval, reviews_told
 from queue_engine.checks import former_checks, judge, of_now, required_checks
 from queue_engine.config.templates import needs_co_authors
 from queue_engine.consent import is_own_update, may_be_updated_unseen, withdrawn
 from queue_engine.door import may_queue
 from queue_engine.entering import bound, enter, looked, unseen_head, up_to_date, updating
-from queue_engine.facts import BranchRules, CheckState, Comparison, MergeMethod
+from queue_engine.facts import BranchRules, CheckState, Comparison, MergeMethod, Snapshot
 from queue_engine.merging import commit_words, merge_method, no_method
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
@@ -29,7 +29,7 @@ def decide(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         # A candidate appeared, or was bound, since this was read: it tells nothing of the head in question now.
         seen = replace(seen, comparison=None)
     if seen.pull is None and entry.suspect:
-        return Look(Fact.PULL)
+        return Look(Fact.SNAPSHOT if entry.status is EntryStatus.READY else Fact.PULL)
     if seen.pull is not None:
         if seen.pull.merged and entry.merge_requested_at is not None:
             return Confirm(seen.pull.merge_sha)
@@ -163,7 +163,8 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if seen.comparison is None and entry.head_proved and seen.snapshot is not None and seen.snapshot.behind:
         return _start_over(entry, seen.snapshot.base_tip, policy, now)
     if seen.comparison is None:
-        return Look(Fact.COMPARISON)
+        # A pull request read by itself does not tell all that a merge rests on: one snapshot does.
+        return Look(Fact.SNAPSHOT if seen.snapshot is None else Fact.COMPARISON)
     if (unproved := _prove(entry, seen.comparison, policy)) is not None:
         return unproved
     if seen.comparison.behind > 0:
@@ -181,12 +182,14 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
         return Look(Fact.PERMISSION)
     if may_queue(policy, entry.queued_by, seen.permission) is not None:
         return Leave(Reason.PERMISSION_LOST)
-    if (bypassed := _of_bypassed_rulesets(seen, seen.rules)) is not None:
-        return bypassed
+    if (unmet := _of_bypassed_rulesets(seen, seen.rules) or _of_people(seen.snapshot, seen.rules)) is not None:
+        return unmet
     linear = seen.rules.linear_history or forbids_merge_commits(seen.merge_refused)
     rules = replace(seen.rules, linear_history=linear)
     pull = replace(seen.pull, methods=tuple(one for one in seen.pull.methods if one not in seen.refused_methods))
     method = merge_method(pull, rules, policy)
+    if method is None and _rests_on_remembered(seen):
+        return Look(Fact.FRESH_RULES)
     if method is None:
         reason, asked_for = no_method(seen.pull, rules, policy)
         return Leave(named(seen.merge_refused or "") or reason, detail=asked_for)
@@ -205,6 +208,8 @@ def _ready(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
 
 def _of_bypassed_rulesets(seen: Seen, rules: BranchRules) -> Action | None:
     """What IMQ checks itself because GitHub does not when IMQ merges; None where nothing is in the way."""
+    if rules.bypassed and _rests_on_remembered(seen):
+        return Look(Fact.FRESH_RULES)
     if rules.bypassed:
         return Leave(Reason.RULESET_BYPASSED, detail="; ".join(rules.bypassed))
     if not rules.approvals_bypassed:
@@ -214,6 +219,22 @@ def _of_bypassed_rulesets(seen: Seen, rules: BranchRules) -> Action | None:
     decision = None if seen.snapshot is None else seen.snapshot.decision
     missing = missing_approval(seen.reviews, rules, decision)
     return None if missing is None else Leave(missing[0], detail=missing[1])
+
+
+def _rests_on_remembered(seen: Seen) -> bool:
+    """Whether the rules and merge methods may be remembered ones; a refused merge has had them forgotten."""
+    return not seen.rules_fresh and seen.merge_refused is None
+
+
+def _of_people(taken: Snapshot | None, rules: BranchRules) -> Leave | None:
+    """What people have taken back since it was queued, as far as the last snapshot tells: an approval was dismissed,
+    changes were requested, or a conversation was opened. GitHub refuses the merge only where it checks that itself."""
+    if taken is None:
+        return None
+    reviews = reviews_told(taken, rules)
+    if reviews is not None and (missing := missing_approval(reviews, rules, taken.decision)) is not None:
+        return Leave(missing[0], detail=missing[1])
+    return Leave(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and taken.resolved is False else None
 
 
 def _is_green(entry: Entry, seen: Seen, policy: Policy) -> bool:

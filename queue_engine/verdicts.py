@@ -52,6 +52,8 @@ def judge_checks(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Act
         return Look(Fact.RULES)
     required = required_checks(seen.rules, policy)
     if (own := own_check(required, policy)) is not None:
+        if not seen.rules_fresh:
+            return Look(Fact.FRESH_RULES)
         return Leave(Reason.OWN_CHECK_REQUIRED, detail=own)
     if seen.reports is None:
         known = required or entry.awaited_checks or entry.refusals

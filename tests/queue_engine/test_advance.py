@@ -86,7 +86,7 @@ async def test_advance_keeps_what_it_read_over_its_own_changes(scene: Scene) -> 
     entry = await scene.advance(queue)
     assert entry is not None
     assert entry.status is UPDATING
-    assert scene.github.asked == ["pull", "comparison", "update"]
+    assert scene.github.asked == ["snapshot", "comparison", "update"]
 
 
 async def test_advance_that_lost_its_lease_takes_no_further_step(scene: Scene) -> None:

@@ -11,6 +11,7 @@ from queue_engine.entering import enter
 from queue_engine.facts import (
     CheckReport,
     CheckState,
+    MergeMethod,
     Permission,
     RequiredCheck,
     Review,
@@ -102,7 +103,7 @@ def test_merged_pull_request_is_ours_only_if_we_asked(status: EntryStatus) -> No
         # The head was compared, then a candidate came: nothing is known of the candidate.
         (entry(status=UPDATING, candidate_head="head-2"), "head-1", Fact.COMPARISON),
         # The candidate was bound, and the comparison is of the head before.
-        (entry(status=READY, head="head-2"), "head-1", Fact.COMPARISON),
+        (entry(status=READY, head="head-2"), "head-1", Fact.SNAPSHOT),
     ],
 )
 def test_comparison_of_another_head_is_not_believed(at: Entry, head: str, fact: Fact) -> None:
@@ -117,7 +118,7 @@ def test_merge_in_doubt_is_looked_into_before_anything_else() -> None:
     later = replace(in_doubt, recheck_at=NOW + HOUR)
     assert decide(in_doubt, seen(), POLICY, NOW) == Look(Fact.SNAPSHOT)
     assert decide(later, seen(), POLICY, NOW) == Wait(later, NOW + HOUR)
-    assert decide(replace(later, suspect=True), seen(), POLICY, NOW) == Look(Fact.PULL)
+    assert decide(replace(later, suspect=True), seen(), POLICY, NOW) == Look(Fact.SNAPSHOT)
 
 
 def test_merge_in_doubt_on_a_base_that_moved_is_looked_for_again_before_any_update() -> None:
@@ -253,7 +254,12 @@ UNDECIDED = Snapshot(pull(), Permission.WRITE)
 @pytest.mark.parametrize(
     ("bypassed", "facts", "action"),
     [
-        ({"bypassed": ("rule one", "rule two")}, {}, Leave(Reason.RULESET_BYPASSED, detail="rule one; rule two")),
+        ({"bypassed": ("rule one", "rule two")}, {}, Look(Fact.FRESH_RULES)),
+        (
+            {"bypassed": ("rule one", "rule two")},
+            {"rules_fresh": True},
+            Leave(Reason.RULESET_BYPASSED, detail="rule one; rule two"),
+        ),
         ({"approvals": 1}, {}, Merge),
         ({"approvals": 1, "approvals_bypassed": True}, {}, Look(Fact.REVIEWS)),
         ({"approvals": 1, "approvals_bypassed": True}, {"reviews": (APPROVED,)}, Merge),
@@ -277,6 +283,71 @@ def test_rules_that_github_does_not_hold_imq_to_are_held_by_imq(
     at = replace(MERGEABLE, rules=rules("ci", **bypassed), **facts)
     decided = decide(entry(status=READY), at, POLICY, NOW)
     assert isinstance(decided, Merge) if action is Merge else decided == action
+
+
+CLEAN, BLOCKED = pull(merge_state="clean"), pull(merge_state="blocked")
+
+
+@pytest.mark.parametrize(
+    ("demanded", "snapshot", "action"),
+    [
+        ({"approvals": 1}, {"decision": ReviewDecision.APPROVED, "reviews": (APPROVED,)}, Merge),
+        (
+            {"approvals": 1},
+            {"decision": ReviewDecision.REVIEW_REQUIRED, "reviews": ()},
+            Leave(Reason.APPROVAL_MISSING, detail="0 of 1"),
+        ),
+        (
+            {"approvals": 1},
+            {"decision": ReviewDecision.CHANGES_REQUESTED, "reviews": (APPROVED, AGAINST)},
+            Leave(Reason.CHANGES_REQUESTED, detail="eve"),
+        ),
+        ({"approvals": 1}, {"pull": BLOCKED, "reviews": ()}, Leave(Reason.APPROVAL_MISSING, detail="0 of 1")),
+        ({"approvals": 1}, {"pull": BLOCKED}, Merge),
+        ({}, {"decision": ReviewDecision.CHANGES_REQUESTED, "reviews": (AGAINST,)}, Merge),
+        ({"conversations": True}, {"resolved": True}, Merge),
+        ({"conversations": True}, {"resolved": False}, Leave(Reason.CONVERSATIONS_UNRESOLVED)),
+        ({"conversations": True}, {"resolved": None}, Merge),
+        ({}, {"resolved": False}, Merge),
+    ],
+)
+def test_what_people_took_back_since_queueing_is_seen_right_before_the_merge(
+    demanded: dict[str, Any], snapshot: dict[str, Any], action: Action | type[Merge]
+) -> None:
+    """P4: the snapshot that the merge rests on tells of reviews and conversations, and no further request is sent.
+
+    What it does not tell, as by REST, GitHub judges at the merge. What no rule demands holds nobody up.
+    """
+    told: dict[str, Any] = {"pull": CLEAN, "permission": Permission.WRITE} | snapshot
+    taken = Snapshot(**told)
+    decided = decide(
+        entry(status=READY), replace(MERGEABLE, rules=rules("ci", **demanded), snapshot=taken), POLICY, NOW
+    )
+    assert isinstance(decided, Merge) if action is Merge else decided == action
+
+
+def test_pull_request_read_by_itself_does_not_tell_enough_to_merge() -> None:
+    """The snapshot tells of reviews, conversations and permission as well, for as many requests."""
+    facts = seen(pull=pull(), rules=rules("ci"), reports=(GREEN,))
+    assert decide(entry(status=READY), facts, POLICY, NOW) == Look(Fact.SNAPSHOT)
+
+
+SQUASH_ONLY = pull(methods=(MergeMethod.SQUASH,))
+
+
+@pytest.mark.parametrize(
+    ("status", "facts"),
+    [
+        (READY, {"pull": SQUASH_ONLY, "rules": rules("ci", methods=frozenset({MergeMethod.REBASE}))}),
+        (READY, {"rules": rules("ci", bypassed=("deployments",))}),
+        (CHECKING, {"rules": rules("ci", "IMQ")}),
+    ],
+)
+def test_entry_leaves_over_rules_only_after_they_were_read_anew(status: EntryStatus, facts: dict[str, Any]) -> None:
+    """Rules and merge methods are remembered for two hours: the maintainer may have changed them since."""
+    at = replace(MERGEABLE, **facts)
+    assert decide(entry(status=status), at, POLICY, NOW) == Look(Fact.FRESH_RULES)
+    assert isinstance(decide(entry(status=status), replace(at, rules_fresh=True), POLICY, NOW), Leave)
 
 
 @pytest.mark.parametrize(

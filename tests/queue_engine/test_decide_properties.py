@@ -355,6 +355,9 @@ def test_pass_over_unchanging_facts_ends(
                 facts = replace(facts, reviews=reviews)
             case Fact.BASE_REPORTS:
                 facts = replace(facts, base_reports=base_reports)
+            case Fact.FRESH_RULES:
+                facts = replace(facts, rules=demanded, rules_fresh=True)
+                facts = with_snapshot(facts, Snapshot(read, Permission.WRITE))
             case Fact.RULES:
                 facts = replace(facts, rules=demanded)
             case Fact.WORKFLOW_RUNS:

@@ -165,6 +165,7 @@ def test_checks_of_the_front_decide(line: Case) -> None:
         base_reports=line.base,
         workflow_runs=runs,
         suites=(),
+        rules_fresh=True,
     )
     action = decide(front, facts, replace(POLICY, **line.policy), NOW)
     decided = in_words(action)

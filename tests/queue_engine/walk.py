@@ -253,6 +253,9 @@ class Walk:
                 self._seen = replace(self._seen, former_reports=former)
             case Fact.SUITES:
                 self._seen = replace(self._seen, suites=self.github.suites)
+            case Fact.FRESH_RULES:
+                facts = replace(self._seen, rules=self.github.rules, rules_fresh=True)
+                self._seen = with_snapshot(facts, self.github.snapshot(self.entry.head))
             case Fact.RULES:
                 self._seen = replace(self._seen, rules=self.github.rules)
         self.meanwhile.pop(fact.value, lambda: None)()

@@ -49,6 +49,20 @@ async def test_method_that_was_allowed_meanwhile_is_refused_by_no_memory(world: 
     assert len((await lands(world, kept)).parents) == 1
 
 
+async def test_queued_pull_request_leaves_over_no_remembered_method(world: World) -> None:
+    """The method was allowed, and its label set, after it was queued: what is allowed is asked before it leaves."""
+    world.github.behaviour.graphql = False
+    world.repository.record.allow_rebase_merge = False
+    await configure(world, "merge: {method_labels: {keep commits: rebase}}\n")
+    kept = world.open("history")
+    kept.label(LABEL, by="mona")
+    await world.settle()
+    world.repository.record.allow_rebase_merge = True
+    kept.label("keep commits", by="mona")
+    await world.until(lambda: LABEL not in kept.labels, within=CI_TIME * 4)
+    assert (kept.merged, await world.reasons(kept)) == (True, [])
+
+
 async def test_push_that_is_queued_anew_is_refused_by_no_memory_of_methods(world: World) -> None:
     """The pull request is read by REST then, which names no methods."""
     world.repository.record.allow_rebase_merge = False

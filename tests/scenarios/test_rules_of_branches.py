@@ -181,3 +181,23 @@ async def test_approval_dismissed_while_queued_is_told_at_once_or_by_the_merge(w
     await world.settle()
     assert await world.reasons(pull) == ["approval_missing"]
     assert world.requests(MERGE) == (0 if read else 1)
+
+
+@pytest.mark.parametrize("opened", [True, False])
+async def test_what_people_take_back_while_checks_run_is_found_without_a_webhook_before_the_merge(
+    world: World, opened: bool
+) -> None:
+    """P4: the last snapshot tells of a conversation opened, or an approval dismissed; no merge is asked for."""
+    world.app.events = frozenset({*world.app.events} - {"pull_request_review", "pull_request_review_thread"})
+    guard(world, reviews=ReviewRule(1), required_conversation_resolution=True)
+    pull = world.open("add")
+    review = pull.review("APPROVED", by="hubot")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=1))
+    if opened:
+        pull.open_thread("Really?", by="hubot")
+    else:
+        pull.dismiss_review(review, by="rhea")
+    await world.until(lambda: LABEL not in pull.labels, within=CI_TIME * 2)
+    assert await world.reasons(pull) == ["conversations_unresolved" if opened else "approval_missing"]
+    assert world.requests(MERGE) == 0
