@@ -64,6 +64,7 @@ class EventSender:
         only: CheckSuite | None = None,
     ) -> None:
         self._github.history.changed()
+        self._github.auto_merges.look(repository)
         if not self._muted:
             app = only.app if only else None
             self._github.webhooks.send(event, action, repository, actor.user, content, only=app)

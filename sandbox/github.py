@@ -10,6 +10,7 @@ from pathlib import Path
 from sandbox.accounts import Accounts
 from sandbox.actions import Actions
 from sandbox.async_merges import AsyncMerges
+from sandbox.auto_merges import AutoMerges
 from sandbox.behaviour import Behaviour
 from sandbox.checks import Checks
 from sandbox.clock import Clock, ManualClock
@@ -68,6 +69,7 @@ class GitHub:
         self.actions = Actions(self)
         self.merging = Merging(self)
         self.async_merges = AsyncMerges(self)
+        self.auto_merges = AutoMerges(self)
         self.moves = Moves(self)
         self.conversation = Conversation(self)
 

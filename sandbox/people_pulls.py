@@ -208,6 +208,16 @@ class PullRequestHandle:
         with self._acting(by, webhook) as actor:
             return self.github.merging.merge(self.record, actor=actor, method=method)
 
+    def enable_auto_merge(self, method: str = "merge", *, by: str | None = None, webhook: bool = True) -> None:
+        """Press "Enable auto-merge". Raises Invalid where GitHub does not offer that."""
+        with self._acting(by, webhook) as actor:
+            self.github.auto_merges.enable(self.record, actor=actor, method=method)
+
+    def disable_auto_merge(self, *, by: str | None = None, webhook: bool = True) -> None:
+        """Press "Disable auto-merge"."""
+        with self._acting(by, webhook) as actor:
+            self.github.auto_merges.disable(self.record, actor=actor)
+
     def update_branch(self, *, by: str | None = None, webhook: bool = True) -> None:
         """Press "Update branch"; it happens a moment later."""
         with self._acting(by or self._author, webhook) as actor:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from sandbox import auto_merges
 from sandbox.diff import FileChange
 from sandbox.errors import Invalid
 from sandbox.git import Commit
@@ -106,12 +107,15 @@ class Pulls:
         pull.draft = draft
         self.record(pull, "convert_to_draft" if draft else "ready_for_review", actor)
         self._github.happenings.pull_request(pull, "converted_to_draft" if draft else "ready_for_review", actor)
+        if draft:
+            self._github.auto_merges.disable(pull, auto_merges.DRAFTED, actor=actor)
 
     def close(self, pull: PullRequest, actor: Actor) -> None:
         """Close it, unmerged."""
         self._settle(pull, actor)
         self.record(pull, "closed", actor)
         self._github.happenings.pull_request(pull, "closed", actor)
+        self._github.auto_merges.disable(pull, auto_merges.CLOSED, actor=actor)
 
     def mark_merged(self, pull: PullRequest, sha: str, actor: Actor) -> None:
         """It landed as commit `sha`: merged is closed, and final."""
@@ -130,6 +134,7 @@ class Pulls:
             self.record(pull, "head_ref_force_pushed", actor, commit_id=after)
         self._touch(pull)
         self._github.happenings.pull_request(pull, "synchronize", actor, before=before, after=after)
+        self._github.auto_merges.changed_by(actor, pull, auto_merges.PUSHED)
         self._github.reviews.pushed(pull, before, actor)
         if tip is not None and pull.repository.git.is_ancestor(after, tip):
             self.close(pull, actor)
@@ -225,6 +230,7 @@ class Pulls:
         pull.base_branch, pull.base_sha = base, tip
         self.record(pull, "base_ref_changed", actor)
         self._github.happenings.pull_request(pull, "edited", actor, changes=changes)
+        self._github.auto_merges.changed_by(actor, pull, auto_merges.RETARGETED)
 
     def _reopen(self, pull: PullRequest, actor: Actor) -> None:
         head = pull.head_repository.git.branch(pull.head_branch) if pull.head_repository else None

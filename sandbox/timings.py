@@ -12,6 +12,8 @@ class Timings:
     """From asking for `mergeable` to knowing it."""
     update_branch: timedelta = timedelta(seconds=0.2)
     """From 202 to the new head."""
+    auto_merge: timedelta = timedelta(seconds=1)
+    """From what met the last requirement to the merge that a person asked GitHub to make by itself."""
     merge_async: timedelta = timedelta(seconds=1)
     """From 202 for an asynchronous merge to the merge."""
     webhook: timedelta = timedelta(0)

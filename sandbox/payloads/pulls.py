@@ -68,7 +68,7 @@ def simple_pull_request(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
             },
         },
         "author_association": association(github, record, pull.author),
-        "auto_merge": None,
+        "auto_merge": _auto_merge(github, pull),
         "draft": pull.draft,
         **_stack(github, pull),
     }
@@ -107,6 +107,15 @@ def merge_request(request: MergeRequest) -> dict[str, Any]:
     if request.sha is not None:
         details["sha"] = request.sha
     return {"status": request.status, "details": details}
+
+
+def _auto_merge(github: "GitHub", pull: PullRequest) -> dict[str, Any] | None:
+    wanted = pull.auto_merge
+    if wanted is None:
+        return None
+    enabled_by = user(github, wanted.actor.user)
+    title = wanted.title or pull.title
+    return {"enabled_by": enabled_by, "merge_method": wanted.method, "commit_title": title, "commit_message": ""}
 
 
 def _stack(github: "GitHub", pull: PullRequest) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def branch_repository(github: "GitHub", record: Repository) -> dict[str, Any]:
         "allow_merge_commit": record.allow_merge_commit,
         "allow_squash_merge": record.allow_squash_merge,
         "allow_rebase_merge": record.allow_rebase_merge,
-        "allow_auto_merge": False,
+        "allow_auto_merge": record.allow_auto_merge,
         "allow_update_branch": False,
         "delete_branch_on_merge": record.delete_branch_on_merge,
         "use_squash_pr_title_as_default": False,

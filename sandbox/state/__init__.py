@@ -6,7 +6,7 @@ the verbs (refs, pulls, merging, conversation, checks, rules). Times are aware a
 
 from sandbox.state.accounts import ROLES, Actor, App, Installation, User
 from sandbox.state.checks import CheckRun, CheckSuite, CommitStatus, Workflow, WorkflowRun
-from sandbox.state.pulls import Comment, IssueEvent, Label, PullRequest, Reaction, Review, Thread
+from sandbox.state.pulls import AutoMerge, Comment, IssueEvent, Label, PullRequest, Reaction, Review, Thread
 from sandbox.state.repositories import Repository
 from sandbox.state.rules import METHODS, Protection, RequiredCheck, ReviewRule, Ruleset
 from sandbox.state.stacks import MergeRequest, Stack
@@ -26,6 +26,7 @@ __all__ = [
     "CommitStatus",
     "Workflow",
     "WorkflowRun",
+    "AutoMerge",
     "Comment",
     "IssueEvent",
     "Label",

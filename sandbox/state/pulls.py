@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sandbox.state.accounts import App, User
+from sandbox.state.accounts import Actor, App, User
 
 if TYPE_CHECKING:
     from sandbox.state.repositories import Repository
@@ -89,6 +89,15 @@ class IssueEvent:
     rename: tuple[str, str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AutoMerge:
+    """Who asked GitHub to merge a pull request by itself, and how."""
+
+    actor: Actor
+    method: str
+    title: str | None = None
+
+
 @dataclass(eq=False, slots=True, repr=False)
 class PullRequest:
     """A pull request. `head_repository` is None when the fork was deleted; `issue_id` is its id as an issue.
@@ -125,6 +134,7 @@ class PullRequest:
     merged_by: User | None = None
     merge_commit_sha: str | None = None
     """The commit that landed it once merged; the test merge commit before that."""
+    auto_merge: AutoMerge | None = None
     mergeable: bool | None = None
     rebaseable: bool | None = None
     mergeable_for: tuple[str, str] | None = None

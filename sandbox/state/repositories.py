@@ -29,6 +29,7 @@ class Repository:
     allow_merge_commit: bool = True
     allow_squash_merge: bool = True
     allow_rebase_merge: bool = True
+    allow_auto_merge: bool = False
     delete_branch_on_merge: bool = False
     next_number: int = 1
     collaborators: dict[str, str] = field(default_factory=dict)
