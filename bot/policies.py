@@ -2,7 +2,8 @@
 
 The file is read from the base branch, never from a pull request, else from the owner's repository `.github`. It is
 remembered, for an hour or where there is none for a day, and read anew when a push says that it changed. A broken one
-harms its own repository only.
+harms its own repository only. The owner's file counts as far as the operator allows, and only where the rules ask for a
+review before it changes: else anybody who may create a repository would decide for all of them.
 """
 
 import asyncio
@@ -20,10 +21,11 @@ from queue_engine.config.effective import labels_of, policy_for
 from queue_engine.config.model import Config
 from queue_engine.config.problems import ConfigError
 from queue_engine.config.reading import read
+from queue_engine.config.shared import levels, limited, not_reviewed
 from queue_engine.core.clock import Clock
 from queue_engine.errors import Invalid
 from queue_engine.model import Repository
-from queue_engine.policy import Policy
+from queue_engine.policy import Policy, SharedConfig
 from queue_engine.store import Store
 
 FILE = ".github/imq.yml"
@@ -50,6 +52,10 @@ class Files(Protocol):
         """The text in the owner's repository `.github`; None if there is none to be read."""
         ...
 
+    async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
+        """Whether that file changes only with an approving review."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class _File:
@@ -58,6 +64,8 @@ class _File:
     key: Hashable
     repository: str
     where: str
+    shared: bool = False
+    """Whether it is the owner's, for all of its repositories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,9 @@ class _Found:
 
     config: Config
     fault: str | None
+    shared: bool = False
+    not_followed: tuple[str, ...] = ()
+    """Why the file as a whole does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +96,22 @@ class Policies:
     """Answers `queue_engine.policies.Policies` for every repository."""
 
     def __init__(
-        self, files: Files, store: Store, defaults: Policy, clock: Clock, *, forget_rules: Callable[[int], None]
+        self,
+        files: Files,
+        store: Store,
+        defaults: Policy,
+        clock: Clock,
+        *,
+        forget_rules: Callable[[int], None],
+        shared: SharedConfig = SharedConfig.TIGHTEN,
     ) -> None:
         """`defaults` is the operator's policy, which holds where no file says otherwise.
 
         `forget_rules` drops what this process remembers of a repository's branch rules, by the repository's id.
+        `shared` is what the operator lets the configuration in an owner's repository `.github` do.
         """
         self._files = files
+        self._shared = shared
         self._forget_rules = forget_rules
         self._seen: LRUCache[int, int] = LRUCache(_MOST_FILES)
         """The newest generation of each repository that this process has gone by."""
@@ -110,12 +130,20 @@ class Policies:
         found = await self._found(repository, base_branch)
         if found is None:
             return self._defaults
-        return replace(policy_for(found.config, self._defaults, base_branch), fault=found.fault)
+        policy = policy_for(found.config, self._defaults, base_branch)
+        ignored = found.not_followed
+        if found.shared:
+            policy = limited(policy, self._defaults, self._shared)
+            ignored += policy.not_followed
+        return replace(policy, fault=found.fault, not_followed=ignored)
 
     async def labels(self, repository: Repository) -> tuple[str, ...]:
         """Every trigger label of this repository, as its default branch's file has them. Raises GitHubError."""
         found = await self._found(repository, None)
-        return self._defaults.trigger_labels if found is None else labels_of(found.config, self._defaults)
+        if found is None or (found.shared and self._shared is not SharedConfig.TRUST):
+            # A shared configuration that may only tighten adds no label.
+            return self._defaults.trigger_labels
+        return labels_of(found.config, self._defaults)
 
     def remembers(self, repository_id: int, base_branch: str) -> bool:
         """Whether this branch's own file, or that there is none, is remembered."""
@@ -132,18 +160,23 @@ class Policies:
         asking = partial(self._files.configuration, repository, branch)
         where = f"{FILE} of {branch or 'the default branch'}"
         found = await self._read(_File((repository.id, branch), repository.full_name, where), own, asking)
-        if found is not None:
+        if found is not None or self._shared is SharedConfig.OFF:
             return found
         asking = partial(self._files.organisation_configuration, repository)
         name = f"{repository.owner}/{SHARED}"
-        return await self._read(_File(repository.owner.casefold(), name, f"{FILE} of {name}"), shared, asking)
+        file = _File(repository.owner.casefold(), name, f"{FILE} of {name}", shared=True)
+        reviewed = partial(self._files.organisation_configuration_is_reviewed, repository)
+        return await self._read(file, shared, asking, reviewed)
 
     async def _generations(self, repository: Repository) -> tuple[int, int]:
         """How often the repository's own files have changed, and its owner's: any process may have heard of it."""
         async with self._store.reading() as tx:
             shared = await tx.queues.repository(repository.owner, SHARED)
             own = await tx.queues.generation(repository.id)
-            return own, await tx.queues.generation(shared.id) if shared else 0
+            generation = await tx.queues.generation(shared.id) if shared else 0
+        if shared:
+            self._follow(shared.id, generation)
+        return own, generation
 
     def _follow(self, repository_id: int, generation: int) -> None:
         """Have the branch rules read anew, too, if they changed: whichever process heard of it.
@@ -154,28 +187,57 @@ class Policies:
             self._seen[repository_id] = generation
             self._forget_rules(repository_id)
 
-    async def _read(self, file: _File, generation: int, ask: Callable[[], Awaitable[str | None]]) -> _Found | None:
+    async def _read(
+        self,
+        file: _File,
+        generation: int,
+        ask: Callable[[], Awaitable[str | None]],
+        reviewed: Callable[[], Awaitable[bool]] | None = None,
+    ) -> _Found | None:
         async with self._turns.setdefault(file.key, asyncio.Lock()):
             known: _Remembered | None = self._cache.get(file.key)
             if known is None or known.generation != generation:
-                known = _Remembered(await self._ask(file, ask), generation)
+                known = _Remembered(await self._ask(file, ask, reviewed), generation)
                 self._cache[file.key] = known
             return known.found
 
-    async def _ask(self, file: _File, ask: Callable[[], Awaitable[str | None]]) -> _Found | None:
+    async def _ask(
+        self, file: _File, ask: Callable[[], Awaitable[str | None]], reviewed: Callable[[], Awaitable[bool]] | None
+    ) -> _Found | None:
+        text, unreadable = None, None
         try:
-            if (text := await ask()) is None:
-                return None
+            text = await ask()
+        except Invalid as error:
+            unreadable = error
+        if text is None and unreadable is None:
+            return None
+        # Before anything else: a shared file that does not count stops nobody's queue, either.
+        if reviewed is not None and not await reviewed():
+            return self._unreviewed(file)
+        if text is None:
+            assert unreadable is not None
+            return self._broken(file, (f" {unreadable.message.removeprefix(FILE).strip()}",))
+        try:
             # In a thread: a hostile file may take half a second, in which all others go on.
             config = await asyncio.to_thread(read, text, self._defaults)
-        except Invalid as error:
-            return self._broken(file, (f" {error.message.removeprefix(FILE).strip()}",))
         except ConfigError as error:
             return self._broken(file, tuple(f", {problem}" for problem in error.problems))
         self._good[file.key] = config
-        return _Found(config, None)
+        if file.shared:
+            self._tell_loosening(file, config)
+        return _Found(config, None, file.shared)
+
+    def _unreviewed(self, file: _File) -> _Found:
+        why = not_reviewed(file.repository)
+        _log.warning("shared_configuration_ignored", repository=file.repository, why=why)
+        return _Found(Config(), None, file.shared, (why,))
+
+    def _tell_loosening(self, file: _File, config: Config) -> None:
+        found = levels(config, self._defaults, self._shared)
+        if ignored := dict.fromkeys(sentence for _, policy in found for sentence in policy.not_followed):
+            _log.warning("shared_configuration_limited", repository=file.repository, ignored=tuple(ignored))
 
     def _broken(self, file: _File, problems: tuple[str, ...]) -> _Found:
         told = tuple(f"{file.where}{problem}" for problem in problems)
         _log.warning("configuration_broken", repository=file.repository, problems=told)
-        return _Found(self._good.get(file.key, Config()), told[0])
+        return _Found(self._good.get(file.key, Config()), told[0], file.shared)

@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 
 from bot.private_key import read_key
 from queue_engine.core.database import database_url
-from queue_engine.policy import Policy
+from queue_engine.policy import Policy, SharedConfig
 
 _EPHEMERAL_PLATFORMS = AliasChoices("DYNO", "K_SERVICE", "VCAP_APPLICATION", "RENDER")
 """Set by Heroku, Cloud Run, Cloud Foundry and Render, whose disks are lost at every restart."""
@@ -63,6 +63,10 @@ class Choices(BaseSettings):
     max_queue_depth: int = Field(20, validation_alias="IMQ_MAX_QUEUE_DEPTH", ge=0)
     """Entries per queue; 0 means no limit."""
     trigger_label: str = Field("merge-queue", validation_alias="IMQ_TRIGGER_LABEL", max_length=50)
+    organization_config: Annotated[SharedConfig, BeforeValidator(_lower)] = Field(
+        SharedConfig.TIGHTEN, validation_alias="IMQ_ORGANIZATION_CONFIG"
+    )
+    """What the configuration in an owner's repository `.github` may do to the rules of the owner's repositories."""
 
     def policy(self) -> Policy:
         """The engine's policy where no repository says otherwise."""
@@ -188,6 +192,7 @@ _WAYS_OUT: Mapping[str, str] = {
     "IMQ_LEASE_SECONDS": "give a number of seconds above 0",
     "IMQ_MAX_QUEUE_DEPTH": "give a whole number, 0 for no limit",
     "IMQ_TRIGGER_LABEL": "give a label's name of at most 50 characters",
+    "IMQ_ORGANIZATION_CONFIG": "give off, tighten or trust",
     "IMQ_LOG_LEVEL": "give debug, info, warning or error",
     "IMQ_LOG_FORMAT": "give json or console",
     "IMQ_ALLOW_EPHEMERAL_SQLITE": "give 1 or 0",

@@ -167,7 +167,14 @@ class Bot:
 
     def _engine(self, owner: str) -> Engine:
         store, policy = self._store, self.settings.policy()
-        policies = Policies(self._github, store, policy, self.clock, forget_rules=self._github.forget_rules)
+        policies = Policies(
+            self._github,
+            store,
+            policy,
+            self.clock,
+            forget_rules=self._github.forget_rules,
+            shared=self.settings.organization_config,
+        )
         progress = Fanout((Logged(), BusProgress(self.bus), CheckRunProgress(store, policy, self.clock)))
         return Engine(
             store=store,

@@ -136,6 +136,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "calls": calls.calls,
     "configuration": keys.keys,
     "placeholders": keys.placeholders,
+    "shared-keys": keys.shared_keys,
     "commands": _commands,
 }
 """The generated parts by name."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from queue_engine.config.effective import as_keys
 from queue_engine.config.schema import json_schema
+from queue_engine.config.shared import SHARED_KEYS
 from queue_engine.config.templates import PLACEHOLDERS
 from queue_engine.policy import Policy
 
@@ -16,6 +17,15 @@ def keys() -> str:
     """Every key with what it may be, its default and its meaning."""
     rows = ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
     rows += (f"| {' | '.join(cells)} |" for cells in _rows(_SCHEMA["properties"], (), as_keys(Policy())))
+    return "\n".join(rows) + "\n"
+
+
+def shared_keys() -> str:
+    """What an organisation's shared configuration may do with each key, and what it could do without the limit."""
+    rows = ["| key | may only be | because else |", "| --- | --- | --- |"]
+    for key in SHARED_KEYS:
+        may, risk = (word if word != "nothing" else "" for word in (key.may, key.risk))
+        rows.append(f"| `{key.name}` | {may or 'not set at all'} | {risk} |")
     return "\n".join(rows) + "\n"
 
 

@@ -62,10 +62,17 @@ def paragraphs(notice: Notice, *, mentions: bool, events: story.Events = ()) -> 
         *_flaky(notice, events),
         *_landing(notice, events),
         *_move(notice, mentions),
+        *not_followed(notice.not_followed),
     ]
     if notice.kind in WAITING:
         found.append(_filled(waiting.HOW_TO_LEAVE, notice))
     return found
+
+
+def not_followed(sentences: Iterable[str]) -> Iterable[str]:
+    """What of the organisation's shared configuration does not count, as a list; nothing where all of it does."""
+    if lines := [f"- {code(sentence, MESSAGE_LIMIT)}" for sentence in sentences]:
+        yield "\n".join([waiting.NOT_FOLLOWED, "", *lines])
 
 
 def _filled(template: str, notice: Notice) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from notifications.body import not_followed
 from notifications.escape import MESSAGE_LIMIT, code
 from notifications.texts import REASONS
 from notifications.texts import why as texts
@@ -19,10 +20,11 @@ def explained(facts: Facts, notice: Notice) -> list[str]:
 
     Raises KeyError, TypeError or ValueError for facts of another form.
     """
+    limits = not_followed(str(sentence) for sentence in facts.get("not_followed") or ())
     if facts["state"] == "not_queued":
-        return [_state(facts, notice), *_last_time(facts, notice)]
+        return [_state(facts, notice), *_last_time(facts, notice), *limits]
     if facts["state"] == "held":
-        return [_state(facts, notice)]
+        return [_state(facts, notice), *limits]
     halts = [standstill(halt, notice) for halt in facts["halts"]]
     blocked = [texts.BLOCKED.format(sentence=_reason(facts["blocked"], notice))] if facts.get("blocked") else []
     return [
@@ -30,6 +32,7 @@ def explained(facts: Facts, notice: Notice) -> list[str]:
         *_waiting(facts),
         *blocked,
         *(texts.STANDS_STILL.format(sentence=halt) for halt in halts),
+        *limits,
     ]
 
 

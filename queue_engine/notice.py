@@ -120,5 +120,7 @@ class Notice(BaseModel):
     next_try: datetime | None = None
     until: datetime | None = None
     """For a pause: when it ends by itself, if that is known."""
+    not_followed: tuple[str, ...] = ()
+    """For a refusal: what of the organisation's shared configuration does not count here, in sentences."""
     text: str | None = None
     """The repository's own words in the place of headline and explanation; written by its maintainers."""

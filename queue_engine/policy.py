@@ -34,6 +34,17 @@ class CommentLevel(StrEnum):
     NONE = "none"
 
 
+class SharedConfig(StrEnum):
+    """What the operator lets an organisation's shared configuration do."""
+
+    OFF = "off"
+    """It is not read."""
+    TIGHTEN = "tighten"
+    """It may only make rules stricter than the operator's."""
+    TRUST = "trust"
+    """It counts as a repository's own file does."""
+
+
 @dataclass(frozen=True, slots=True)
 class PriorityLabel:
     """A label that gives a priority. `first` goes before every other; `interrupts` even takes the turn of who has it.
@@ -83,6 +94,8 @@ class Policy:
     """Whether this base branch has a queue at all."""
     fault: str | None = None
     """What is wrong with the repository's configuration, with its line; its queues hold until that is mended."""
+    not_followed: tuple[str, ...] = ()
+    """What of the organisation's shared configuration does not count here, in sentences for people."""
     max_depth: int = 20
     """Entries per queue; further pull requests are held until a place frees. 0 = no limit."""
     may_queue: Permission = Permission.WRITE

@@ -137,6 +137,13 @@ class GitHub(Protocol):
         """
         ...
 
+    async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
+        """Whether the rules ask for an approving review before the default branch of the owner's `.github` changes.
+
+        False where it is not known: the repository belongs to somebody else by now, or its rules may not be read.
+        """
+        ...
+
     async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
         """`GET /repos/{o}/{r}/pulls/{n}/reviews`, all pages, oldest first."""
         ...

@@ -52,6 +52,8 @@ async def tell(tx: Transaction, repository: Repository, notice: Notice, policy: 
         if shown is None or shown.kind in PASSING:
             return
     worded = _in_own_words(notice, policy)
+    if worded.kind is NoticeKind.REFUSED and policy.not_followed:
+        worded = worded.model_copy(update={"not_followed": policy.not_followed})
     await tx.outbox.want(LetterKind.COMMENT, repository, notice.number, due=due, notice=worded)
 
 

@@ -1,8 +1,9 @@
 """What would happen to a pull request under a configuration, and why: the door's own judgement, nothing written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -16,13 +17,14 @@ from queue_engine.checks import judge, required_checks
 from queue_engine.config.effective import policy_for, rule_for
 from queue_engine.config.freezes import frozen_until
 from queue_engine.config.model import Config
+from queue_engine.config.shared import limited, not_reviewed
 from queue_engine.core.clock import Clock, SystemClock
 from queue_engine.door import Admit, Answer, Refuse, knock
 from queue_engine.errors import GitHubError, NotFound
 from queue_engine.facts import BranchRules, CheckReport, CheckState, PullRequest
 from queue_engine.merging import commit_words, merge_method
 from queue_engine.model import Repository
-from queue_engine.policy import Policy, carries
+from queue_engine.policy import Policy, SharedConfig, carries
 from queue_engine.port import GitHub
 from queue_engine.priority import standing_of
 
@@ -51,6 +53,8 @@ class Foresight:
     waits_for: tuple[str, ...]
     """What would still have to happen before it lands, in words."""
     lands_as: str
+    not_followed: tuple[str, ...] = ()
+    """What of a shared configuration does not count."""
     present: tuple[str, ...] = ()
     """How it and its queue stand at present, or why that is not known."""
 
@@ -70,6 +74,8 @@ class Foresight:
         ]
         if self.reason is not None:
             lines.append(f"Reason: {self.reason}")
+        if self.not_followed:
+            lines += ["", "Not followed of the shared configuration:", *(f"- {each}" for each in self.not_followed)]
         if self.outcome == "queued":
             lines += ["", "Before it lands:", *(f"- {each}" for each in self.waits_for), "", self.lands_as]
         if self.present:
@@ -78,9 +84,12 @@ class Foresight:
 
 
 async def foresee(
-    settings: Settings, config: Config, repository: str, number: int, *, by: str | None = None
+    settings: Settings, config: Config, repository: str, number: int, *, by: str | None = None, shared: bool = False
 ) -> Foresight:
-    """Ask GitHub, as the App of these settings, and IMQ's database. Raises NotForeseen when GitHub does not tell."""
+    """Ask GitHub, as the App of these settings, and IMQ's database. Raises NotForeseen when GitHub does not tell.
+
+    `shared` says that the configuration is the one in the owner's repository `.github`.
+    """
     clock = SystemClock()
     async with aiohttp.ClientSession() as session:
         gateway = Gateway(
@@ -92,13 +101,25 @@ async def foresee(
         )
         try:
             found = await _repository(gateway, repository)
-            sight = await foreseen(gateway, clock, config, settings.policy(), found, number, by=by)
+            allowed = settings.organization_config if shared else SharedConfig.TRUST
+            reviewed = not shared or await gateway.organisation_configuration_is_reviewed(found)
+            policy_of = partial(_policy, config if reviewed else None, settings.policy(), allowed, found)
+            sight = await foreseen(gateway, clock, config, policy_of, found, number, by=by)
         except NotFound:
             raise NotForeseen(f"{repository} has no pull request {number}, as far as the App can see.") from None
         except GitHubError as error:
             raise NotForeseen(f"GitHub did not tell: {error.message}") from None
-    policy = policy_for(config, settings.policy(), sight.base_branch)
+    policy = policy_of(sight.base_branch)
     return replace(sight, present=await present(settings, found.id, number, sight.base_branch, policy, clock.now()))
+
+
+def _policy(
+    config: Config | None, operator: Policy, allowed: SharedConfig, repository: Repository, base_branch: str
+) -> Policy:
+    """The policy of this branch; without a configuration, which nobody reviews, the operator's."""
+    if config is None:
+        return replace(operator, not_followed=(not_reviewed(f"{repository.owner}/.github"),))
+    return limited(policy_for(config, operator, base_branch), operator, allowed)
 
 
 async def _repository(github: GitHub, name: str) -> Repository:
@@ -113,7 +134,7 @@ async def foreseen(
     github: GitHub,
     clock: Clock,
     config: Config,
-    defaults: Policy,
+    policy_of: Callable[[str], Policy],
     repository: Repository,
     number: int,
     *,
@@ -122,7 +143,7 @@ async def foreseen(
     """The door's answer if somebody queued this pull request now. Raises GitHubError."""
     taken = await github.snapshot(repository, number, login=None)
     pull = taken.pull
-    policy = policy_for(config, defaults, pull.base_branch)
+    policy = policy_of(pull.base_branch)
     rules = await github.branch_rules(repository, pull.base_branch)
     by = by or await _asker(github, repository, pull, policy)
     permission = await github.permission(repository, by)
@@ -153,6 +174,7 @@ async def foreseen(
         detail=detail,
         waits_for=waits_for,
         lands_as=_landing(pull, rules, policy) if outcome == "queued" else "",
+        not_followed=policy.not_followed,
     )
 
 

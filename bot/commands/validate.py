@@ -12,11 +12,11 @@ import click
 from ruamel.yaml import YAML
 
 from bot.commands.surroundings import choices, settings
-from queue_engine.config.effective import as_keys, levels
-from queue_engine.config.model import Config
+from queue_engine.config.effective import as_keys
 from queue_engine.config.problems import ConfigError
 from queue_engine.config.reading import decoded, read
-from queue_engine.policy import Policy
+from queue_engine.config.shared import Levels, levels
+from queue_engine.policy import SharedConfig
 
 _PULL = re.compile(r"(?P<repository>[^/#\s]+/[^/#\s]+)#(?P<number>[1-9]\d{0,9})")
 
@@ -25,8 +25,9 @@ _PULL = re.compile(r"(?P<repository>[^/#\s]+/[^/#\s]+)#(?P<number>[1-9]\d{0,9})"
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--against", metavar="OWNER/REPO#N", help="Say what would happen to this pull request now, and why.")
 @click.option("--by", metavar="LOGIN", help="With --against: who asks. Default: who set the label last, or its author.")
+@click.option("--shared", is_flag=True, help="The file is the one of an owner's repository .github, for all others.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def validate(file: Path, against: str | None, by: str | None, as_json: bool) -> None:
+def validate(file: Path, against: str | None, by: str | None, shared: bool, as_json: bool) -> None:
     """Check a repository's configuration, `.github/imq.yml`, and show what it means.
 
     What the file leaves open is as the operator's settings have it, if they are set here. It ends with 1 if something
@@ -36,21 +37,24 @@ def validate(file: Path, against: str | None, by: str | None, as_json: bool) -> 
     pull = _PULL.fullmatch(against) if against is not None else None
     if against is not None and pull is None:
         raise click.BadParameter("write it like acme/rocket#12", param_hint="--against")
-    content, defaults = file.read_bytes(), choices().policy()
+    chosen = choices()
+    content, defaults = file.read_bytes(), chosen.policy()
+    allowed = chosen.organization_config if shared else SharedConfig.TRUST
     try:
         config = read(decoded(content), defaults)
     except ConfigError as error:
         click.echo(_problems_as_json(error) if as_json else _problems(file, content, error))
         raise SystemExit(1) from None
     if pull is None:
-        click.echo(_json(_meaning(config, defaults)) if as_json else _shown(file, config, defaults))
+        found = levels(config, defaults, allowed)
+        click.echo(_json(_meaning(found)) if as_json else _shown(file, found))
         return
-    found = settings()
+    operators = settings()
     # Imported when needed: without --against the command answers at once.
     from bot.commands.foresight import NotForeseen, foresee
 
     try:
-        sight = asyncio.run(foresee(found, config, pull["repository"], int(pull["number"]), by=by))
+        sight = asyncio.run(foresee(operators, config, pull["repository"], int(pull["number"]), by=by, shared=shared))
     except NotForeseen as problem:
         raise click.ClickException(str(problem)) from None
     click.echo(_json(sight.as_json()) if as_json else sight.as_text())
@@ -73,17 +77,25 @@ def _problems_as_json(error: ConfigError) -> str:
     return _json({"valid": False, "problems": found})
 
 
-def _meaning(config: Config, defaults: Policy) -> dict[str, Any]:
-    found = levels(config, defaults)
+def _meaning(found: Levels) -> dict[str, Any]:
     rules = [{"match": list(patterns), **as_keys(policy)} for patterns, policy in found[1:]]
-    return {"valid": True, "rules": as_keys(found[0][1]), "branches": rules}
+    ignored = {"not_followed": sentences} if (sentences := _not_followed(found)) else {}
+    return {"valid": True, "rules": as_keys(found[0][1]), "branches": rules, **ignored}
 
 
-def _shown(file: Path, config: Config, defaults: Policy) -> str:
+def _not_followed(found: Levels) -> list[str]:
+    """What of a shared configuration does not count, each once."""
+    return list(dict.fromkeys(sentence for _, policy in found for sentence in policy.not_followed))
+
+
+def _shown(file: Path, found: Levels) -> str:
     """The configuration as it takes effect, in its own words; of each rule only what it changes."""
-    (_, common), *rules = levels(config, defaults)
+    (_, common), *rules = found
     above = as_keys(common)
-    parts = [f"{file} is valid.", f"{'All other base branches' if rules else 'All base branches'}:", _yaml(above)]
+    parts = [f"{file} is valid."]
+    if sentences := _not_followed(found):
+        parts.append("\n".join(["Not followed:", *(f"- {sentence}" for sentence in sentences)]))
+    parts += [f"{'All other base branches' if rules else 'All base branches'}:", _yaml(above)]
     for patterns, policy in rules:
         changed = _difference(above, as_keys(policy))
         parts.append(f"{', '.join(patterns)}:{' as above' if not changed else ' as above, but'}")

@@ -33,6 +33,7 @@ from bot.gateway.limits import Budget
 from bot.gateway.rules import RuleBook
 from bot.gateway.shared_pace import SharedPace
 from bot.gateway.snapshots import Snapshots
+from bot.gateway.surroundings import OWN_RULES
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter
 from queue_engine.core.slots import SlotsStatus
@@ -139,6 +140,21 @@ class Gateway(Snapshots):
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
         """Classic protection and rulesets together, remembered for two hours."""
         return await self._rules.read(repository, base_branch)
+
+    async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
+        """`GET /repos/{owner}/.github`, and the rules of its default branch."""
+        where = {"owner": repository.owner, "repo": OWN_RULES}
+        try:
+            found = await self._connection.get(
+                repository.installation_id, RepositoryAnswer, "/repos/{owner}/{repo}", where, fresh=True
+            )
+            # GitHub leads on from a repository that was renamed or given away: what is there now is not the owner's.
+            if (found.owner.login.casefold(), found.name) != (repository.owner.casefold(), OWN_RULES):
+                return False
+            shared = Repository(found.id, found.owner.login, found.name, repository.installation_id)
+            return (await self.branch_rules(shared, found.default_branch)).approvals > 0
+        except (Forbidden, NotFound):
+            return False
 
     def forget_rules(self, repository_id: int) -> None:
         """Drop remembered rules and merge methods of this repository."""

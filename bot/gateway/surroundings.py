@@ -14,7 +14,7 @@ from queue_engine.errors import Forbidden, Invalid, NotFound
 from queue_engine.facts import ActionsRun, BranchTip, Review
 from queue_engine.model import Repository
 
-_OWN_RULES = ".github"
+OWN_RULES = ".github"
 """The repository in which an organisation keeps what holds for all of its others."""
 
 
@@ -43,9 +43,9 @@ class Surroundings(LetterBox):
 
     async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
         """The same of the owner's repository `.github`; None where that is missing or not IMQ's to read."""
-        if repository.name == _OWN_RULES:
+        if repository.name == OWN_RULES:
             return None
-        place = {"owner": repository.owner, "repo": _OWN_RULES}
+        place = {"owner": repository.owner, "repo": OWN_RULES}
         try:
             if commit is None:
                 return await self._file(repository, place, "")

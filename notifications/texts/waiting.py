@@ -35,6 +35,7 @@ CHECK_NOT_STARTED = "not reported yet"
 AND_MORE = "and {count} more"
 
 DETAIL = "Details: {detail}"
+NOT_FOLLOWED = "IMQ does not follow all of the organisation's shared configuration:"
 SET_BY = "The label was set by {person}."
 HOW_TO_LEAVE = "To leave the queue, comment `/unqueue` or remove the label {label}."
 

@@ -21,16 +21,18 @@ SHOWN = 10
 async def why(tx: Transaction, asked: Asked, typed: Typed, now: datetime) -> Reply:
     """Where this pull request stands and what it waits for."""
     repository, pull = asked.repository, asked.pull
+    limits: dict[str, Any] = {"not_followed": list(asked.policy.not_followed)} if asked.policy.not_followed else {}
     queue = await tx.queues.find(repository.id, pull.base_branch)
     entries = () if queue is None else await tx.entries.of_queue(queue.id)
     entry = next((each for each in entries if each.number == pull.number), None)
     if entry is not None and queue is not None:
-        return asked.reply(typed, ReplyCode.WHY, **standing(queue, entries, entry, asked.policy, now))
+        return asked.reply(typed, ReplyCode.WHY, **standing(queue, entries, entry, asked.policy, now), **limits)
     if queue is not None and await tx.held.find(repository.id, pull.number) is not None:
         ahead = await tx.held.ahead(queue.id, repository.id, pull.number)
-        return asked.reply(typed, ReplyCode.WHY, state="held", ahead=ahead, depth=len(entries))
+        return asked.reply(typed, ReplyCode.WHY, state="held", ahead=ahead, depth=len(entries), **limits)
     last = ended(await tx.timeline.of_pull_request(repository.id, pull.number))
-    return asked.reply(typed, ReplyCode.WHY, state="not_queued", label=asked.policy.trigger_label, **last)
+    label = asked.policy.trigger_label
+    return asked.reply(typed, ReplyCode.WHY, state="not_queued", label=label, **last, **limits)
 
 
 def standing(queue: Queue, entries: tuple[Entry, ...], entry: Entry, policy: Policy, now: datetime) -> dict[str, Any]:

@@ -110,6 +110,10 @@ class Forwarding:
         """As the port says."""
         return await self._github.organisation_configuration(repository, commit)
 
+    async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
+        """As the port says."""
+        return await self._github.organisation_configuration_is_reviewed(repository)
+
     async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
         """As the port says."""
         return await self._github.reviews(repository, number)

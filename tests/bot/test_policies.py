@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from bot.policies import Policies
 from queue_engine.errors import GitHubError, Invalid, Unavailable
 from queue_engine.model import Repository
-from queue_engine.policy import Policy
+from queue_engine.policy import Policy, SharedConfig
 from queue_engine.store import Store
 from tests.bot.conftest import ManualClock
 from tests.queue_engine.store.examples import OTHER, REPOSITORY
@@ -24,7 +24,8 @@ class Files:
 
     def __init__(self) -> None:
         self.own: dict[tuple[int, str | None], str | GitHubError] = {}
-        self.shared: str | None = None
+        self.shared: str | GitHubError | None = None
+        self.reviewed = True
         self.asked: list[str] = []
         self.began = asyncio.Event()
         self.gate: asyncio.Event | None = None
@@ -41,7 +42,13 @@ class Files:
 
     async def organisation_configuration(self, repository: Repository) -> str | None:
         self.asked.append(".github")
+        if isinstance(self.shared, GitHubError):
+            raise self.shared
         return self.shared
+
+    async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
+        self.asked.append("rules of .github")
+        return self.reviewed
 
 
 @pytest.fixture
@@ -93,6 +100,70 @@ async def test_of_without_a_file_takes_the_organisations(policies: Policies, fil
     assert (await policies.of(REPOSITORY, "next")).max_depth == 4
     assert (await policies.of(OTHER, "main")).max_depth == 7
     assert files.asked.count(".github") == 1
+
+
+async def test_of_follows_the_organisations_as_far_as_it_tightens(policies: Policies, files: Files) -> None:
+    """Its loosening keys are named in the policy and in the log, once for all that read it."""
+    files.shared = "depth: 3\ntrigger_labels: bug\nbranches: [{match: next, who_may_queue: {people: mallory}}]"
+    with capture_logs() as logs:
+        main = await policies.of(REPOSITORY, "main")
+        branch = await policies.of(REPOSITORY, "next")
+    assert (main.max_depth, main.trigger_labels, branch.may_queue_too) == (3, ("go",), frozenset())
+    assert [sentence.partition(" ")[0] for sentence in main.not_followed] == ["trigger_labels"]
+    assert [sentence.partition(" ")[0] for sentence in branch.not_followed] == [
+        "trigger_labels",
+        "who_may_queue.people",
+    ]
+    assert await policies.labels(REPOSITORY) == ("go",)
+    assert [log["ignored"] for log in logs] == [branch.not_followed]
+
+
+@pytest.mark.parametrize("shared", ["depth: 3", "depth: [", Invalid(".github/imq.yml is a directory, not a file")])
+async def test_of_ignores_an_organisations_file_that_nobody_reviews(
+    policies: Policies, files: Files, shared: str | GitHubError
+) -> None:
+    """P5: whatever somebody puts into a new repository `.github`, it decides nothing, and stops nobody's queue."""
+    files.shared, files.reviewed = shared, False
+    with capture_logs() as logs:
+        policy = await policies.of(REPOSITORY, "main")
+    assert replace(policy, not_followed=()) == DEFAULTS
+    assert "no rule asks for an approving review" in policy.not_followed[0]
+    assert [log["why"] for log in logs] == list(policy.not_followed)
+    await policies.of(REPOSITORY, "next")
+    assert files.asked.count("rules of .github") == 1
+
+
+async def test_of_asks_for_no_review_where_the_organisation_has_no_file(policies: Policies, files: Files) -> None:
+    """P7: most owners have none."""
+    assert await policies.of(REPOSITORY, "main") == DEFAULTS
+    assert "rules of .github" not in files.asked
+
+
+@pytest.mark.parametrize("allowed", [SharedConfig.OFF, SharedConfig.TRUST])
+async def test_of_follows_the_operator_on_what_an_organisations_file_may_do(
+    files: Files, store: Store, clock: ManualClock, allowed: SharedConfig
+) -> None:
+    """Off, it is not even asked for; trusted, it counts whole."""
+    policies = Policies(files, store, DEFAULTS, clock, forget_rules=lambda _: None, shared=allowed)
+    files.shared = "trigger_labels: ship"
+    trusted = allowed is SharedConfig.TRUST
+    assert (await policies.of(REPOSITORY, "main")).trigger_labels == (("ship",) if trusted else ("go",))
+    assert await policies.labels(REPOSITORY) == (("ship",) if trusted else ("go",))
+    assert (".github" in files.asked) == trusted
+
+
+async def test_of_asks_for_the_rules_of_an_organisations_file_anew_when_they_change(
+    files: Files, store: Store, clock: ManualClock, renewed: Renewed
+) -> None:
+    """Whichever process hears of it."""
+    forgotten: list[int] = []
+    policies = Policies(files, store, DEFAULTS, clock, forget_rules=forgotten.append)
+    files.shared = "depth: 3"
+    assert (await policies.of(REPOSITORY, "main")).max_depth == 3
+    files.reviewed = False
+    await renewed(SHARED)
+    assert (await policies.of(REPOSITORY, "main")).max_depth == 7
+    assert SHARED.id in forgotten
 
 
 async def test_labels_are_those_of_the_default_branch(policies: Policies, files: Files) -> None:
@@ -165,7 +236,7 @@ async def test_of_changed_as_another_process_heard_is_read_anew(
     files.own[REPOSITORY.id, "main"] = "depth: 3"
     await renewed(REPOSITORY)
     assert (await policies.of(REPOSITORY, "main")).max_depth == 3
-    assert files.asked == ["rocket:main", ".github", "rocket:main"]
+    assert files.asked == ["rocket:main", ".github", "rules of .github", "rocket:main"]
 
 
 async def test_of_changed_as_another_process_heard_forgets_the_branch_rules(
@@ -193,7 +264,7 @@ async def test_of_changed_for_the_organisation_is_read_anew(policies: Policies, 
     files.shared = "depth: 4"
     await renewed(SHARED)
     assert (await policies.of(REPOSITORY, "main")).max_depth == 4
-    assert files.asked == ["rocket:main", ".github", ".github"]
+    assert files.asked == ["rocket:main", ".github", ".github", "rules of .github"]
 
 
 async def test_of_changed_while_it_is_read_is_read_again(policies: Policies, files: Files, renewed: Renewed) -> None:

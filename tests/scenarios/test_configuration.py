@@ -184,24 +184,6 @@ async def test_configuration_broken_takes_nobody_out_whatever_happens_meanwhile(
     await world.until(lambda: ahead.merged and pull.merged)
 
 
-async def test_configuration_of_the_organisation_holds_where_there_is_none(world: World) -> None:
-    """One file in the owner's repository `.github` for all of its others, and a push to it counts at once."""
-    people = dict.fromkeys(PEOPLE, "write")
-    shared = world.github.create_repository("acme/.github", files=FILES, collaborators=people)
-    await configure(world, "trigger_labels: ship\n", shared)
-    pull = await green(world, "shared")
-    pull.label("ship", by="mona")
-    await world.until(lambda: pull.merged, within=CI_TIME * 2)
-    second = await green(world, "second")
-    await configure(world, "trigger_labels: land\n", shared)
-    second.label("land", by="mona")
-    await world.until(lambda: second.merged, within=CI_TIME * 2)
-    await configure(world, "trigger_labels: mine\n")
-    third = await green(world, "third")
-    third.label("mine", by="mona")
-    await world.until(lambda: third.merged, within=CI_TIME * 2)
-
-
 async def test_configuration_is_asked_for_once_an_hour(world: World) -> None:
     """P7: ten pull requests cost no more requests for the rules than one."""
     template = "GET /repos/{owner}/{repo}/contents/{path}"

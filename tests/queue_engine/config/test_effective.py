@@ -14,6 +14,7 @@ from queue_engine.policy import CommentLevel, OnPush, Policy, PriorityLabel, Wee
 
 OPERATORS = {
     "fault",
+    "not_followed",
     "own_app",
     "trouble_timeout",
     "doubt_looks",

@@ -267,6 +267,7 @@ BELIEVED = {
     "labelled_pull_requests": "each is read by itself before it is judged",
     "last_labelling": "read beside the pull request, which is compared",
     "last_unlabelling": "read beside the pull request, which is compared",
+    "organisation_configuration_is_reviewed": "what the file may do is limited whatever this says",
     "own_comments": "each is looked for again before it is edited",
     "own_login": "never changes",
     "permission": "no webhook that IMQ gets tells of it",

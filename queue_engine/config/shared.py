@@ -1,0 +1,264 @@
+"""What an organisation's shared configuration may change, key by key: by default it only makes rules stricter.
+
+Whoever may create the repository `.github` in an organisation writes its shared configuration, and so speaks for
+repositories in which that person has no right. So the file may keep pull requests out and ask for more; who may queue,
+what may land unchecked, what is merged and what IMQ says are left to the operator and to each repository's own file.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from queue_engine.config import effective
+from queue_engine.config.model import Config
+from queue_engine.facts import Permission
+from queue_engine.policy import CommentLevel, OnPush, Policy, SharedConfig
+
+IS_OFF = "the whole file is ignored: IMQ_ORGANIZATION_CONFIG is off"
+
+Levels = tuple[tuple[tuple[str, ...], Policy], ...]
+"""Policies with the patterns of the branches for which they hold."""
+
+_PERMISSIONS, _LEVELS = tuple(Permission), tuple(CommentLevel)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedKey:
+    """How far a shared configuration may change one key."""
+
+    name: str
+    """As in `queue_engine.config.effective.KEYS`."""
+    field: str
+    may: str
+    """What a shared configuration may do with the key, in words."""
+    risk: str
+    """What a member could do with the rest; it completes "because"."""
+    stricter: Callable[[Policy, Any], Any]
+    """The value that counts, by the operator's policy and the wanted value; the wanted one where that is stricter."""
+
+
+def _operators(field: str) -> Callable[[Policy, Any], Any]:
+    return lambda operator, _: getattr(operator, field)
+
+
+def _shorter(field: str) -> Callable[[Policy, Any], Any]:
+    return lambda operator, wanted: min(getattr(operator, field), wanted)
+
+
+def _longer(field: str) -> Callable[[Policy, Any], Any]:
+    return lambda operator, wanted: max(getattr(operator, field), wanted)
+
+
+def _both(field: str) -> Callable[[Policy, Any], Any]:
+    return lambda operator, wanted: getattr(operator, field) and wanted
+
+
+def _added(field: str) -> Callable[[Policy, Any], Any]:
+    """The operator's values too: what is wanted never replaces them."""
+
+    def add(operator: Policy, wanted: Any) -> Any:
+        given = getattr(operator, field)
+        if isinstance(given, frozenset):
+            return given | wanted
+        return (*wanted, *(each for each in given if each not in wanted))
+
+    return add
+
+
+def _common(field: str) -> Callable[[Policy, Any], Any]:
+    """Only values that are the operator's too."""
+
+    def keep(operator: Policy, wanted: Any) -> Any:
+        given = getattr(operator, field)
+        return type(given)(each for each in wanted if each in given)
+
+    return keep
+
+
+def _trigger_labels(operator: Policy, wanted: Iterable[str]) -> tuple[str, ...]:
+    known = {label.casefold() for label in operator.trigger_labels}
+    return tuple(label for label in wanted if label.casefold() in known) or operator.trigger_labels
+
+
+def _depth(operator: Policy, wanted: int) -> int:
+    """The smaller one, where 0 is no limit."""
+    return min((depth for depth in (operator.max_depth, wanted) if depth), default=0)
+
+
+def _permission(operator: Policy, wanted: Permission) -> Permission:
+    return max(operator.may_queue, wanted, key=_PERMISSIONS.index)
+
+
+def _on_push(operator: Policy, wanted: OnPush) -> OnPush:
+    return OnPush.DEQUEUE if OnPush.DEQUEUE in (operator.on_push, wanted) else wanted
+
+
+def _check_timeout(operator: Policy, wanted: timedelta | None) -> timedelta | None:
+    """Not longer than the operator's limit, or than the one without a history where the operator's goes by that."""
+    longest = operator.check_timeout or operator.fallback_check_timeout
+    return wanted if wanted is not None and wanted <= longest else operator.check_timeout
+
+
+def _exempt_labels(operator: Policy, wanted: frozenset[str]) -> frozenset[str]:
+    """All of them where only the shared file freezes: it may exempt from its own freezes."""
+    return wanted & operator.freeze_exempt_labels if operator.freezes else wanted
+
+
+def _level(operator: Policy, wanted: CommentLevel) -> CommentLevel:
+    return min(operator.comments, wanted, key=_LEVELS.index)
+
+
+_LATER = "longer waits would hold up everybody's queue"
+_ORDER = "a member would decide whose pull request goes first, and which one lands on a red base"
+_HISTORY = "a member's words would stand in everybody's history"
+
+SHARED_KEYS = (
+    SharedKey("enabled", "served", "`false`", "a branch that has no queue would get one", _both("served")),
+    SharedKey(
+        "trigger_labels",
+        "trigger_labels",
+        "some of the operator's labels",
+        "a label that maintainers set for another purpose would land pull requests",
+        _trigger_labels,
+    ),
+    SharedKey("depth", "max_depth", "a lower number", "a longer queue would cost what the operator limited", _depth),
+    SharedKey("on_push", "on_push", "`dequeue`", "a head that nobody queued would land", _on_push),
+    SharedKey(
+        "who_may_queue.permission",
+        "may_queue",
+        "a stronger permission, never one below write",
+        "people would land changes who may not merge them",
+        _permission,
+    ),
+    SharedKey(
+        "who_may_queue.people",
+        "may_queue_too",
+        "nothing",
+        "a member could name themselves, and land changes that they may not merge",
+        _common("may_queue_too"),
+    ),
+    SharedKey("blocking.labels", "blocking_labels", "any labels", "nothing", _added("blocking_labels")),
+    SharedKey("blocking.titles", "blocking_titles", "any patterns", "nothing", _added("blocking_titles")),
+    SharedKey("priority.labels", "priorities", "nothing", _ORDER, _operators("priorities")),
+    SharedKey("priority.ageing", "ageing", "nothing", _ORDER, _operators("ageing")),
+    SharedKey("merge.method", "method", "any method that the rules allow", "nothing", lambda _, wanted: wanted),
+    SharedKey(
+        "merge.method_labels",
+        "method_labels",
+        "any labels and methods that the rules allow",
+        "nothing",
+        lambda _, wanted: wanted,
+    ),
+    SharedKey("merge.title", "commit_title", "nothing", _HISTORY, _operators("commit_title")),
+    SharedKey("merge.body", "commit_body", "nothing", _HISTORY, _operators("commit_body")),
+    SharedKey(
+        "merge.delete_branch",
+        "delete_branch",
+        "`false`",
+        "IMQ would delete branches whose owners did not ask for it",
+        _both("delete_branch"),
+    ),
+    SharedKey("checks.required", "required_checks", "any checks", "nothing", _added("required_checks")),
+    SharedKey(
+        "checks.ignored", "ignored_checks", "nothing", "failing checks would not count", _common("ignored_checks")
+    ),
+    SharedKey(
+        "checks.land_without",
+        "land_without_checks",
+        "`false`",
+        "changes would land that no check has tested",
+        _both("land_without_checks"),
+    ),
+    SharedKey("checks.timeout", "check_timeout", "a shorter one than `fallback_timeout`", _LATER, _check_timeout),
+    SharedKey(
+        "checks.fallback_timeout",
+        "fallback_check_timeout",
+        "a shorter one",
+        _LATER,
+        _shorter("fallback_check_timeout"),
+    ),
+    SharedKey(
+        "checks.reruns",
+        "check_reruns",
+        "a lower number",
+        "a failed check would get more tries to pass",
+        _shorter("check_reruns"),
+    ),
+    SharedKey(
+        "checks.cancel_outdated",
+        "cancel_outdated",
+        "`false`",
+        "IMQ would cancel runs whose repository did not ask for it",
+        _both("cancel_outdated"),
+    ),
+    SharedKey("checks.first_report", "first_report", "a shorter one", _LATER, _shorter("first_report")),
+    SharedKey("checks.settle", "settle", "a longer one", "checks that start late would be missed", _longer("settle")),
+    SharedKey("timeouts.update", "update_timeout", "a shorter one", _LATER, _shorter("update_timeout")),
+    SharedKey("timeouts.hold", "hold_timeout", "a shorter one", _LATER, _shorter("hold_timeout")),
+    SharedKey("timeouts.turn", "turn_timeout", "a shorter one", _LATER, _shorter("turn_timeout")),
+    SharedKey("freeze.windows", "freezes", "any windows", "nothing", _added("freezes")),
+    SharedKey(
+        "freeze.exempt_labels",
+        "freeze_exempt_labels",
+        "labels that are exempt from the shared file's own windows",
+        "changes would land in a freeze of the operator's",
+        _exempt_labels,
+    ),
+    SharedKey("comments.level", "comments", "a more talkative one", "nobody would be told what IMQ does", _level),
+    SharedKey("comments.texts", "texts", "nothing", "a member's words would be read as IMQ's", _operators("texts")),
+)
+"""Every key of the file, in its order; a test holds that none is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loosening:
+    """A key of a shared configuration that would loosen the operator's rules, and therefore does not count."""
+
+    key: SharedKey
+
+    def __str__(self) -> str:
+        may = "not be set" if self.key.may == "nothing" else f"only be {self.key.may.replace('`', '')}"
+        return f"{self.key.name} is ignored: in a shared configuration it may {may}, because else {self.key.risk}"
+
+
+def tightened(wanted: Policy, operator: Policy) -> tuple[Policy, tuple[Loosening, ...]]:
+    """What a shared configuration asks for, as far as it is stricter than the operator's policy; and what is not."""
+    changes = {each.field: each.stricter(operator, getattr(wanted, each.field)) for each in SHARED_KEYS}
+    loosening = [
+        Loosening(each)
+        for each in SHARED_KEYS
+        if changes[each.field] != getattr(wanted, each.field) and not _contains(changes[each.field], wanted, each)
+    ]
+    return replace(wanted, **changes), tuple(loosening)
+
+
+def not_reviewed(repository: str) -> str:
+    """Why the shared configuration in this repository does not count at all."""
+    return (
+        f"the whole file in {repository} is ignored: no rule asks for an approving review before its default branch "
+        "changes, or IMQ may not read its rules"
+    )
+
+
+def limited(wanted: Policy, operator: Policy, allowed: SharedConfig) -> Policy:
+    """What of a policy that a shared configuration asks for the operator allows; the rest stands in `not_followed`."""
+    match allowed:
+        case SharedConfig.TRUST:
+            return wanted
+        case SharedConfig.OFF:
+            return replace(operator, not_followed=(IS_OFF,))
+    policy, loosening = tightened(wanted, operator)
+    return replace(policy, not_followed=tuple(map(str, loosening)))
+
+
+def levels(config: Config, operator: Policy, allowed: SharedConfig) -> Levels:
+    """As `queue_engine.config.effective.levels`, under what the operator allows."""
+    found = effective.levels(config, operator)
+    return tuple((patterns, limited(policy, operator, allowed)) for patterns, policy in found)
+
+
+def _contains(value: object, wanted: Policy, key: SharedKey) -> bool:
+    """Whether all that is wanted is in the value that counts: then the operator's own was only added."""
+    asked = getattr(wanted, key.field)
+    return isinstance(value, Collection) and isinstance(asked, tuple | frozenset) and set(asked) <= set(value)
