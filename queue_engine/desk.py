@@ -59,23 +59,31 @@ class Queued:
 
 
 async def enqueue(
-    engine: Engine, repository: Repository, number: int, *, by: str, head_sha: str | None, delivery: str | None = None
+    engine: Engine,
+    repository: Repository,
+    number: int,
+    *,
+    by: str,
+    head_sha: str | None,
+    delivery: str | None = None,
+    taken: Snapshot | None = None,
 ) -> Queued:
     """Queue the head that the pull request has now, for this person; only if it is `head_sha`, when that is given.
 
-    `delivery` names the comment or the call that asks: what it has done already is not done again. Raises Refused,
-    QueueFull (nothing is held then, and no label set) and GitHubError. After Unavailable it may join all the same, and
-    within the minute.
+    `delivery` names the comment or the call that asks: what it has done already is not done again. `taken` is the
+    snapshot that the caller has just taken, with this person's permission. Raises Refused, QueueFull (nothing is held
+    then, and no label set) and GitHubError. After Unavailable it may join all the same, and within the minute.
     """
-    permission = await engine.github.permission(repository, by)
     async with engine.store.reading() as tx:
         standing = await tx.entries.find(repository.id, number)
     if standing is not None:
+        told = None if taken is None else taken.permission
+        permission = told or await engine.github.permission(repository, by)
         _allow(await engine.policies.of(repository, standing.base_branch), by, permission)
         if head_sha not in {None, standing.queued_head, standing.head}:
             raise Refused(Reason.HEAD_CHANGED)
         return Queued(standing, new=delivery is not None and standing.delivery == delivery)
-    taken, policy = await _wanted(engine, repository, number, by, permission)
+    taken, policy = await _wanted(engine, repository, number, by, taken)
     pull = taken.pull
     request = Knock(repository, number, by, head_sha or pull.head_sha, delivery=delivery)
     labelled = replace(taken, pull=with_label(pull, policy))
@@ -116,8 +124,7 @@ async def requeue(
         return await enqueue(engine, repository, number, by=by, head_sha=head_sha, delivery=delivery)
     if leaving.merge_requested_at is not None:
         raise MergeUnderWay(f"the merge of pull request {number} was asked for")
-    permission = await engine.github.permission(repository, by)
-    taken, policy = await _wanted(engine, repository, number, by, permission)
+    taken, policy = await _wanted(engine, repository, number, by)
     pull = taken.pull
     if head_sha not in {None, pull.head_sha}:
         raise Refused(Reason.HEAD_CHANGED)
@@ -247,11 +254,13 @@ async def prioritise(
 
 
 async def _wanted(
-    engine: Engine, repository: Repository, number: int, by: str, permission: Permission
+    engine: Engine, repository: Repository, number: int, by: str, taken: Snapshot | None = None
 ) -> tuple[Snapshot, Policy]:
     """The pull request and what its base branch goes by, if it is open and this person may queue it. Raises Refused."""
-    taken = replace(await engine.github.snapshot(repository, number, login=None), permission=permission)
-    pull = taken.pull
+    if taken is None:
+        taken = await engine.github.snapshot(repository, number, login=by)
+    pull, permission = taken.pull, taken.permission or await engine.github.permission(repository, by)
+    taken = replace(taken, permission=permission)
     policy = await engine.policies.of(repository, pull.base_branch)
     _allow(policy, by, permission)
     if not pull.open:

@@ -1,6 +1,6 @@
 """Who asked for what, where: what every command is carried out with."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ from queue_engine.commands.reading import Typed
 from queue_engine.desk import MAY_STEER
 from queue_engine.door import may_queue
 from queue_engine.engine import Engine
-from queue_engine.facts import Permission, PullRequest
+from queue_engine.facts import Permission, PullRequest, Snapshot
 from queue_engine.model import Repository
 from queue_engine.notice import Reply
 from queue_engine.policy import Policy
@@ -22,19 +22,25 @@ class Asked:
 
     engine: Engine
     repository: Repository
-    pull: PullRequest
+    taken: Snapshot
     policy: Policy
     by: str
     at: datetime | None
     """When the pull request changed last, as the comment's delivery told it; None if it did not."""
     delivery: str
-    _permission: Permission | None = None
+
+    @property
+    def pull(self) -> PullRequest:
+        """The pull request itself."""
+        return self.taken.pull
 
     async def permission(self) -> Permission:
         """The person's right, asked of GitHub now; once for all the commands of a comment. Raises GitHubError."""
-        if self._permission is None:
-            self._permission = await self.engine.github.permission(self.repository, self.by)
-        return self._permission
+        if self.taken.permission is None:
+            permission = await self.engine.github.permission(self.repository, self.by)
+            self.taken = replace(self.taken, permission=permission)
+            return permission
+        return self.taken.permission
 
     async def refusal(self, typed: Typed) -> Reply | None:
         """Why this person may not give this command; None if they may, or if the door says."""

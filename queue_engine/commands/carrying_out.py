@@ -9,7 +9,7 @@ import structlog
 
 from queue_engine import telling
 from queue_engine.commands.asked import Asked, misread
-from queue_engine.commands.catalogue import MOST_COMMANDS, Name
+from queue_engine.commands.catalogue import MOST_COMMANDS, Name, Right
 from queue_engine.commands.codes import ReplyCode
 from queue_engine.commands.looking import status, why
 from queue_engine.commands.queueing import call_off, queue, requeue, unqueue
@@ -65,11 +65,14 @@ class Commands:
         await self._react(repository, comment, "+1" if accepted else "confused")
 
     async def _asked(self, repository: Repository, hint: Hint, by: str) -> Asked:
-        pull = await self._engine.github.pull_request(repository, hint.number or 0)
-        policy = await self._engine.policies.of(repository, pull.base_branch)
+        """One snapshot tells all that a command is judged by, with the person's right where one of them takes it."""
+        rights = {typed.command.right for typed in map(read, hint.commands) if isinstance(typed, Typed)}
+        login = by if rights & {Right.QUEUEING, Right.STEERING} else None
+        taken = await self._engine.github.snapshot(repository, hint.number or 0, login=login)
+        policy = await self._engine.policies.of(repository, taken.pull.base_branch)
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
-        return Asked(self._engine, repository, pull, policy, by, hint.updated_at, hint.delivery)
+        return Asked(self._engine, repository, taken, policy, by, hint.updated_at, hint.delivery)
 
     async def _react(self, repository: Repository, comment: int, content: str) -> bool:
         """Show that a command was taken up, or what became of it; False: who typed it has deleted it since."""

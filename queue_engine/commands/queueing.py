@@ -27,7 +27,10 @@ async def queue(asked: Asked, typed: Typed) -> Reply:
     if head is None:
         return asked.reply(typed, ReplyCode.CHANGED_SINCE, accepted=False)
     try:
-        queued = await desk.enqueue(engine, repository, number, by=asked.by, head_sha=head, delivery=asked.delivery)
+        await asked.permission()
+        queued = await desk.enqueue(
+            engine, repository, number, by=asked.by, head_sha=head, delivery=asked.delivery, taken=asked.taken
+        )
     except desk.Refused as refused:
         return _refused(asked, typed, refused.reason, refused.detail)
     except QueueFull:
@@ -69,7 +72,8 @@ async def call_off(asked: Asked) -> None:
     async with asked.engine.store.reading() as tx:
         entry = await tx.entries.find(asked.repository.id, asked.pull.number)
     if entry is not None and entry.merge_requested_at is not None:
-        asked.pull = await desk.take_label_off(asked.engine, asked.repository, asked.pull, asked.policy)
+        pull = await desk.take_label_off(asked.engine, asked.repository, asked.pull, asked.policy)
+        asked.taken = replace(asked.taken, pull=pull)
 
 
 async def _consented(asked: Asked) -> str | None:
@@ -95,10 +99,8 @@ async def _consented(asked: Asked) -> str | None:
 async def _knock(asked: Asked, typed: Typed, head: str, *, leaving: Entry | None) -> Reply:
     """Knock as the label would, which is set as soon as that is stored: whoever dies in between is held, or queued."""
     engine, repository, pull = asked.engine, asked.repository, asked.pull
-    # REST tells an App neither the merge methods nor the reviewers' decision.
-    around = await engine.github.snapshot(repository, pull.number, login=None)
-    present = replace(desk.with_label(pull, asked.policy), methods=around.pull.methods)
-    labelled = replace(around, pull=present, permission=await asked.permission())
+    await asked.permission()
+    labelled = replace(asked.taken, pull=desk.with_label(pull, asked.policy))
     request = Knock(repository, pull.number, asked.by, head, delivery=asked.delivery)
     answer = await let_in(engine, request, labelled, by=asked.by, leaving=leaving, why=Reason.UNQUEUED)
     if isinstance(answer, Refuse):

@@ -24,6 +24,22 @@ async def test_queue_by_who_may_is_acknowledged_labelled_and_lands(world: World)
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.parametrize("text", ["/queue", "/why\n/queue priority=high"])
+async def test_typed_queue_reads_one_snapshot(world: World, text: str) -> None:
+    """P7: pull request, rules of the method, reviews and the person's right come in one query, as for the label."""
+    pull = await ready(world)
+    world.open("ahead").label(LABEL, by="mona")
+    await world.settle()
+    before = len(world.server.requests)
+    pull.comment(text, by="rhea")
+    await world.settle()
+    assert await world.status(pull) == "pending"
+    asked = [each.template for each in list(world.server.requests)[before:]]
+    reads = [each for each in asked if each.startswith("GET") or each.endswith("/graphql")]
+    # An earlier comment of IMQ's is looked for on a pull request that has comments, and this one has the command.
+    assert [each for each in reads if not each.endswith("/comments")] == ["POST /graphql"]
+
+
 @pytest.mark.parametrize(
     "text", ["/queue", "/requeue", "/queue priority=high", "/pause", "/resume", "/freeze until 2h"]
 )
