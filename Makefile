@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+GUARD := .venv-guard
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check campaign mutants bench docs lock clean
+.PHONY: all demo test lint types arrows check fuzz audit secrets sbom campaign mutants bench docs lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
@@ -47,6 +48,31 @@ campaign: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/python -m tests.mutants $(ARGS)
 
+# Random input against the receiver, the configuration and the commands: ARGS="--seconds 3600 receiver".
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz $(ARGS)
+
+$(GUARD)/.installed: requirements-guard.txt
+	$(PYTHON) -m venv $(GUARD)
+	$(GUARD)/bin/pip install --quiet --no-deps --require-hashes -r requirements-guard.txt
+	touch $@
+
+# Known vulnerabilities of the locked packages, asked of the Python Packaging Advisory Database.
+audit: $(GUARD)/.installed
+	$(GUARD)/bin/python -m tests.guard $(ARGS)
+
+# Secrets in tracked files; .secrets.baseline lists the examples that are none.
+secrets: $(GUARD)/.installed
+	git ls-files -z | xargs -0 $(GUARD)/bin/detect-secrets-hook --baseline .secrets.baseline
+
+# A CycloneDX bill of materials of a production install: what, in which version, under which licence, needed by what.
+sbom: $(GUARD)/.installed
+	rm -rf build/sbom && $(PYTHON) -m venv --without-pip build/sbom
+	$(GUARD)/bin/pip --python build/sbom install --quiet --no-deps --require-hashes -r requirements.txt
+	$(GUARD)/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
+		--validate --output-format JSON --output-file build/imq.cdx.json build/sbom/bin/python
+	@echo "wrote build/imq.cdx.json"
+
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -62,7 +88,9 @@ lock:
 		--custom-compile-command 'make lock' --extra demo --extra dev pyproject.toml -o requirements-dev.txt
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--custom-compile-command 'make lock' --constraint requirements-dev.txt pyproject.toml -o requirements.txt
+	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+		--custom-compile-command 'make lock' --group guard -o requirements-guard.txt
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-lock .mypy_cache .ruff_cache .pytest_cache mutants build *.egg-info
+	rm -rf $(VENV) $(VENV)-lock $(GUARD) .mypy_cache .ruff_cache .pytest_cache mutants build *.egg-info

@@ -3,6 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from unicodedata import category
+
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of characters that control or format, of surrogates, and of separators of lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(known)}" if 0 < len(known) <= 12 else ""
 
 
+def visible(text: str) -> str:
+    """Text out of the file on one line, its unseen characters replaced: some turn the direction of the text around."""
+    return "".join("\ufffd" if category(each) in _UNSEEN else each for each in " ".join(text.split()))
+
+
 def quoted(value: object) -> str:
-    """A value out of the file as it may be shown: on one line, and short."""
-    text = " ".join(str(value).split())
+    """A value out of the file as it may be shown: visible, and short."""
+    text = visible(str(value))
     return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'

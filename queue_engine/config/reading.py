@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 from queue_engine.checks import own_check
 from queue_engine.config.document import Document, Place, parse
 from queue_engine.config.model import Config, Rules
-from queue_engine.config.problems import ConfigError, Problem, nearest, quoted
+from queue_engine.config.problems import ConfigError, Problem, nearest, quoted, visible
 from queue_engine.facts import RequiredCheck
 from queue_engine.policy import Policy
 
@@ -193,4 +193,4 @@ def _shown(document: Document, place: Place) -> str:
             text += f".{part}" if text else part
         elif place[:end] in document.lines:
             text += f"[{part}]"
-    return " ".join(text.split())[:200]
+    return visible(text)[:200]

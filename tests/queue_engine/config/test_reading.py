@@ -247,3 +247,10 @@ VALUES = st.recursive(
 def test_read_of_any_values_is_a_configuration_or_told_problems(value: dict[str, Any]) -> None:
     """Right keys with wrong values raise nothing else either."""
     assert not [problem for problem in told(json.dumps(value)) if "cannot be used: " in problem.sentence]
+
+
+@pytest.mark.parametrize("hidden", ["\u202e", "\u2066", "\ufeff", "\u200b"])
+def test_read_shows_no_character_that_nobody_sees(hidden: str) -> None:
+    """A problem stands in a terminal and in a comment, where such characters turn the text around them."""
+    assert problems(f"x{hidden}: 2") == ["line 1: x\ufffd is unknown"]
+    assert problems(f"depth: {hidden}2") == ['line 1: depth must be a whole number, not "\ufffd2"']

@@ -1,0 +1,1 @@
+"""What CI asks of the packages that IMQ needs."""
