@@ -265,3 +265,11 @@ def _form(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _form(each) for name, each in value.items()}
     return [_form(each) for each in value] if isinstance(value, list) else type(value).__name__
+
+
+def test_threat_model_names_tests_that_exist() -> None:
+    """Each wall is held by a test that attacks it."""
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", read("docs/threat-model.md"))
+    assert len(named) > 15
+    for path, test in named:
+        assert re.search(rf"^ *(async )?def {test}\(", read(path), re.MULTILINE), (path, test)
