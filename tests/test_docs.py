@@ -270,6 +270,6 @@ def _form(value: Any) -> Any:
 def test_threat_model_names_tests_that_exist() -> None:
     """Each wall is held by a test that attacks it."""
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", read("docs/threat-model.md"))
-    assert len(named) > 15
+    assert len(named) >= 15
     for path, test in named:
         assert re.search(rf"^ *(async )?def {test}\(", read(path), re.MULTILINE), (path, test)
