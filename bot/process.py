@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from bot.http.site import AcceptErrors
 from bot.settings import Settings
 from bot.web import serve
 from bot.wiring import Bot
@@ -69,6 +70,7 @@ async def run(settings: Settings, *, web: bool, worker: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     clock, role = SystemClock(), "run" if web and worker else "web" if web else "worker"
+    loop.set_exception_handler(AcceptErrors(clock))
     jumps = Jumps(clock)
     while not stop.is_set():
         bot = Bot(settings, clock=clock, random=random.random, role=role)

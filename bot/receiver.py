@@ -13,8 +13,10 @@ import structlog
 from aiohttp import web
 
 from bot.body import MAX_TIME, Refused, read_body
+from bot.http.repeats import Repeats
 from bot.webhooks import MalformedPayload, distil, why_ignored
 from queue_engine.core import trace
+from queue_engine.core.clock import Clock
 from queue_engine.core.outage import fault_of
 from queue_engine.hints import Hint
 
@@ -23,6 +25,8 @@ MAX_BODY = 25 * 1024 * 1024
 
 _EVENT = re.compile(r"[a-z0-9_]{1,64}")
 _DELIVERY = re.compile(r"[A-Za-z0-9-]{1,64}")
+_SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})")
+_JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
 
 log = structlog.get_logger(__name__)
 
@@ -36,27 +40,36 @@ class Receiver:
     `read_limit` is how long a sender may take.
     """
 
-    def __init__(self, *, secret: str, own_app_id: int, store: Store, read_limit: timedelta = MAX_TIME) -> None:
+    def __init__(
+        self, *, secret: str, own_app_id: int, store: Store, clock: Clock, read_limit: timedelta = MAX_TIME
+    ) -> None:
         if not secret:
             raise ValueError("a webhook secret is needed: without one anybody could speak for GitHub")
         self._secret = secret.encode()
         self._own_app_id = own_app_id
         self._store = store
         self._read_limit = read_limit
+        self._repeats = Repeats(clock)
 
     async def handle(self, request: web.Request) -> web.Response:
-        """202 stored, known or meaningless; 400, 401, 408, 413 refused; 503 not stored, so that it is redelivered."""
+        """202 stored, known or meaningless; 400, 401, 408, 413, 415 refused; 503 not stored, to be redelivered."""
         try:
-            body = await read_body(request, "delivery", MAX_BODY, self._read_limit)
-            self._verify(request.headers.get("X-Hub-Signature-256"), body)
+            # Whatever the header tells is judged before a byte of the body is waited for.
+            signature = _signature(request)
             event, delivery = _event_and_delivery(request)
+            _check_form(request)
+            body = await read_body(request, "delivery", MAX_BODY, self._read_limit)
+            self._verify(signature, body)
         except Refused as refused:
+            if (repeats := self._repeats.count(refused.sentence)) is not None:
+                log.warning("delivery refused", status=refused.status, why=refused.sentence, repeats=repeats)
             return _refusal(refused)
         # Only now: whoever is not GitHub must not write into the story of a delivery.
         with structlog.contextvars.bound_contextvars(delivery=delivery), trace.of_delivery(delivery):
             try:
                 return await self._take(event, delivery, request.content_type, body)
             except Refused as refused:
+                log.warning("delivery refused", status=refused.status, why=refused.sentence)
                 return _refusal(refused)
 
     async def _take(self, event: str, delivery: str, content_type: str, body: bytes) -> web.Response:
@@ -77,13 +90,21 @@ class Receiver:
         log.info("delivery stored" if new else "delivery known", kind=hint.kind.value, action=hint.action)
         return _accepted("stored" if new else "known")
 
-    def _verify(self, signature: str | None, body: bytes) -> None:
-        """Only SHA-256 counts: whoever can choose the older SHA-1 header must gain nothing by it."""
-        if signature is None:
-            raise Refused(401, "the X-Hub-Signature-256 header is missing: set the App's webhook secret")
-        expected = "sha256=" + hmac.new(self._secret, body, hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(signature.encode("utf-8", "surrogateescape"), expected.encode()):
+    def _verify(self, signature: str, body: bytes) -> None:
+        expected = hmac.new(self._secret, body, hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(signature, expected):
             raise Refused(401, "the signature does not match the webhook secret")
+
+
+def _signature(request: web.Request) -> str:
+    """The signature's digits. Only SHA-256 counts: whoever can choose the older SHA-1 header gains nothing by it."""
+    given = request.headers.getall("X-Hub-Signature-256", [])
+    if not given:
+        raise Refused(401, "the X-Hub-Signature-256 header is missing: set the App's webhook secret")
+    signature = _SIGNATURE.fullmatch(given[0])
+    if len(given) > 1 or signature is None:
+        raise Refused(401, "the X-Hub-Signature-256 header is no signature")
+    return signature[1]
 
 
 def _event_and_delivery(request: web.Request) -> tuple[str, str]:
@@ -96,13 +117,19 @@ def _event_and_delivery(request: web.Request) -> tuple[str, str]:
     return event, delivery
 
 
+def _check_form(request: web.Request) -> None:
+    """The body must be one that can be read as it is; GitHub compresses none (docs: "Example webhook delivery")."""
+    if "Content-Encoding" in request.headers:
+        raise Refused(415, "the body must not be compressed: GitHub sends no Content-Encoding")
+    if request.content_type not in (_JSON, _FORM):
+        raise Refused(400, f"the content type must be {_JSON} or {_FORM}")
+
+
 def _payload(content_type: str, body: bytes) -> dict[str, Any]:
     """The payload, as JSON or in a form's field `payload`: GitHub lets the operator choose."""
-    if content_type not in ("application/json", "application/x-www-form-urlencoded"):
-        raise Refused(400, "the content type must be application/json or application/x-www-form-urlencoded")
     try:
         text = body.decode()
-        if content_type != "application/json":
+        if content_type == _FORM:
             text = parse_qs(text, strict_parsing=True)["payload"][0]
         payload = json.loads(text)
     except (ValueError, KeyError, RecursionError):
@@ -113,7 +140,6 @@ def _payload(content_type: str, body: bytes) -> dict[str, Any]:
 
 
 def _refusal(refused: Refused) -> web.Response:
-    log.warning("delivery refused", status=refused.status, why=refused.sentence)
     return web.json_response({"error": refused.sentence}, status=refused.status)
 
 

@@ -1,41 +1,40 @@
 """The web application: webhooks in, and whether the process lives and is ready."""
 
-from collections.abc import Awaitable, Callable, Mapping
-
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from bot.http.limits import Limits, file_limit, limits_for
+from bot.http.site import LimitedSite
+from bot.readiness import Readiness
 from bot.receiver import MAX_BODY, Receiver
-from queue_engine.core.outage import fault_of
 
 SHUTDOWN_SECONDS = 20.0
 """How long running requests may finish after SIGTERM; hosting platforms kill after 30 seconds."""
 
 log = structlog.get_logger(__name__)
 
-Check = Callable[[], Awaitable[bool]]
-"""Answers whether something the web process needs is there; may raise instead."""
 
-
-def create_app(receiver: Receiver, checks: Mapping[str, Check]) -> web.Application:
-    """The application. `checks` are asked by name at `/readyz`, such as `database` and `migrations`."""
+def create_app(receiver: Receiver, readiness: Readiness) -> web.Application:
+    """The application, with the routes that everybody may ask for."""
     app = web.Application(client_max_size=MAX_BODY, middlewares=[_json_errors])
     app.router.add_post("/webhook", receiver.handle)
     app.router.add_get("/healthz", _alive)
-    app.router.add_get("/readyz", _readiness(checks))
+    app.router.add_get("/readyz", readiness.handle)
     return app
 
 
-async def serve(app: web.Application, port: int, host: str | None = None) -> web.AppRunner:
+async def serve(
+    app: web.Application, port: int, host: str | None = None, *, limits: Limits | None = None
+) -> web.AppRunner:
     """Listen on `port` of `host`, all interfaces if None. The caller ends it with `await runner.cleanup()`.
 
-    `runner.addresses` tells the port if 0 was given.
+    `runner.addresses` tells the port if 0 was given; `limits` are those that fit this process if None.
     """
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS, handle_signals=False)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        await LimitedSite(runner, host, port, limits or limits_for(file_limit())).start()
     except OSError:
         await runner.cleanup()
         raise
@@ -44,28 +43,6 @@ async def serve(app: web.Application, port: int, host: str | None = None) -> web
 
 async def _alive(_request: web.Request) -> web.Response:
     return web.json_response({"status": "alive"})
-
-
-def _readiness(checks: Mapping[str, Check]) -> Handler:
-    async def ready(_request: web.Request) -> web.Response:
-        asked = {name: await _failing(name, check) for name, check in checks.items()}
-        failing = [name for name, sentence in asked.items() if sentence is not None]
-        if failing:
-            why = {name: sentence for name, sentence in asked.items() if sentence}
-            return web.json_response({"status": "not ready", "failing": failing, "why": why}, status=503)
-        return web.json_response({"status": "ready"})
-
-    return ready
-
-
-async def _failing(name: str, check: Check) -> str | None:
-    """None when the check holds; else why not, in a sentence that shows nothing of the inside, empty if unknown."""
-    try:
-        return None if await check() else ""
-    except Exception as error:
-        fault = fault_of(error)
-        log.warning("readiness check failed", check=name, error=repr(error), fault=fault)
-        return "" if fault is None else fault.sentence
 
 
 @web.middleware

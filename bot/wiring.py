@@ -17,6 +17,7 @@ from bot.gateway.gateway import Gateway
 from bot.gateway.shared_pace import SharedPace
 from bot.metrics import Metrics
 from bot.policies import Policies
+from bot.readiness import Readiness
 from bot.receiver import Receiver
 from bot.settings import Settings
 from bot.status import QueueStatus
@@ -114,8 +115,10 @@ class Bot:
             secret=self.settings.github_webhook_secret.get_secret_value(),
             own_app_id=int(self.settings.github_app_id),
             store=self.inbox.receive,
+            clock=self.clock,
         )
-        app = create_app(receiver, {"database": self._database_answers, "migrations": self._migrated})
+        checks = {"database": self._database_answers, "migrations": self._migrated}
+        app = create_app(receiver, Readiness(checks, self.clock))
         app.router.add_routes([description(routes(self.engine))])
         app.add_subapp(PREFIX, create_api(self.engine))
         app.router.add_get("/metrics", self.board.handle)

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from bot.gateway import Gateway
+from bot.readiness import Readiness
 from bot.receiver import Receiver
 from bot.web import create_app, serve
 from queue_engine.errors import HeadMoved, Invalid, NotFound, NotMergeable, RateLimited, Unavailable
@@ -81,8 +82,8 @@ async def place(session: aiohttp.ClientSession) -> AsyncIterator[Place]:
     gateway = Gateway(session, api_url=server.url, app_id=str(app.id), private_key=app.private_key, clock=clock)
     repository = Repository(handle.record.id, "acme", "widgets", installation.id)
     made = Place(github, server, gateway, repository, handle, pull, app)
-    receiver = Receiver(secret="s3cret", own_app_id=app.id, store=made.store)
-    runner = await serve(create_app(receiver, {}), 0, "127.0.0.1")
+    receiver = Receiver(secret="s3cret", own_app_id=app.id, store=made.store, clock=clock)
+    runner = await serve(create_app(receiver, Readiness({}, clock)), 0, "127.0.0.1")
     app.webhook_url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
     yield made
     await runner.cleanup()

@@ -21,9 +21,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.readiness import Readiness
 from bot.receiver import Receiver
 from bot.web import create_app, serve
 from bot.webhooks import MalformedPayload, distil, why_ignored
+from queue_engine.core.clock import SystemClock
 from queue_engine.core.database import Database
 from queue_engine.hints import Hint, HintKind
 from queue_engine.known.facts import Fact
@@ -109,8 +111,8 @@ async def test_every_example_is_answered_with_202_over_http(session: aiohttp.Cli
         stored.append(hint)
         return True
 
-    receiver = Receiver(secret=SECRET, own_app_id=OWN_APP, store=store)
-    runner = await serve(create_app(receiver, {}), 0, "127.0.0.1")
+    receiver = Receiver(secret=SECRET, own_app_id=OWN_APP, store=store, clock=SystemClock())
+    runner = await serve(create_app(receiver, Readiness({}, SystemClock())), 0, "127.0.0.1")
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
     answers: Counter[str] = Counter()
     for number, (event, payload) in enumerate(_all()):

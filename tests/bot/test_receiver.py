@@ -1,6 +1,7 @@
 """`POST /webhook` over a real socket: who is let in, what is stored, and what GitHub is told."""
 
 import asyncio
+import gzip
 import hashlib
 import hmac
 import io
@@ -9,6 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
@@ -16,9 +18,11 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from bot.readiness import Readiness
 from bot.receiver import MAX_BODY, Receiver
 from bot.web import create_app, serve
 from queue_engine.hints import Hint, HintKind
+from tests.bot.conftest import ManualClock
 
 SECRET = "it's a sécret"
 PAYLOAD: dict[str, Any] = {
@@ -55,9 +59,9 @@ def read_limit() -> timedelta:
 
 
 @pytest.fixture
-async def url(inbox: Inbox, read_limit: timedelta) -> AsyncIterator[str]:
-    receiver = Receiver(secret=SECRET, own_app_id=77, store=inbox.store, read_limit=read_limit)
-    runner = await serve(create_app(receiver, {}), 0, "127.0.0.1")
+async def url(inbox: Inbox, clock: ManualClock, read_limit: timedelta) -> AsyncIterator[str]:
+    receiver = Receiver(secret=SECRET, own_app_id=77, store=inbox.store, clock=clock, read_limit=read_limit)
+    runner = await serve(create_app(receiver, Readiness({}, clock)), 0, "127.0.0.1")
     yield f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
     await runner.cleanup()
 
@@ -197,12 +201,19 @@ async def test_delivery_that_cannot_be_stored_is_not_accepted(
     assert await _post(session, url, body) == (202, {"result": "stored"})
 
 
-async def _raw(url: str, head: str, body: bytes = b"") -> bytes:
-    """Send a request by hand and return the status line."""
+def _head(**more: str | None) -> bytes:
+    """The header of a delivery as it is on the wire."""
+    fields = {"Host": "x", **_headers(b"", **more)}
+    lines = ["POST /webhook HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    return "\r\n".join(lines).encode()
+
+
+async def _raw(url: str, head: bytes, body: bytes = b"") -> bytes:
+    """Send a request by hand, leave its end open, and return the status line."""
     port = urlsplit(url).port
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        writer.write(head.replace("\n", "\r\n").encode() + body)
+        writer.write(head + body)
         return await reader.readline()
     finally:
         writer.close()
@@ -211,14 +222,49 @@ async def _raw(url: str, head: str, body: bytes = b"") -> bytes:
 
 async def test_delivery_announced_too_large_is_refused_before_it_is_read(url: str) -> None:
     """Memory belongs to those who can sign."""
-    head = f"POST /webhook HTTP/1.1\nHost: x\nContent-Length: {MAX_BODY + 1}\n\n"
-    assert b" 413 " in await _raw(url, head)
+    assert b" 413 " in await _raw(url, _head(Content_Length=str(MAX_BODY + 1)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"Content_Encoding": "gzip"}, b" 415 "),
+        ({"Content_Encoding": "identity"}, b" 415 "),
+        ({"X_Hub_Signature_256": None}, b" 401 "),
+        ({"X_Hub_Signature_256": "sha256=" + "G" * 64}, b" 401 "),
+        ({"X_GitHub_Event": None}, b" 400 "),
+        ({"X_GitHub_Delivery": "../1"}, b" 400 "),
+        ({"Content_Type": "text/plain"}, b" 400 "),
+    ],
+)
+@pytest.mark.parametrize("length", [{"Content_Length": "10"}, {"Transfer_Encoding": "chunked"}])
+async def test_delivery_with_a_wrong_header_is_refused_before_it_is_read(
+    url: str, length: dict[str, str | None], changes: dict[str, str | None], status: bytes
+) -> None:
+    """A sender gets the answer though no byte of the body has come."""
+    async with asyncio.timeout(5):
+        assert status in await _raw(url, _head(**length, **changes))
+
+
+async def test_delivery_with_two_signatures_is_refused(url: str) -> None:
+    """Which of them counts must not depend on who reads them."""
+    head = _head(Content_Length="2").replace(b"Host:", b"X-Hub-Signature-256: sha256=" + b"0" * 64 + b"\r\nHost:")
+    assert b" 401 " in await _raw(url, head, b"{}")
+
+
+async def test_delivery_compressed_is_never_inflated(session: aiohttp.ClientSession, url: str, inbox: Inbox) -> None:
+    """491 kB of gzip that inflate to 500 MB took 500 MB of memory, and 983 kB delayed all others by three seconds."""
+    body = gzip.compress(b" " * 2**20)
+    with mock.patch("zlib.decompressobj", side_effect=AssertionError("inflated")):
+        status, answer = await _post(session, url, body, Content_Encoding="gzip")
+    assert (status, inbox.hints) == (415, [])
+    assert "Content-Encoding" in answer["error"]
 
 
 @pytest.mark.parametrize("read_limit", [timedelta(milliseconds=20)])
 async def test_delivery_that_does_not_end_is_given_up(url: str) -> None:
     """Whoever sends a byte an hour holds no connection for ever."""
-    assert b" 408 " in await _raw(url, "POST /webhook HTTP/1.1\nHost: x\nContent-Length: 10\n\n", b"{")
+    assert b" 408 " in await _raw(url, _head(Content_Length="10"), b"{")
 
 
 async def test_delivery_cut_off_is_no_fault_of_ours(url: str, inbox: Inbox) -> None:
@@ -231,7 +277,7 @@ async def test_delivery_cut_off_is_no_fault_of_ours(url: str, inbox: Inbox) -> N
 
     with capture_logs(processors=[notice]) as lines:
         _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
-        writer.write(b"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        writer.write(_head(Content_Length="10") + b"{")
         await writer.drain()
         writer.close()
         await writer.wait_closed()
@@ -261,6 +307,19 @@ async def test_delivery_of_the_largest_size_is_read(session: aiohttp.ClientSessi
         assert (response.status, len(inbox.hints)) == (202, 1)
 
 
+async def test_delivery_refused_again_and_again_is_logged_once_a_minute(
+    session: aiohttp.ClientSession, url: str, clock: ManualClock
+) -> None:
+    """Whoever cannot sign cannot fill the log either; how many there were is not lost."""
+    with capture_logs() as lines:
+        for _ in range(5):
+            assert (await _post(session, url, b"{}", X_Hub_Signature_256=None))[0] == 401
+        assert (await _post(session, url, b"{}", X_GitHub_Event=None))[0] == 400
+        clock.instant += timedelta(minutes=1)
+        assert (await _post(session, url, b"{}", X_Hub_Signature_256=None))[0] == 401
+    assert [(line["status"], line["repeats"]) for line in lines] == [(401, 0), (400, 0), (401, 4)]
+
+
 async def test_delivery_id_is_bound_to_every_line_logged_for_it(session: aiohttp.ClientSession, url: str) -> None:
     """One delivery can be followed through the logs."""
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
@@ -271,4 +330,4 @@ async def test_delivery_id_is_bound_to_every_line_logged_for_it(session: aiohttp
 def test_receiver_without_a_secret_is_not_built() -> None:
     """Without a secret anybody could speak for GitHub (gidgethub lets unsigned events pass then)."""
     with pytest.raises(ValueError, match="secret"):
-        Receiver(secret="", own_app_id=1, store=Inbox().store)
+        Receiver(secret="", own_app_id=1, store=Inbox().store, clock=ManualClock())

@@ -1,13 +1,18 @@
 """The web application's own pages and errors."""
 
+import asyncio
+from datetime import timedelta
+
 import aiohttp
 import pytest
 from aiohttp import web
 
+from bot.readiness import Check, Readiness
 from bot.receiver import Receiver
-from bot.web import Check, create_app, serve
+from bot.web import create_app, serve
 from queue_engine.core.outage import Busy, Fault
 from queue_engine.hints import Hint
+from tests.bot.conftest import ManualClock
 
 
 async def _stored(_hint: Hint) -> bool:
@@ -30,8 +35,9 @@ async def _locked() -> bool:
     raise Busy("somebody writes, and goes on writing")
 
 
-def _app(checks: dict[str, Check] | None = None) -> web.Application:
-    return create_app(Receiver(secret="s", own_app_id=1, store=_stored), checks or {})
+def _app(checks: dict[str, Check] | None = None, clock: ManualClock | None = None) -> web.Application:
+    clock = clock or ManualClock()
+    return create_app(Receiver(secret="s", own_app_id=1, store=_stored, clock=clock), Readiness(checks or {}, clock))
 
 
 async def _get(session: aiohttp.ClientSession, app: web.Application, path: str) -> tuple[int, dict[str, object]]:
@@ -64,6 +70,37 @@ async def test_readyz_says_what_is_wrong_with_the_database(session: aiohttp.Clie
     """Whoever looks reads what to do, without the log."""
     expected = {"status": "not ready", "failing": ["database"], "why": {"database": Fault.LOCKED.sentence}}
     assert await _get(session, _app({"database": _locked}), "/readyz") == (503, expected)
+
+
+async def test_readyz_hammered_looks_once_a_second(session: aiohttp.ClientSession, clock: ManualClock) -> None:
+    """A hundred questions at once, and a hundred after each other, cost the database one look; failures too."""
+    looks = 0
+    there = True
+
+    async def look() -> bool:
+        nonlocal looks
+        looks += 1
+        return there
+
+    runner = await serve(_app({"database": look}, clock), 0, "127.0.0.1")
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/readyz"
+
+    async def ask() -> int:
+        async with session.get(url) as response:
+            return response.status
+
+    assert set(await asyncio.gather(*(ask() for _ in range(100)))) == {200}
+    there = False
+    clock.instant += timedelta(seconds=0.9)
+    assert {await ask() for _ in range(100)} == {200}
+    assert looks == 1
+    clock.instant += timedelta(seconds=0.1)
+    assert set(await asyncio.gather(*(ask() for _ in range(100)))) == {503}
+    assert looks == 2
+    clock.instant -= timedelta(hours=1)
+    await ask()
+    assert looks == 3, "a clock that was set back makes no answer last an hour"
+    await runner.cleanup()
 
 
 @pytest.mark.parametrize(("path", "status", "error"), [("/nowhere", 404, "Not Found"), ("/webhook", 405, None)])

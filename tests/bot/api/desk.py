@@ -12,6 +12,7 @@ import aiohttp
 from aiohttp import web
 
 from bot.api.app import PREFIX, create_api
+from bot.readiness import Readiness
 from bot.receiver import Receiver
 from bot.web import create_app, serve
 from queue_engine.engine import Engine
@@ -140,7 +141,7 @@ async def a_desk(store: Store, routes: Routes = lambda desk: []) -> AsyncIterato
         desk = Desk(engine, clock, meter, session)
         api = create_api(engine)
         api.add_routes(routes(desk))
-        app = create_app(Receiver(secret="s", own_app_id=1, store=_never), {})
+        app = create_app(Receiver(secret="s", own_app_id=1, store=_never, clock=clock), Readiness({}, clock))
         app.add_subapp(PREFIX, api)
         runner = await serve(app, 0, "127.0.0.1")
         desk.base = f"http://127.0.0.1:{runner.addresses[0][1]}{PREFIX}"

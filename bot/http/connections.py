@@ -1,0 +1,79 @@
+"""All connections of the server: whom to drop when there are too many of them, or they hold too many bytes."""
+
+from typing import Protocol
+
+import structlog
+
+from bot.http.limits import Limits
+
+log = structlog.get_logger(__name__)
+
+
+class Client(Protocol):
+    """One connection."""
+
+    @property
+    def held(self) -> int:
+        """Bytes of its request that are in memory."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the server waits for this client, which may send or take its bytes as slowly as it likes."""
+
+    def drop(self) -> None:
+        """End the connection at once."""
+
+
+class Connections:
+    """The open connections. `opened`, `progressed` and `closed` tell of each; whoever is dropped is closed, too.
+
+    A client that sends its request in one go waits for milliseconds. So of too many connections the one that waits
+    longest is dropped, and of too many bytes those of the connection that holds most: with the default limits a
+    request of less than 128 KiB is never dropped for others' bytes.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._open: dict[Client, None] = {}
+        self._held = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def held(self) -> int:
+        """Bytes of all requests that are in memory."""
+        return self._held
+
+    def opened(self, client: Client) -> None:
+        """Count a new connection. Where all others are at work for their clients, it is the one to be dropped."""
+        self._open[client] = None
+        if len(self._open) > self._limits.connections:
+            victim = next((each for each in self._open if each.waits), client)
+            log.debug("connection_dropped", why="too many connections", open=len(self._open))
+            victim.drop()
+
+    def progressed(self, client: Client) -> None:
+        """Note that the client did its part: of those that wait it is now the newest."""
+        if client in self._open:
+            del self._open[client]
+            self._open[client] = None
+
+    def received(self, size: int) -> None:
+        """Count bytes that a client sent, and that it says it holds; drop whom they are too many of."""
+        self._held += size
+        while self._held > self._limits.held_bytes:
+            waiting = [each for each in self._open if each.waits and each.held]
+            if not waiting:
+                return
+            victim = max(waiting, key=lambda each: each.held)
+            log.debug("connection_dropped", why="too many bytes", held=self._held, its=victim.held)
+            victim.drop()
+
+    def released(self, size: int) -> None:
+        """Count bytes that are no longer in memory."""
+        self._held -= size
+
+    def closed(self, client: Client) -> None:
+        """Forget a connection."""
+        self._open.pop(client, None)

@@ -1,0 +1,176 @@
+"""One connection of a client: aiohttp's own, with limits to the time and the bytes that the client takes.
+
+aiohttp bounds idle connections (`keepalive_timeout`), header fields, pipelined requests, and unread bodies
+(`lingering_time`). It has no time limit for a header or for a client that does not take its answer, no bound over all
+connections, and it logs whatever is not HTTP as an error of the server's.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from aiohttp import StreamReader, web
+from aiohttp.http import HttpProcessingError
+
+from bot.http.connections import Connections
+from bot.http.limits import Limits
+
+_MOST_FIELDS = 64
+"""In a header. GitHub sends about 12, proxies add some."""
+
+log = structlog.get_logger(__name__)
+
+
+class ClientConnection(web.RequestHandler):
+    """A connection, which is dropped when its client takes longer or more than `limits` and `connections` grant."""
+
+    __slots__ = ("_answering", "_connections", "_handling", "_held", "_limits", "_payload", "_timer")
+
+    def __init__(
+        self, server: web.Server, connections: Connections, limits: Limits, *, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        super().__init__(
+            server,
+            loop=loop,
+            access_log=None,  # type: ignore[arg-type] # documented: None logs no access
+            # Nobody who may send a body here compresses it: inflating it would be work for whoever asks.
+            auto_decompress=False,
+            keepalive_timeout=limits.idle.total_seconds(),
+            lingering_time=limits.lingering.total_seconds(),
+            max_headers=_MOST_FIELDS,
+        )
+        self._connections = connections
+        self._limits = limits
+        self._payload: StreamReader | None = None
+        self._handling = False
+        self._answering = False
+        self._held = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def held(self) -> int:
+        """Bytes of its request that are in memory."""
+        return self._held
+
+    @property
+    def waits(self) -> bool:
+        """Whether its client has yet to send all of a request, or to take its answer."""
+        return not self._handling or self._answering or not self._has_whole_body()
+
+    def drop(self) -> None:
+        """End the connection at once, and what is counted of it."""
+        transport = self.transport
+        self._ended()
+        if isinstance(transport, asyncio.WriteTransport):
+            transport.abort()
+
+    def begin(self, payload: StreamReader) -> None:
+        """A header is complete: its request is handled from now on, and its body is `payload`."""
+        self._payload, self._handling = payload, True
+        self._stop_timer()
+        self._connections.progressed(self)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin: the client must send a header within the limit."""
+        super().connection_made(transport)
+        self._drop_after(self._limits.header)
+        self._connections.opened(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End."""
+        super().connection_lost(exc)
+        self._ended()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes from the client, or none if they are dropped with the connection."""
+        if not self._handling and self._timer is None and self._has_whole_body():
+            self._drop_after(self._limits.header)
+        self._held += len(data)
+        self._connections.received(len(data))
+        if self.transport is not None and not self.transport.is_closing():
+            super().data_received(data)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the answer, which the client must take within the limit."""
+        self._answering = True
+        self._drop_after(self._limits.answer)
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self._answering = self._handling = False
+            self._stop_timer()
+            self._release()
+            self._connections.progressed(self)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is not HTTP, or cannot be answered otherwise. Bytes of a stranger are no error of the server."""
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        log.debug("request_malformed", error=type(exc).__name__)
+        answer = web.json_response({"error": "the request is not understood: it is not HTTP/1.1"}, status=400)
+        answer.force_close()
+        return answer
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Log an error of the server; a body that breaks off or is chunked wrongly is none."""
+        if isinstance(kw.get("exc_info"), web.RequestPayloadError | HttpProcessingError):
+            log.debug("request_malformed", error=type(kw["exc_info"]).__name__)
+        else:
+            super().log_exception(*args, **kw)
+
+    def _has_whole_body(self) -> bool:
+        return self._payload is None or self._payload.is_eof()
+
+    def _drop_after(self, limit: timedelta) -> None:
+        self._stop_timer()
+        self._timer = self._loop.call_later(limit.total_seconds(), self._late)
+
+    def _late(self) -> None:
+        log.debug("connection_dropped", why="too slow")
+        self.drop()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ended(self) -> None:
+        """What is at work for the client goes on, and lets go of its bytes when it is done."""
+        self._stop_timer()
+        if self.waits:
+            self._release()
+        self._connections.closed(self)
+
+    def _release(self) -> None:
+        self._connections.released(self._held)
+        self._held = 0
+
+
+def announcing(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:
+    """A factory of requests that tells their connection when each of them begins.
+
+    Where `make` fails, it drops the connection and cancels the task that serves it.
+    """
+
+    def announced(message: Any, payload: StreamReader, protocol: ClientConnection, *rest: Any) -> web.BaseRequest:
+        try:
+            request = make(message, payload, protocol, *rest)
+        except ValueError as error:
+            # aiohttp parses some addresses only here (`http://xn--/`), and would leave the connection open for ever.
+            log.debug("request_malformed", error=repr(error))
+            protocol.drop()
+            raise asyncio.CancelledError from error
+        protocol.begin(payload)
+        return request
+
+    return announced

@@ -1,0 +1,66 @@
+"""Listening: every connection is accepted within limits, and running out of files does not flood the log."""
+
+import asyncio
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from bot.http.connections import Connections
+from bot.http.limits import Limits
+from bot.http.protocol import ClientConnection, announcing
+from bot.http.repeats import Repeats
+from queue_engine.core.clock import Clock
+
+_ACCEPTING = "socket.accept() out of system resource"
+"""What asyncio says of it, a hundred times a second until Python 3.14 (cpython #151615)."""
+
+_ADVICE = "The process has no open files left; raise its limit (ulimit -n)."
+
+log = structlog.get_logger(__name__)
+
+
+class LimitedSite(web.BaseSite):
+    """A TCP site whose connections are bounded."""
+
+    __slots__ = ("_connections", "_host", "_limits", "_port")
+
+    def __init__(self, runner: web.BaseRunner, host: str | None, port: int, limits: Limits) -> None:
+        super().__init__(runner, backlog=limits.backlog)
+        self._host = host
+        self._port = port
+        self._limits = limits
+        self._connections = Connections(limits)
+
+    @property
+    def name(self) -> str:
+        """Where it listens."""
+        return f"http://{self._host or '0.0.0.0'}:{self._port}"  # noqa: S104 - shown only
+
+    async def start(self) -> None:
+        """Listen. Raises OSError when the address cannot be had."""
+        await super().start()
+        server, loop = self._runner.server, asyncio.get_running_loop()
+        if server is None:
+            raise RuntimeError("the runner has not been set up")
+        server.request_factory = announcing(server.request_factory)
+
+        def connect() -> ClientConnection:
+            return ClientConnection(server, self._connections, self._limits, loop=loop)
+
+        self._server = await loop.create_server(connect, self._host, self._port, backlog=self._backlog)
+
+
+class AcceptErrors:
+    """The event loop's handler of exceptions, which logs those of accepting at most once a minute."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._repeats = Repeats(clock)
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log one exception, unless it is one of many."""
+        if context.get("message") != _ACCEPTING:
+            loop.default_exception_handler(context)
+        elif (repeats := self._repeats.count(_ACCEPTING)) is not None:
+            error = repr(context.get("exception"))
+            log.error("connections_not_accepted", error=error, repeats=repeats, advice=_ADVICE)
