@@ -19,7 +19,12 @@ class Refused(Exception):
 
 
 async def read_body(request: web.Request, what: str, most: int, within: timedelta = MAX_TIME) -> bytes:
-    """The body, of at most `most` bytes; `what` it is called in the sentences of Refused (400, 408, 413)."""
+    """The body, of at most `most` bytes; `what` it is called in the sentences of Refused (400, 408, 413, 415).
+
+    A compressed body is refused, because a small one may be inflated to any size.
+    """
+    if "Content-Encoding" in request.headers:
+        raise Refused(415, f"the {what} must not have a Content-Encoding")
     too_large = Refused(413, f"the {what} is larger than {_size(most)}")
     if (request.content_length or 0) > most:
         raise too_large

@@ -28,7 +28,7 @@ _MEANING: Mapping[int, str] = {
     409: "The state of things, or the Idempotency-Key, does not fit this call.",
     413: "The body is too large.",
     414: "The address is longer than any of this API.",
-    415: "The body is no JSON.",
+    415: "The body is no JSON, or is compressed.",
     422: "The pull request is refused, with the reason.",
     429: "The queue is full, or too many of IMQ's own calls to GitHub wait.",
     502: "GitHub refused what the call needs.",

@@ -30,7 +30,7 @@ P = TypeVar("P", bound=Payload)
 
 
 async def receive(request: web.Request) -> bytes:
-    """Read the body once, for `payload`. Raises ApiError: 400, 408, 413."""
+    """Read the body once, for `payload`. Raises ApiError: 400, 408, 413, 415."""
     try:
         request[_BODY] = body = await read_body(request, "body", MOST)
     except Refused as refused:

@@ -13,8 +13,8 @@ class Limits:
     """What all clients together, and each of them, may take."""
 
     connections: int = 512
-    backlog: int = 128
-    """Connections that the system keeps until they are accepted, and that are accepted at once."""
+    accepted_at_once: int = 128
+    """Connections that are accepted at once."""
     held_bytes: int = 64 * 1024 * 1024
     """Bytes of requests in memory, over all connections. Two deliveries of the largest size and much else fit in."""
     header: timedelta = timedelta(seconds=10)
@@ -36,7 +36,9 @@ def limits_for(files: int) -> Limits:
     GitHub (8 at once for each installation) and the process itself (about 20).
     """
     usual = Limits()
-    return Limits(connections=min(usual.connections, files // 2), backlog=min(usual.backlog, files // 8))
+    return Limits(
+        connections=min(usual.connections, files // 2), accepted_at_once=min(usual.accepted_at_once, files // 8)
+    )
 
 
 def file_limit() -> int:

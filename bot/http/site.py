@@ -15,6 +15,10 @@ from queue_engine.core.clock import Clock
 _ACCEPTING = "socket.accept() out of system resource"
 """What asyncio says of it, a hundred times a second until Python 3.14 (cpython #151615)."""
 
+_QUEUED = 511
+"""Connections that the system keeps until they are accepted (as many as nginx asks for); it may allow fewer. One that
+finds no room is tried again after a second."""
+
 _ADVICE = "The process has no open files left; raise its limit (ulimit -n)."
 
 log = structlog.get_logger(__name__)
@@ -26,7 +30,7 @@ class LimitedSite(web.BaseSite):
     __slots__ = ("_connections", "_host", "_limits", "_port")
 
     def __init__(self, runner: web.BaseRunner, host: str | None, port: int, limits: Limits) -> None:
-        super().__init__(runner, backlog=limits.backlog)
+        super().__init__(runner, backlog=limits.accepted_at_once)
         self._host = host
         self._port = port
         self._limits = limits
@@ -48,7 +52,11 @@ class LimitedSite(web.BaseSite):
         def connect() -> ClientConnection:
             return ClientConnection(server, self._connections, self._limits, loop=loop)
 
-        self._server = await loop.create_server(connect, self._host, self._port, backlog=self._backlog)
+        self._server = listening = await loop.create_server(connect, self._host, self._port, backlog=self._backlog)
+        for each in listening.sockets:
+            # asyncio's backlog is both what it accepts at once and what the system queues; that may be more.
+            with each.dup() as queue:
+                queue.listen(_QUEUED)
 
 
 class AcceptErrors:

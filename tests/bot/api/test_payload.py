@@ -46,6 +46,12 @@ async def test_query_that_is_not_understood_names_what_is_wrong(desk: Desk, quer
         ({"Content-Type": "text/plain"}, b"{}", 415, "the content type must be application/json"),
         ({}, b"{}", 415, "the content type must be application/json"),
         ({"Content-Type": "application/json"}, b"{}" + b" " * 65_536, 413, "the body is larger than 64 KiB"),
+        (
+            {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+            b"{}",
+            415,
+            "the body must not have a Content-Encoding",
+        ),
     ],
     ids=["cut off", "no text", "deep", "a list", "text", "no type", "large"],
 )

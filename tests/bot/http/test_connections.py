@@ -97,7 +97,7 @@ def test_bytes_of_requests_at_work_are_kept() -> None:
 def test_limits_leave_files_for_the_database_and_github(files: int) -> None:
     """Even if as many connections as can be accepted at once come on top of all that are open."""
     limits = limits_for(files)
-    assert files - limits.connections - limits.backlog >= files * 3 / 8
+    assert files - limits.connections - limits.accepted_at_once >= files * 3 / 8
     assert limits.connections >= min(files // 2, 512)
 
 

@@ -1,0 +1,78 @@
+"""`imq run` as a platform starts it, with few files to open, while a crowd holds connections that it does not use."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from bot.demo.bot_process import free_port
+
+pytestmark = pytest.mark.process
+
+FILES, CROWD = 128, 300
+
+
+@pytest.fixture
+async def port(tmp_path: Path, pem: str) -> AsyncIterator[int]:
+    """A process that may open so many files, on SQLite, beside a GitHub that is not there; its log is `log`."""
+    port = free_port()
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PORT": str(port),
+        "DATABASE_URL": f"sqlite:///{tmp_path}/imq.db",
+        "IMQ_BIND": "127.0.0.1",
+        "IMQ_GITHUB_APP_ID": "1",
+        "IMQ_GITHUB_PRIVATE_KEY": pem,
+        "IMQ_GITHUB_WEBHOOK_SECRET": "a secret that nobody guesses, and long enough",
+        "IMQ_GITHUB_API_URL": "http://127.0.0.1:9",
+    }
+    with (tmp_path / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *("sh", "-c", f"ulimit -n {FILES}; exec imq run"), env=environment, stdout=log, stderr=log
+        )
+        try:
+            await _answers(port, process)
+            yield port
+            process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(20):
+                assert await process.wait() == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+async def _answers(port: int, process: asyncio.subprocess.Process) -> None:
+    async with asyncio.timeout(30):
+        while process.returncode is None:
+            try:
+                return (await asyncio.open_connection("127.0.0.1", port))[1].close()
+            except OSError:
+                await asyncio.wait({asyncio.create_task(process.wait())}, timeout=0.05)
+    pytest.fail("the process ended before it listened")
+
+
+async def test_half_open_connections_more_than_files_stop_nothing(
+    session: aiohttp.ClientSession, port: int, tmp_path: Path
+) -> None:
+    """Three hundred stopped everything and wrote 213 MB of log; now all is answered, from the database too."""
+    before = (tmp_path / "log").stat().st_size
+    async with AsyncExitStack() as stack:
+        async with asyncio.timeout(9):  # less than the ten seconds after which they make room by themselves
+            for _ in range(CROWD):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                stack.callback(writer.close)
+                writer.write(b"POST /webhook HTTP/1.1\r\nHost: x\r\nX-Hub")
+        for path in ("/healthz", "/readyz", "/metrics", "/queue/status"):
+            began = time.monotonic()
+            async with session.get(f"http://127.0.0.1:{port}{path}") as answer:
+                assert answer.status == 200, path
+            assert time.monotonic() - began < 2
+    assert (tmp_path / "log").stat().st_size - before < 100_000
