@@ -14,8 +14,10 @@ import structlog
 from aiohttp import web
 from hypothesis import strategies as st
 
+from bot.readiness import Readiness
 from bot.receiver import Receiver
 from bot.web import create_app, serve
+from queue_engine.core.clock import SystemClock
 from queue_engine.hints import Hint
 from tests.bot.test_payload_examples import mutated
 from tests.fuzz.edits import edited
@@ -121,8 +123,9 @@ class Server:
             self._stored.append(hint)
             return True
 
-        receiver = Receiver(secret=SECRET, own_app_id=77, store=store)
-        return await serve(create_app(receiver, {}), 0, "127.0.0.1")
+        clock = SystemClock()
+        receiver = Receiver(secret=SECRET, own_app_id=77, store=store, clock=clock)
+        return await serve(create_app(receiver, Readiness({}, clock)), 0, "127.0.0.1")
 
     async def _ask(self, delivery: Delivery) -> bytes:
         assert self._runner is not None

@@ -1,5 +1,6 @@
 """Calls that are not understood: each mistake is named, and nothing is done."""
 
+import gzip
 from collections.abc import AsyncIterator
 
 import pytest
@@ -46,14 +47,9 @@ async def test_query_that_is_not_understood_names_what_is_wrong(desk: Desk, quer
         ({"Content-Type": "text/plain"}, b"{}", 415, "the content type must be application/json"),
         ({}, b"{}", 415, "the content type must be application/json"),
         ({"Content-Type": "application/json"}, b"{}" + b" " * 65_536, 413, "the body is larger than 64 KiB"),
-        (
-            {"Content-Type": "application/json", "Content-Encoding": "gzip"},
-            b"{}",
-            415,
-            "the body must not have a Content-Encoding",
-        ),
+        ({"Content-Encoding": "gzip"}, gzip.compress(b"{}"), 415, "the body must not have a Content-Encoding"),
     ],
-    ids=["cut off", "no text", "deep", "a list", "text", "no type", "large"],
+    ids=["cut off", "no text", "deep", "a list", "text", "no type", "large", "compressed"],
 )
 async def test_body_that_is_none_is_refused(
     desk: Desk, headers: dict[str, str], body: bytes, status: int, error: str
