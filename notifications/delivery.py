@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
 
+import structlog
 from cachetools import LRUCache
 
 from notifications import texts
@@ -21,13 +22,15 @@ from notifications.story import MOST_LINES, Events
 from queue_engine.checks import OWN_CHECK
 from queue_engine.core.clock import Clock
 from queue_engine.core.urgency import Priority, working
-from queue_engine.errors import GitHubError, Invalid, NotFound, Unavailable
+from queue_engine.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
 from queue_engine.notice import CommandAnswer, Notice, NoticeKind
 from queue_engine.port import Letters
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.outbox import Letter, LetterKind
 from queue_engine.telling import renewed
+
+log = structlog.get_logger(__name__)
 
 
 class Delivery:
@@ -95,7 +98,7 @@ class Delivery:
         if known is not None:
             async with self._store.transaction() as tx:
                 await tx.outbox.created(letter, created, superseded_id=known)
-            if not await self._letters.delete_comment(letter.repository, known):
+            if not await self._delete_one(letter, known):
                 bodies = await self._letters.find_comments(letter.repository, letter.number, MARKER)
                 await self._delete(letter, tuple(set(bodies) - {created}))
         await self._stands(letter, created)
@@ -116,7 +119,18 @@ class Delivery:
 
     async def _delete(self, letter: Letter, superseded: tuple[int, ...]) -> None:
         for comment_id in superseded:
-            await self._letters.delete_comment(letter.repository, comment_id)
+            await self._delete_one(letter, comment_id)
+
+    async def _delete_one(self, letter: Letter, comment_id: int) -> bool:
+        """Delete a superseded comment; False when it was gone.
+
+        Where GitHub forbids it the old comment stays: that must keep nobody from reading the new one.
+        """
+        try:
+            return await self._letters.delete_comment(letter.repository, comment_id)
+        except Forbidden as error:
+            log.warning("comment_not_deleted", comment_id=comment_id, message=error.message)
+            return True
 
     async def _standing(self, letter: Letter, notice: Notice) -> "_Standing":
         """What stands on GitHub, as far as the row knows.

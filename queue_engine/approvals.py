@@ -52,8 +52,11 @@ async def reviews_of(
 
 
 def reviews_told(taken: Snapshot, rules: BranchRules) -> tuple[Review, ...] | None:
-    """The verdicts that the snapshot itself tells; None where it tells none, or they cannot matter."""
-    if taken.decision is not None and _demanded(rules):
+    """The verdicts that the snapshot itself tells; None where it tells none, or they cannot matter.
+
+    GitHub's decision stands for the verdicts, except of a ruleset that IMQ may bypass.
+    """
+    if taken.decision is not None and _demanded(rules) and not rules.approvals_bypassed:
         return taken.reviews or ()
     return taken.reviews if asks_for_reviews(taken.pull, rules) else None
 
@@ -73,9 +76,10 @@ def missing_approval(
     """What is missing, and of whom or how many; None when these reviews are enough as far as they tell.
 
     GitHub's own decision counts where it made one. It makes none for reviews that it does not count there, such as
-    those that only a ruleset demands (atlantis #6373): then they are counted here.
+    those that only a ruleset demands (atlantis #6373): then they are counted here. So its approval alone is not enough
+    for a ruleset that IMQ may bypass: it may be the word of a weaker classic protection.
     """
-    if decision is ReviewDecision.APPROVED:
+    if decision is ReviewDecision.APPROVED and not rules.approvals_bypassed:
         return None
     counted = [review for review in newest(reviews) if review.by_writer]
     against = [review.author or "" for review in counted if review.state is ReviewState.CHANGES_REQUESTED]

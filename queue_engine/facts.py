@@ -259,6 +259,8 @@ class BranchRules:
     """The only merge methods that its rulesets allow; None: they say nothing of it."""
     deployments: tuple[str, ...] = ()
     """Environments to which the change has to be deployed first."""
+    workflows: bool = False
+    """Workflows are required to pass, which GitHub lists neither as checks nor by name."""
     approvals_bypassed: bool = False
     """IMQ may bypass a ruleset that demands approvals: GitHub does not check them when IMQ merges."""
     bypassed: tuple[str, ...] = ()

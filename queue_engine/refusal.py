@@ -13,7 +13,7 @@ from queue_engine.check_limits import check_limit, timed_out
 from queue_engine.core.backoff import wait
 from queue_engine.core.monitor import unvaried
 from queue_engine.entering import blocked, enter, looked, unseen_head, up_to_date
-from queue_engine.facts import MergeMethod, PullRequest
+from queue_engine.facts import CheckState, MergeMethod, PullRequest
 from queue_engine.model import Entry, EntryStatus
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
@@ -56,13 +56,15 @@ _CHECK_NAMED = re.compile(
     r'status check "([^"]+)"|(?:waiting for results|still expecting \d+ results?) from ([^.\n]+?)(?: for |[.\n]|$)',
     re.IGNORECASE,
 )
+_QUOTED = re.compile(r'"[^"\n]*"|`[^`\n]*/[^`\n]*`')
+"""A check's name and a file's path, as GitHub quotes them: a check may be called "merge queue" or "failover"."""
 _PASSING = (_BASE_MODIFIED, _STATUS_CHECK, *_AWAITS_RESULTS)
 """Words for what passes and has nothing to do with conflicts."""
 
 
 def named(words: str) -> Reason | None:
-    """The reason that GitHub's words name, if they are known."""
-    small = words.lower()
+    """The reason that GitHub's words name, if they are known; never what the name of a check or a file says."""
+    small = _without_names(words)
     return next((reason for said, reason in WORDS if said in small), None)
 
 
@@ -80,7 +82,7 @@ def judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, n
         return await_permission(entry, words, policy, now)
     if seen.update_forbidden:
         return Leave(_why_forbidden(entry, seen.pull), detail=words)
-    if seen.pull.mergeable is False or "conflict" in words.lower():
+    if seen.pull.mergeable is False or "conflict" in _without_names(words):
         return Leave(Reason.CONFLICT)
     if seen.pull.mergeable is True:
         return Leave(Reason.UPDATE_REFUSED, detail=words)
@@ -114,11 +116,28 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
         # GitHub refuses so as long as it has not worked out whether there is a conflict, which may take minutes.
         return _await_mergeable(entry, words, policy, now)
     if awaits_check(words):
-        return _await_check(entry, words, policy, now)
+        return _await_check(entry, words, _names(words), policy, now)
     if forbids_merge_commits(words):
         lasting = Leave(Reason.LINEAR_HISTORY_REQUIRED, detail=words)
         return None if seen.refused_methods or entry.refusals < policy.merge_refusals else lasting
-    return _ask_again(entry, words, policy, now)
+    return _await_workflow(entry, words, seen, policy, now) or _ask_again(entry, words, policy, now)
+
+
+def _await_workflow(entry: Entry, words: str, seen: Seen, policy: Policy, now: datetime) -> Action | None:
+    """Wait for a check under way where a ruleset requires workflows. None: no such rule, or nothing is under way.
+
+    GitHub lists no checks for that rule, and no public thread quotes its refusal: only the facts tell.
+    """
+    if any(said in words.lower() for said in _PASSING):
+        return None
+    if seen.rules is None:
+        return Look(Fact.RULES)
+    if not seen.rules.workflows:
+        return None
+    if seen.reports is None:
+        return Look(Fact.CHECKS)
+    under_way = sorted({report.name for report in seen.reports if report.state is CheckState.PENDING})
+    return _await_check(entry, words, tuple(under_way), policy, now) if under_way else None
 
 
 def _ask_again(entry: Entry, words: str, policy: Policy, now: datetime) -> Action | None:
@@ -158,15 +177,20 @@ def awaits_check(words: str | None) -> bool:
     """Whether GitHub refuses a merge for nothing but checks that have not ended, or not begun."""
     small = (words or "").lower()
     awaited = _STATUS_CHECK in small or any(said in small for said in _AWAITS_RESULTS)
-    return awaited and not any(said in small for said in _ENDED_BADLY)
+    outcome = _without_names(_CHECK_NAMED.sub("", small))
+    return awaited and not any(said in outcome for said in _ENDED_BADLY)
 
 
-def _await_check(entry: Entry, words: str, policy: Policy, now: datetime) -> Action:
+def _names(words: str) -> tuple[str, ...]:
+    """The checks and code scanning tools that GitHub says it misses, as far as it names them."""
+    return tuple(check or tool for check, tool in _CHECK_NAMED.findall(words))
+
+
+def _await_check(entry: Entry, words: str, names: tuple[str, ...], policy: Policy, now: datetime) -> Action:
     """Wait for the check that GitHub misses, as long as for any other, counted from its first refusal.
 
     A few quick looks, in case that it was started again or became required just now; then its report tells.
     """
-    names = tuple(check or tool for check, tool in _CHECK_NAMED.findall(words))
     since = entry.refused_since or now
     if now - since >= check_limit(entry, policy) and entry.refusals >= policy.merge_refusals:
         return timed_out(entry, names or (words,), policy)
@@ -210,4 +234,8 @@ def refused_merge(words: str, method: MergeMethod, refused: frozenset[MergeMetho
 
 def forbids_merge_commits(words: str | None) -> bool:
     """Classic protection shows linear history only to who may read settings; others learn it from the refusal."""
-    return words is not None and "merge commits" in words.lower()
+    return words is not None and "merge commits" in _without_names(words)
+
+
+def _without_names(words: str) -> str:
+    return _QUOTED.sub("", words.lower())

@@ -52,3 +52,18 @@ class Behaviour:
     """Whether `merge-async` is offered; if not, its address answers 404 (gh-stack, "Merge API")."""
     stacks_bypass_rules: bool = True
     """Whether a stack's merge honours bypass lists: GitHub's changelog of 2026-10-01 says so, gh-stack denies it."""
+    dismissed_reviews_listed: bool = False
+    """Whether `latestOpinionatedReviews` lists a dismissed verdict as DISMISSED, or leaves it out; no source says."""
+    workflows_worded_as_checks: bool = True
+    """Whether a workflow that a ruleset requires is missed in the words for a status check; no thread quotes GitHub."""
+    deletions_need_issues: bool = False
+    """Whether only `issues: write` deletes comments on pull requests. By the documentation `pull_requests: write` does
+    too, as the permission follows what is commented on (ynab/ynab-sdk-ruby #95)."""
+    pushes_touch_pulls: bool = True
+    """Whether a push to its head renews a pull request's `updated_at` in what reads show; no source says."""
+    merge_results_need_contents: bool = False
+    """Whether the result of `merge-async` needs `contents: read`; its page names no permission."""
+    app_commits_signed: bool = True
+    """Whether `POST git/commits` of an App is signed where it names no author ("Signature verification for bots")."""
+    moved_refs_told: bool = True
+    """Whether `updateRefs` tells where a ref stands that is not at its `beforeOid`; no thread quotes GitHub."""

@@ -132,7 +132,8 @@ class Pulls:
         pull.repository.git.set_ref(f"pull/{pull.number}/head", after)
         if forced:
             self.record(pull, "head_ref_force_pushed", actor, commit_id=after)
-        self._touch(pull)
+        if self._github.behaviour.pushes_touch_pulls:
+            self._touch(pull)
         self._github.happenings.pull_request(pull, "synchronize", actor, before=before, after=after)
         self._github.auto_merges.changed_by(actor, pull, auto_merges.PUSHED)
         self._github.reviews.pushed(pull, before, actor)

@@ -5,13 +5,12 @@ All violations are listed, not the first alone (Kong/kong-operator #4536). Where
 
 import re
 from collections.abc import Iterable
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from sandbox import required_checks
 from sandbox.errors import Invalid
 from sandbox.ruleset_scope import bypass_mode, is_named
-from sandbox.state import Actor, Protection, Repository, RequiredCheck, Ruleset
+from sandbox.state import Actor, Protection, Repository, Ruleset
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
@@ -67,9 +66,8 @@ class RefRules:
         if ruleset.reviews and (before is not None or self._github.behaviour.pull_request_rule_on_create):
             yield "Changes must be made through a pull request."
         if before is not None or ruleset.checks_on_create:
-            workflows = [RequiredCheck(PurePosixPath(path).stem) for path in ruleset.workflows]
-            for checks in (ruleset.required_checks, workflows):
-                yield from required_checks.unmet(self._github, repository, after, checks)
+            yield from required_checks.unmet(self._github, repository, after, ruleset.required_checks)
+            yield from required_checks.unmet_workflows(self._github, repository, after, ruleset.workflows)
         yield from self._of_commits(repository, ruleset, branch, after)
 
     def _of_creation(self, ruleset: Ruleset, branch: str) -> Iterable[str]:

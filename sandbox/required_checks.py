@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from sandbox.state import CheckRun, Repository, RequiredCheck
@@ -33,6 +34,14 @@ def unmet(github: "GitHub", repository: Repository, sha: str, checks: Sequence[R
     found = {check: words_of(github, repository, sha, check) for check in checks}
     worst = {check.context: _worst(words) for check, words in found.items()}
     yield from sentence({context: word for context, word in worst.items() if word != "passing"}, of=len(checks))
+
+
+def unmet_workflows(github: "GitHub", repository: Repository, sha: str, paths: Sequence[str]) -> Iterable[str]:
+    """What required workflows still miss. A check run named like the file stands for the result of a workflow."""
+    checks = [RequiredCheck(PurePosixPath(path).stem) for path in paths]
+    for words in unmet(github, repository, sha, checks):
+        told = github.behaviour.workflows_worded_as_checks
+        yield words if told else words.replace("status check", "workflow")
 
 
 def unscanned(github: "GitHub", repository: Repository, sha: str, tools: Sequence[str]) -> Iterable[str]:

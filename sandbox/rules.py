@@ -5,7 +5,6 @@ Source of the rules: GitHub's pages on protected branches and rulesets; the mess
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from sandbox import required_checks
@@ -201,8 +200,7 @@ class Rules:
             yield from required_checks.sentence(words, of=len(words))
         else:
             yield from required_checks.unmet(self._github, repository, head, demand.checks)
-        workflows = [RequiredCheck(PurePosixPath(path).stem) for path in demand.workflows]
-        yield from required_checks.unmet(self._github, repository, head, workflows)
+        yield from required_checks.unmet_workflows(self._github, repository, head, demand.workflows)
         yield from required_checks.unscanned(self._github, repository, head, demand.code_scanning)
 
     def _all_signed(self, pull: PullRequest) -> bool:

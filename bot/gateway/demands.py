@@ -45,6 +45,7 @@ def branch_rules(
         push_restricted=classic.push_restricted,
         methods=ruled.methods,
         deployments=ruled.deployments,
+        workflows=ruled.workflows,
         approvals_bypassed=bypasses.approvals_bypassed(everywhere, bypassed),
         bypassed=_unchecked(everywhere, bypassed),
     )
@@ -91,6 +92,7 @@ def _ruled(rules: tuple[RuleAnswer, ...]) -> BranchRules:
         locked="update" in types,
         methods=_ruled_methods(reviewed),
         deployments=_ruled_deployments(rules),
+        workflows="workflows" in types,
     )
 
 

@@ -280,13 +280,18 @@ _WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 def review(answer: ReviewAnswer) -> Review:
     """A review."""
-    state = answer.state.lower()
     return Review(
         author=answer.user.login if answer.user else None,
-        state=ReviewState(state) if state in set(ReviewState) else ReviewState.COMMENTED,
+        state=review_state(answer.state),
         commit=answer.commit_id,
         by_writer=answer.author_association in _WRITERS,
     )
+
+
+def review_state(word: str) -> ReviewState:
+    """What a review says; a word that IMQ does not know is no verdict."""
+    small = word.lower()
+    return ReviewState(small) if small in set(ReviewState) else ReviewState.COMMENTED
 
 
 _APP_AVATAR = re.compile(r"https?://[^/?#]+(?:/avatars)?/in/(\d+)(?:[?#]|$)")

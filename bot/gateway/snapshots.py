@@ -33,7 +33,6 @@ from queue_engine.facts import (
     PullRequest,
     Review,
     ReviewDecision,
-    ReviewState,
     Snapshot,
 )
 from queue_engine.model import Repository
@@ -149,7 +148,7 @@ class Snapshots(Surroundings):
             comparison=_comparison(pull),
             base_tip=pull.base_ref.compare.base_target.oid if pull.base_ref and pull.base_ref.compare else None,
             behind=pull.base_ref.compare.behind_by if pull.base_ref and pull.base_ref.compare else None,
-            decision=ReviewDecision(word.lower()) if (word := pull.review_decision) else None,
+            decision=_decision(pull.review_decision),
             reviews=_reviews(pull),
             resolved=None if threads is None else await self._resolved(repository, pull.number, threads),
         )
@@ -252,13 +251,19 @@ def _head(pull: PullPart) -> CommitPart | None:
     return last[-1] if last and last[-1].oid == pull.head_ref_oid else None
 
 
+def _decision(word: str | None) -> ReviewDecision | None:
+    """GitHub's decision; a word that IMQ does not know decides nothing, and the reviews are counted."""
+    small = (word or "").lower()
+    return ReviewDecision(small) if small in set(ReviewDecision) else None
+
+
 def _reviews(pull: PullPart) -> tuple[Review, ...] | None:
     """The verdicts of those who may write, as GitHub counts them."""
     opinions = pull.latest_opinionated_reviews
     if opinions is None:
         return None
     return tuple(
-        Review(one.author.rest_login if one.author else None, ReviewState(one.state.lower()), None, by_writer=True)
+        Review(one.author.rest_login if one.author else None, facts.review_state(one.state), None, by_writer=True)
         for one in opinions.nodes or ()
         if one is not None
     )

@@ -128,7 +128,8 @@ class Objects:
         """The newest review of each person that is more than a comment."""
         newest = {review.user: review for review in pull.reviews if review.state != "COMMENTED"}
         shown = [review for review in newest.values() if not writers_only or self._writes(review.user)]
-        return [review for review in shown if review.state != "DISMISSED"]
+        listed = self._github.behaviour.dismissed_reviews_listed
+        return [review for review in shown if listed or review.state != "DISMISSED"]
 
     def _writes(self, user: User) -> bool:
         return self._github.has_role(user, self._repository, "write")

@@ -5,7 +5,7 @@ from functools import partial
 from sandbox import payloads
 from sandbox.rest import shapes
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, invalid, invalid_request, not_found
+from sandbox.rest.errors import Refusal, invalid, invalid_request, not_accessible, not_found
 from sandbox.rest.issues import since
 from sandbox.rest.routing import Answer, Routes
 from sandbox.state import Comment, PullRequest
@@ -63,6 +63,8 @@ def update_comment(call: Call) -> Answer:
 @routes.repository("DELETE", "/issues/comments/{comment_id}", *_WRITE, docs="#delete-an-issue-comment")
 def delete_comment(call: Call) -> Answer:
     """Takes it back."""
+    if call.github.behaviour.deletions_need_issues and not call.actor.may("issues"):
+        raise not_accessible("issues=write")
     pull, comment = _comment(call)
     call.github.conversation.delete_comment(pull, comment, actor=call.actor)
     return Answer(None, 204)

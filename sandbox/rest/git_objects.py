@@ -101,7 +101,8 @@ def create_commit(call: Call) -> Answer:
         raise Refusal(422, "Tree SHA does not exist")
     own = Signature(call.actor.user.login, call.actor.user.email, now)
     author, committer = _signature(call, "author", own), _signature(call, "committer", None)
-    signs = call.actor.app is not None and author is own and committer is None
+    unnamed = author is own and committer is None
+    signs = call.actor.app is not None and unnamed and call.github.behaviour.app_commits_signed
     last = Signature("GitHub", "noreply@github.com", now) if signs else committer or author
     found = git.must(git.write_commit(tree, parents, message, author or own, last))
     return Answer(payloads.git_commit(call.github, call.repository, found), 201)

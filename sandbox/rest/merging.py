@@ -2,7 +2,7 @@
 
 from sandbox import payloads
 from sandbox.rest.call import Call
-from sandbox.rest.errors import DOCS, Refusal, invalid_request, not_found
+from sandbox.rest.errors import DOCS, Refusal, invalid_request, not_accessible, not_found
 from sandbox.rest.routing import Answer, Routes
 
 routes = Routes("pulls/pulls")
@@ -72,6 +72,8 @@ def merge_async(call: Call) -> Answer:
 )
 def merge_result(call: Call) -> Answer:
     """What became of a merge that was asked for, for a day; the permission that it needs is not documented."""
+    if call.github.behaviour.merge_results_need_contents and not call.actor.may("contents", "read"):
+        raise not_accessible("contents=read")
     return Answer(payloads.merge_request(call.github.async_merges.find(call.pull, call.params["uuid"])))
 
 

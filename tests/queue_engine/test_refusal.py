@@ -4,11 +4,11 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.actions import Block, Fact, Leave, Look, Save, Wait
-from queue_engine.facts import MergeMethod, PullRequest
+from queue_engine.facts import CheckState, MergeMethod, PullRequest
 from queue_engine.invariants import check_transition
 from queue_engine.model import Entry
 from queue_engine.reasons import Reason
-from queue_engine.refusal import WORDS, judge_refused_merge, judge_refused_update, named, refused_merge
+from queue_engine.refusal import WORDS, awaits_check, judge_refused_merge, judge_refused_update, named, refused_merge
 from queue_engine.verdicts import judge_checks
 from tests.queue_engine.examples import (
     CHECKING,
@@ -121,17 +121,59 @@ def test_refused_merge_for_several_reasons_names_first_what_the_author_cannot_me
 )
 def test_refused_merge_in_unknown_words_is_asked_for_again_for_ten_minutes(words: str) -> None:
     """It may pass, however often it is refused; after ten minutes people read GitHub's own words (P5)."""
-    often = refused(9)
-    early = judge_refused_merge(often, words, seen(pull=pull()), POLICY, END - timedelta(seconds=1))
+    often, facts = refused(9), seen(pull=pull(), rules=rules())
+    early = judge_refused_merge(often, words, facts, POLICY, END - timedelta(seconds=1))
     assert isinstance(early, Wait)
     assert early.until == END
-    final = Leave(Reason.REFUSED_BY_RULES, detail=words)
-    assert judge_refused_merge(often, words, seen(pull=pull()), POLICY, END) == final
+    assert judge_refused_merge(often, words, facts, POLICY, END) == Leave(Reason.REFUSED_BY_RULES, detail=words)
+
+
+@pytest.mark.parametrize("words", ["A rule that GitHub invents next year.", 'Required workflow "scan" is expected.'])
+def test_refused_merge_where_workflows_are_required_waits_for_what_is_under_way(words: str) -> None:
+    """P5: GitHub's words for a required workflow are not known; its run is, and has the time of any check."""
+    often, facts = refused(9), seen(pull=pull())
+    assert judge_refused_merge(often, words, facts, POLICY, END) == Look(Fact.RULES)
+    ruled = replace(facts, rules=rules("ci", workflows=True))
+    assert judge_refused_merge(often, words, ruled, POLICY, END) == Look(Fact.CHECKS)
+    running = replace(ruled, reports=(report("ci"), report("scan", CheckState.PENDING)))
+    waiting = judge_refused_merge(often, words, running, POLICY, END)
+    assert isinstance(waiting, Save)
+    assert waiting.entry.status is CHECKING
+    late = judge_refused_merge(often, words, running, POLICY, NOW + POLICY.fallback_check_timeout)
+    assert isinstance(late, Leave)
+    assert late.reason is Reason.CHECKS_TIMED_OUT
+    ended = replace(ruled, reports=(report("ci"), report("scan")))
+    assert judge_refused_merge(often, words, ended, POLICY, END) == Leave(Reason.REFUSED_BY_RULES, detail=words)
+
+
+@pytest.mark.parametrize(
+    "check", ["merge queue / lint", "approving review bot", "test-failover", "error pages", "locked branch", "stale"]
+)
+def test_refused_merge_for_a_check_is_never_judged_by_the_check_s_name(check: str) -> None:
+    """P5: a check may be called like any refusal, and like any outcome."""
+    words = f'Required status check "{check}" is expected.'
+    assert named(words) is None
+    assert awaits_check(words)
+    assert not awaits_check(f'Required status check "{check}" is failing.')
+
+
+def test_refused_merge_for_workflows_is_never_judged_by_a_file_s_name() -> None:
+    """GitHub names the file; only the permission counts."""
+    file = "refusing to allow a GitHub App to create or update workflow `.github/workflows/merge queue.yml`"
+    assert named(f"{file} without `workflows` permission") is Reason.WORKFLOWS_PERMISSION
+
+
+def test_refused_update_is_no_conflict_because_a_check_is_called_so() -> None:
+    """The branch may be updated as soon as GitHub lets it: nobody has to mend anything."""
+    words = 'Repository rule violations found\n\nRequired status check "conflicts" is expected.\n\n'
+    facts = seen(pull=pull(mergeable=None), comparison=comparison(behind=1))
+    assert isinstance(judge_refused_update(entry(status=UPDATING), words, facts, POLICY, NOW), Wait)
 
 
 def test_refused_merge_after_a_long_pause_is_asked_for_again_all_the_same() -> None:
     """A freeze between two refusals does not use up the tries."""
-    once = judge_refused_merge(refused(1), "No.", seen(pull=pull()), POLICY, NOW + timedelta(hours=9))
+    facts = seen(pull=pull(), rules=rules())
+    once = judge_refused_merge(refused(1), "No.", facts, POLICY, NOW + timedelta(hours=9))
     assert isinstance(once, Wait)
 
 
