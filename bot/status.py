@@ -1,16 +1,18 @@
 """`GET /queue/status`: how busy IMQ is, for whoever is about to send it work.
 
-Anybody may ask, so that names of repositories and branches are told only to callers with a token of the API.
+Anybody may ask how busy IMQ is. Queues are told only to callers with a token of the API, and only those of repositories
+that they may read: neither a name nor a count tells of others.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from aiohttp import web
 
+from bot.api.access import Access
 from bot.api.auth import identify
 from bot.api.errors import telling_errors
 from queue_engine.core.slots import SlotsStatus
@@ -34,9 +36,10 @@ class _Seen:
 class QueueStatus:
     """The answer, for all processes on one database. `slots` tells those of this process."""
 
-    def __init__(self, engine: Engine, slots: Callable[[], SlotsStatus], most: int) -> None:
+    def __init__(self, engine: Engine, access: Access, slots: Callable[[], SlotsStatus], most: int) -> None:
         """`most` is the operator's limit of entries in a queue, 0 for none."""
         self._engine = engine
+        self._access = access
         self._most = most
         self._slots = slots
         self._turn = asyncio.Lock()
@@ -47,10 +50,16 @@ class QueueStatus:
         return await telling_errors(request, self._answer)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        named = "Authorization" in request.headers
-        if named:
-            await identify(request, self._engine.store, self._engine.clock)
-        return web.json_response(self._status(await self._look(), named=named))
+        token = None
+        if "Authorization" in request.headers:
+            token = await identify(request, self._engine.store, self._engine.clock)
+        seen = await self._look()
+        idle, busy = ([each for each in seen.depths if each.busy is wanted] for wanted in (False, True))
+        visible = await self._access.visible(
+            token, (each.repository for each in busy), (each.repository for each in idle)
+        )
+        shown = [each for each in seen.depths if each.repository.id in visible]
+        return web.json_response(self._status(seen, shown))
 
     async def _look(self) -> _Seen:
         async with self._turn:
@@ -61,27 +70,25 @@ class QueueStatus:
                     self._seen = _Seen(now, await tx.depths.all(), others)
             return self._seen
 
-    def _status(self, seen: _Seen, *, named: bool) -> dict[str, Any]:
+    def _status(self, seen: _Seen, queues: Sequence[QueueDepth]) -> dict[str, Any]:
         most = self._most
         slots: list[Mapping[str, Any]] = [asdict(self._slots()), *(report.status for report in seen.others)]
         calls = all(each.get("accepting", True) for each in slots)
-        places = not seen.depths or any(each.accepts(most) for each in seen.depths)
+        places = not queues or any(each.accepts(most) for each in queues)
         summed = ("rt_queue", "be_queue", "total_slots", "available_slots")
         return {
             **{name: sum(each.get(name, 0) for each in slots) for name in summed},
             "accepting": calls and places,
             "max_queue_depth": most,
-            "queues": [
-                _queue(each, most, named=named) for each in seen.depths if each.depth or each.held or each.paused
-            ],
+            "queues": [_queue(each, most) for each in queues if each.busy],
         }
 
 
-def _queue(queue: QueueDepth, most: int, *, named: bool) -> dict[str, Any]:
-    names = {"repository": queue.repository, "branch": queue.base_branch} if named else {}
+def _queue(queue: QueueDepth, most: int) -> dict[str, Any]:
     return {
         "id": str(queue.queue_id),
-        **names,
+        "repository": queue.repository.full_name,
+        "branch": queue.base_branch,
         "depth": queue.depth,
         "held": queue.held,
         "accepting": queue.accepts(most),

@@ -11,6 +11,7 @@ import aiohttp
 import structlog
 from aiohttp import web
 
+from bot.api.access import Access
 from bot.api.app import PREFIX, create_api, description, routes
 from bot.board import Board
 from bot.gateway.gateway import Gateway
@@ -21,6 +22,7 @@ from bot.readiness import Readiness
 from bot.receiver import Receiver
 from bot.settings import Settings
 from bot.status import QueueStatus
+from bot.token_permissions import TokenPermissions
 from bot.web import create_app
 from bot.webhooks import may_matter
 from notifications.bus import EventBus, QueueEvent
@@ -71,7 +73,8 @@ class Bot:
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         alone = role == "run" and self.database.dialect == "sqlite"
         self.gateway = self._gateway(None if alone else SharedPace(self._store, owner))
-        self._github = ComparedReads(self.gateway, self._store, clock, meter=self.metrics)
+        compared = ComparedReads(self.gateway, self._store, clock, meter=self.metrics)
+        self._github = TokenPermissions(compared, self._store, clock)
         """GitHub as all parts get it, so that nobody judges an answer that is older than what is known."""
         self.engine = self._engine(owner)
         self.sweeper = Sweeper(self.engine, interval=settings.sweep, matters=may_matter)
@@ -119,12 +122,12 @@ class Bot:
         )
         checks = {"database": self._database_answers, "migrations": self._migrated}
         app = create_app(receiver, Readiness(checks, self.clock))
-        app.router.add_routes([description(routes(self.engine))])
-        app.add_subapp(PREFIX, create_api(self.engine))
+        access = Access(self.engine, self.gateway.people)
+        app.router.add_routes([description(routes(self.engine, access))])
+        app.add_subapp(PREFIX, create_api(self.engine, access))
         app.router.add_get("/metrics", self.board.handle)
-        app.router.add_get(
-            "/queue/status", QueueStatus(self.engine, self.gateway.slots_status, self.settings.max_queue_depth).handle
-        )
+        status = QueueStatus(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
+        app.router.add_get("/queue/status", status.handle)
         return app
 
     def listener(self) -> Listener | None:

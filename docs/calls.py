@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from bot.api.access import Access
 from bot.api.app import DOCUMENT, PREFIX, routes
 from bot.api.openapi import document
 from bot.api.routes import Caller, Route
@@ -11,9 +12,9 @@ from queue_engine.engine import Engine
 
 _TOKENS: Mapping[Caller, str] = {
     Caller.ANYONE: "none needed",
-    Caller.PERSON: "with a login that may queue there",
-    Caller.READER: "with a login that may read there, or operator",
-    Caller.STEERER: "with a login that has the role maintain or admin there",
+    Caller.PERSON: "`--write`, of a person who may queue there, or of a service",
+    Caller.READER: "of a person who may read there, of a service, or operator",
+    Caller.STEERER: "`--maintain`, of a person with the role maintain or admin there, or of a service",
     Caller.OPERATOR: "operator",
 }
 
@@ -39,4 +40,4 @@ def openapi() -> str:
 
 def _routes() -> Sequence[Route]:
     # What they are is known without an engine; only answering takes one.
-    return routes(cast(Engine, None))
+    return routes(cast(Engine, None), cast(Access, None))

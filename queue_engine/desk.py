@@ -162,6 +162,8 @@ class Leave:
 
     policy: Policy
     unlabelled: bool
+    by: str
+    """Who asked."""
 
 
 async def let_go(engine: Engine, repository: Repository, number: int, *, by: str) -> Leave:
@@ -185,7 +187,7 @@ async def let_go(engine: Engine, repository: Repository, number: int, *, by: str
         _allow(policy, by, await engine.github.permission(repository, by))
     if merging and pull is not None:
         await take_label_off(engine, repository, pull, policy)
-    return Leave(policy, unlabelled=merging)
+    return Leave(policy, unlabelled=merging, by=by)
 
 
 async def take_out(
@@ -198,14 +200,14 @@ async def take_out(
     """
     tx, now = change.tx, change.now
     if (waiting := await still_waiting(tx, repository.id, number)) is not None:
-        await step_out(change, waiting, Reason.UNQUEUED, leave.policy, delivery=delivery)
+        await step_out(change, waiting, Reason.UNQUEUED, leave.policy, delivery=delivery, by=leave.by)
         return True
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
         raise NotQueued(f"pull request {number} is not queued")
     if entry.merge_requested_at is None:
         change.happenings.append(
-            await journal.dismiss(tx, entry, Reason.UNQUEUED, leave.policy, now, delivery=delivery)
+            await journal.dismiss(tx, entry, Reason.UNQUEUED, leave.policy, now, delivery=delivery, by=leave.by)
         )
         return True
     if not leave.unlabelled:

@@ -30,6 +30,14 @@ class Permission(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Account:
+    """A person, or a bot, on GitHub: an id that stays, and the login of the moment."""
+
+    id: int
+    login: str
+
+
+@dataclass(frozen=True, slots=True)
 class PullRequest:
     """A pull request as GitHub told it at one instant.
 

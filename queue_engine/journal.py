@@ -107,8 +107,12 @@ async def dismiss(
     checks: Sequence[CheckReport] = (),
     people: Sequence[str] = (),
     delivery: str | None = None,
+    by: str | None = None,
 ) -> Happening:
-    """The entry leaves its queue without landing. Raises StaleVersion if it changed since it was read."""
+    """The entry leaves its queue without landing. Raises StaleVersion if it changed since it was read.
+
+    `by` is who dequeued it, if a person or a program did.
+    """
     await tx.entries.remove(entry)
     await tell_end(tx, entry, policy, now, reason=reason, detail=detail, checks=checks, people=people)
     # Whoever took it out by hand is not to be overruled by automation that sets the label again.
@@ -126,7 +130,8 @@ async def dismiss(
         entry_id=entry.id,
         reason=reason,
         delivery=delivery,
-        data={"head": entry.head, "from": entry.status.value, "checks": [c.name for c in checks], "detail": detail},
+        data={"head": entry.head, "from": entry.status.value, "checks": [c.name for c in checks], "detail": detail}
+        | ({} if by is None else {"dequeued_by": by}),
     )
 
 

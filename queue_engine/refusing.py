@@ -29,9 +29,18 @@ async def refuse(
 
 
 async def step_out(
-    change: Change, waiting: HeldPullRequest, reason: Reason, policy: Policy, *, delivery: str | None
+    change: Change,
+    waiting: HeldPullRequest,
+    reason: Reason,
+    policy: Policy,
+    *,
+    delivery: str | None,
+    by: str | None = None,
 ) -> None:
-    """Let one go that waits for a place, and its label: what is still there of it is no new wish."""
+    """Let one go that waits for a place, and its label: what is still there of it is no new wish.
+
+    `by` is who dequeued it, if a person or a program did.
+    """
     queue = await change.tx.queues.get(waiting.queue_id)
     assert queue is not None
     notice = Notice(
@@ -44,11 +53,18 @@ async def step_out(
         queued_by=waiting.queued_by,
         trigger_label=policy.trigger_label,
     )
-    await turn_away(change, queue, notice, reason, policy, delivery=delivery)
+    await turn_away(change, queue, notice, reason, policy, delivery=delivery, by=by)
 
 
 async def turn_away(
-    change: Change, queue: Queue, notice: Notice, reason: Reason, policy: Policy, *, delivery: str | None
+    change: Change,
+    queue: Queue,
+    notice: Notice,
+    reason: Reason,
+    policy: Policy,
+    *,
+    delivery: str | None,
+    by: str | None = None,
 ) -> None:
     """Store all that follows from the answer no, and tell `notice`."""
     tx, now, repository, number = change.tx, change.now, queue.repository, notice.number
@@ -69,7 +85,8 @@ async def turn_away(
             number,
             reason=reason,
             delivery=delivery,
-            data={"head": notice.head_sha, "by": notice.queued_by, "detail": notice.detail},
+            data={"head": notice.head_sha, "by": notice.queued_by, "detail": notice.detail}
+            | ({} if by is None else {"dequeued_by": by}),
         )
     )
 

@@ -20,6 +20,7 @@ from bot.settings import Settings
 from docs.generate import DOCUMENTS, PARTS, ROOT, refreshed
 from queue_engine.core import trace
 from queue_engine.inbox import HINT_JOB
+from queue_engine.store.tokens import Grant
 from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
 PAGES = tuple(sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]))
@@ -256,7 +257,7 @@ async def _installation(world: World) -> Callable[[str], str]:
     await world.settle()
     with trace.span("example"):
         async with world.bot.engine.change() as change:
-            token = await change.tx.tokens.create("example", login="rhea", operator=True, now=change.now)
+            token = await change.tx.tokens.create("example", Grant(login="rhea", operator=True), now=change.now)
             dead = await change.tx.jobs.enqueue(kind=HINT_JOB, request={}, process_id="7:42", now=change.now)
     await world.settle()
     own = {"imq_...": str(token), "/42/": f"/{pull.number}/", _HEAD: pull.head_sha, _DEAD: dead}

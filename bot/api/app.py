@@ -6,6 +6,7 @@ from functools import cache
 
 from aiohttp import web
 
+from bot.api.access import Access
 from bot.api.auth import authentication
 from bot.api.branches import BranchRoutes
 from bot.api.dead_letters import DeadLetterRoutes
@@ -23,16 +24,16 @@ DOCUMENT = f"{PREFIX}/openapi.json"
 """Where its description stands, for everybody."""
 
 
-def routes(engine: Engine) -> Sequence[Route]:
+def routes(engine: Engine, access: Access) -> Sequence[Route]:
     """Every route of the API."""
-    made = (DeadLetterRoutes(engine), BranchRoutes(engine), QueueRoutes(engine))
+    made = (DeadLetterRoutes(engine), BranchRoutes(engine, access), QueueRoutes(engine, access))
     return [route for each in made for route in each.routes()]
 
 
-def create_api(engine: Engine) -> web.Application:
+def create_api(engine: Engine, access: Access) -> web.Application:
     """The API's routes, behind what holds for all of them: errors as JSON, a known caller, calls done once."""
     app = web.Application(middlewares=[telling_errors, authentication(engine.store, engine.clock), idempotency(engine)])
-    app.add_routes([web.route(route.method, route.path, route.handler) for route in routes(engine)])
+    app.add_routes([web.route(route.method, route.path, route.handler) for route in routes(engine, access)])
     return app
 
 

@@ -11,6 +11,7 @@ from bot.api.errors import ApiError
 from queue_engine.core import trace
 from queue_engine.core.clock import Clock
 from queue_engine.core.outage import fault_of
+from queue_engine.facts import Permission
 from queue_engine.store import Store
 from queue_engine.store.tokens import Token
 
@@ -36,6 +37,8 @@ def authentication(store: Store, clock: Clock) -> Middleware:
         # Only whoever is known may have a call belong to a trace of its own choice (W3C Trace Context).
         its_trace = trace.continued(request.headers.get("traceparent"), "api call")
         with structlog.contextvars.bound_contextvars(caller=token.name), its_trace:
+            if request.method not in READING and token.grant.access is Permission.READ:
+                raise ApiError(403, "this token only reads: it was made with `--read`")
             response = await handler(request)
             if request.method not in READING:
                 _log.info("api_call", method=request.method, path=request.path, status=response.status)
@@ -54,11 +57,11 @@ async def identify(request: web.Request, store: Store, clock: Clock) -> Token:
     credentials = _CREDENTIALS.fullmatch(given[0].strip())
     if credentials is None:
         raise _unknown("the Authorization header must be the word Bearer and a token made with `imq token create`")
-    async with store.reading() as tx:
-        token = await tx.tokens.find(credentials[1])
-    if token is None:
-        raise _unknown("this token is not known, or has been revoked", ', error="invalid_token"')
     now = clock.now()
+    async with store.reading() as tx:
+        token = await tx.tokens.find(credentials[1], now)
+    if token is None:
+        raise _unknown("this token is not known, has expired, or was revoked", ', error="invalid_token"')
     if not token.noted(now):
         await _note_use(token, store, now)
     return token
@@ -83,7 +86,7 @@ def caller(request: web.Request) -> Token:
 def operator(request: web.Request) -> Token:
     """The same, of someone who may see and steer IMQ itself. Raises ApiError 403."""
     token = caller(request)
-    if not token.operator:
+    if not token.grant.operator:
         raise ApiError(403, "this token may not do that: it needs one made with `imq token create --operator`")
     return token
 

@@ -7,6 +7,7 @@ from aiohttp import web
 from pydantic import AwareDatetime, BaseModel, Field
 
 from bot.api import place
+from bot.api.access import Access
 from bot.api.errors import ApiError
 from bot.api.idempotent import settle
 from bot.api.payload import Nothing, Payload, payload
@@ -56,8 +57,9 @@ class SteeredAnswer(BaseModel):
 class BranchRoutes:
     """The routes, on one engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, access: Access) -> None:
         self._engine = engine
+        self._access = access
 
     def routes(self) -> Sequence[Route]:
         """What they are."""
@@ -86,7 +88,7 @@ class BranchRoutes:
 
     async def list(self, request: web.Request) -> web.Response:
         """200; 404: the repository is not to be seen."""
-        engine, repository = self._engine, await place.readable(request, self._engine)
+        engine, repository = self._engine, await self._access.readable(request)
         async with engine.store.reading() as tx:
             queues = await tx.queues.of_repository(repository.id)
         policies = [await engine.policies.of(repository, queue.base_branch) for queue in queues]
@@ -99,7 +101,7 @@ class BranchRoutes:
 
     async def show(self, request: web.Request) -> web.Response:
         """200; 404: the repository is not to be seen, or nobody was ever queued for this branch."""
-        engine, repository = self._engine, await place.readable(request, self._engine)
+        engine, repository = self._engine, await self._access.readable(request)
         branch = place.branch_of(request)
         async with engine.store.reading() as tx:
             queue = await tx.queues.find(repository.id, branch)
@@ -143,7 +145,7 @@ class BranchRoutes:
     async def _steer(self, request: web.Request, steer: Steer) -> web.Response:
         """Do it, and answer how the queue stands. Raises ApiError and GitHubError."""
         engine, branch = self._engine, place.branch_of(request)
-        repository, login = await place.steerable(request, engine)
+        repository, login = await self._access.steerable(request)
         async with engine.store.reading() as tx:
             known = await tx.queues.find(repository.id, branch) is not None
         # A queue is made for what is steered: not for whatever name somebody sends.

@@ -20,9 +20,9 @@ _ASKING = frozenset({Caller.PERSON, Caller.READER, Caller.STEERER})
 
 _MEANING: Mapping[int, str] = {
     400: "Headers, query or body are not understood; the sentence names each field.",
-    401: "No token, or one that is not known or was revoked.",
+    401: "No token, or one that is not known, has expired, or was revoked.",
     403: "The token, or the person that it acts for, may not do this.",
-    404: "Nothing at this address, or nothing that IMQ sees.",
+    404: "Nothing at this address, or nothing that the caller may see.",
     405: "Another method is meant.",
     408: "The body came too slowly.",
     409: "The state of things, or the Idempotency-Key, does not fit this call.",
@@ -30,7 +30,7 @@ _MEANING: Mapping[int, str] = {
     414: "The address is longer than any of this API.",
     415: "The body is no JSON, or is compressed.",
     422: "The pull request is refused, with the reason.",
-    429: "The queue is full, or too many of IMQ's own calls to GitHub wait.",
+    429: "The queue is full, the caller has asked for too much, or too many of IMQ's own calls to GitHub wait.",
     502: "GitHub refused what the call needs.",
     503: "The database is away, GitHub is in trouble, or its limits are reached.",
 }

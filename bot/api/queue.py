@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from bot.api import place
+from bot.api.access import Access
 from bot.api.calls import HeadCall, PriorityCall, QueueCall
 from bot.api.errors import ApiError
 from bot.api.idempotent import delivery_of, settle
@@ -46,8 +47,9 @@ _SENTENCES: Mapping[Reason, str] = {
 class QueueRoutes:
     """The routes, on one engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, access: Access) -> None:
         self._engine = engine
+        self._access = access
 
     def routes(self) -> Sequence[Route]:
         """What they are."""
@@ -107,7 +109,7 @@ class QueueRoutes:
 
     async def why(self, request: web.Request) -> web.Response:
         """200, whether it is queued or not; 404: the repository is not to be seen."""
-        repository = await place.readable(request, self._engine)
+        repository = await self._access.readable(request)
         number = place.number_of(request)
         async with self._engine.store.reading() as tx:
             found = await tx.held.find(repository.id, number) or await tx.entries.find(repository.id, number)
@@ -124,9 +126,9 @@ class QueueRoutes:
         """202: it is queued; 200: it was; 429: the queue is full; 403, 404, 409, 422: refused, with the reason."""
         said = payload(request, QueueCall)
         if said.priority is None:
-            repository, login = await place.repository_of(request, self._engine), place.person(request)
+            repository, login = await self._access.writable(request)
         else:
-            repository, login = await place.steerable(request, self._engine)
+            repository, login = await self._access.steerable(request)
         number = place.number_of(request)
         with trace.span("api enqueue"):
             try:
@@ -143,14 +145,14 @@ class QueueRoutes:
     async def prioritise(self, request: web.Request) -> web.Response:
         """200: it stands where that priority puts it; 403; 404: it is not queued."""
         said = payload(request, PriorityCall)
-        repository, login = await place.steerable(request, self._engine)
+        repository, login = await self._access.steerable(request)
         with trace.span("api prioritise"):
             return await self._move(request, repository, said.priority, login, 200)
 
     async def requeue(self, request: web.Request) -> web.Response:
         """202: it stands at the end, or waits for a place; otherwise as for queueing. 409: its merge is under way."""
-        login, said = place.person(request), payload(request, HeadCall)
-        repository, number = await place.repository_of(request, self._engine), place.number_of(request)
+        said, number = payload(request, HeadCall), place.number_of(request)
+        repository, login = await self._access.writable(request)
         with trace.span("api requeue"):
             head, delivery = said.head_sha, delivery_of(request)
             once = partial(desk.requeue, self._engine, repository, number, by=login, head_sha=head, delivery=delivery)
@@ -167,9 +169,9 @@ class QueueRoutes:
 
     async def dequeue(self, request: web.Request) -> web.Response:
         """200: it left; 202: its merge is under way, so GitHub decides; 403; 404: it is not queued."""
-        login = place.person(request)
         payload(request, Nothing)
-        repository, number = await place.repository_of(request, self._engine), place.number_of(request)
+        number = place.number_of(request)
+        repository, login = await self._access.writable(request)
         with trace.span("api dequeue"):
 
             async def once() -> web.Response:

@@ -21,11 +21,11 @@ class Caller(StrEnum):
     ANYONE = "anyone"
     """Without a token."""
     PERSON = "person"
-    """A token with a login: GitHub says what that person may do."""
+    """A token that writes, of a person who may queue there, or of a service whose scope covers the repository."""
     READER = "reader"
-    """An operator's token, or one with a login that GitHub lets read the repository."""
+    """An operator's token, a person's who may read the repository, or one whose scope covers it."""
     STEERER = "steerer"
-    """A token with a login that has the role maintain or admin on the repository."""
+    """A token that steers, of a person with the role maintain or admin there, or of a service as above."""
     OPERATOR = "operator"
 
 

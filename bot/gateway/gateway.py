@@ -30,6 +30,7 @@ from bot.gateway.connection import Connection, Page, listed, understood
 from bot.gateway.histories import compare_histories, may_lack_diff
 from bot.gateway.letters import place
 from bot.gateway.limits import Budget
+from bot.gateway.people import People
 from bot.gateway.rules import RuleBook
 from bot.gateway.shared_pace import SharedPace
 from bot.gateway.snapshots import Snapshots
@@ -83,6 +84,7 @@ class Gateway(Snapshots):
         )
         super().__init__(connection, clock, api_url=api_url, app_id=int(app_id))
         self._rules = RuleBook(connection, clock, own_app_id=int(app_id))
+        self.people = People(connection)
 
     @property
     def requests(self) -> Counter[str]:

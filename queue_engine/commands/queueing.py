@@ -59,7 +59,7 @@ async def requeue(asked: Asked, typed: Typed) -> Reply:
 
 async def unqueue(change: Change, asked: Asked, typed: Typed) -> Reply:
     """Take it out of its queue, or the line for a place. Raises StaleVersion when that changes in this moment."""
-    leave = desk.Leave(asked.policy, unlabelled=not asked.policy.triggered(asked.pull.labels))
+    leave = desk.Leave(asked.policy, unlabelled=not asked.policy.triggered(asked.pull.labels), by=asked.by)
     try:
         left = await desk.take_out(change, asked.repository, asked.pull.number, leave, delivery=asked.delivery)
     except desk.NotQueued:

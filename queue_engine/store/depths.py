@@ -7,8 +7,10 @@ from typing import Any
 from sqlalchemy import FromClause, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.model import Repository
 from queue_engine.reasons import Reason
 from queue_engine.standing import Told
+from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, held, queues, repositories
 
 
@@ -17,11 +19,16 @@ class QueueDepth:
     """One queue: its entries, those held outside of it, and why it stands still, if it does."""
 
     queue_id: int
-    repository: str
+    repository: Repository
     base_branch: str
     depth: int
     held: int
     paused: Reason | None
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody stands or waits in it, or it stands still."""
+        return bool(self.depth or self.held or self.paused)
 
     def accepts(self, most: int) -> bool:
         """Whether one more would get a place now; `most` is the limit of entries, 0 for none."""
@@ -43,8 +50,7 @@ class Depths:
                 queues.c.base_branch,
                 queues.c.paused_reason,
                 queues.c.told,
-                repositories.c.owner,
-                repositories.c.name,
+                *REPOSITORY_FIELDS,
             )
             .join(repositories)
             .order_by(queues.c.id)
@@ -52,7 +58,7 @@ class Depths:
         return tuple(
             QueueDepth(
                 queue_id=row.id,
-                repository=f"{row.owner}/{row.name}",
+                repository=repository_of(row),
                 base_branch=row.base_branch,
                 depth=standing.get(row.id, 0),
                 held=waiting.get(row.id, 0),

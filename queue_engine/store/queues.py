@@ -140,6 +140,14 @@ class Queues:
         """The repository of this name, if it has ever been seen; names are told apart as GitHub does."""
         return await repositories.named(self._connection, owner, name)
 
+    async def repository_by_id(self, repository_id: int) -> Repository | None:
+        """The repository with this id, if it has ever been seen."""
+        return await repositories.by_id(self._connection, repository_id)
+
+    async def some_repository(self, owner: str) -> Repository | None:
+        """Some repository, of this owner if one is known."""
+        return await repositories.some(self._connection, owner)
+
     async def wake(self, queue_id: int, at: datetime) -> None:
         """Call for attention at `at`, or earlier if the queue is due earlier; a leased queue is looked at again.
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Row, String, bindparam, func, or_, select, update
+from sqlalchemy import BindParameter, ColumnElement, Row, String, bindparam, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Upsert
@@ -37,6 +37,15 @@ _NAMED = (
     .order_by(repositories.c.id.desc())
     .limit(1)
 )
+_BY_ID = select(*REPOSITORY_FIELDS).where(repositories.c.id == _ID)
+_SOME = (
+    select(*REPOSITORY_FIELDS)
+    .order_by(
+        case((func.lower(repositories.c.owner) == bindparam("its_owner", type_=String), 0), else_=1),
+        repositories.c.id,
+    )
+    .limit(1)
+)
 _WITH_WORK = (
     select(*REPOSITORY_FIELDS)
     .where(or_(*(select(table.c.number).where(table.c.repository_id == repositories.c.id).exists() for table in _WORK)))
@@ -60,6 +69,18 @@ async def named(connection: AsyncConnection, owner: str, name: str) -> Repositor
     """The repository of this name, in whatever letters; of two that have had it the younger."""
     its_name = {"its_owner": owner.lower(), "its_name": name.lower()}
     row = (await connection.execute(_NAMED, its_name)).one_or_none()
+    return None if row is None else repository_of(row)
+
+
+async def by_id(connection: AsyncConnection, repository_id: int) -> Repository | None:
+    """The repository with this id, if it was ever seen."""
+    row = (await connection.execute(_BY_ID, {"its_id": repository_id})).one_or_none()
+    return None if row is None else repository_of(row)
+
+
+async def some(connection: AsyncConnection, owner: str) -> Repository | None:
+    """Some repository, of this owner if one is known; None if none is known at all."""
+    row = (await connection.execute(_SOME, {"its_owner": owner.lower()})).one_or_none()
     return None if row is None else repository_of(row)
 
 

@@ -253,11 +253,16 @@ api_tokens = Table(
     Column("name", String(100), nullable=False, unique=True),
     Column("token_hash", String(64), nullable=False, unique=True),
     Column("login", String(255)),
+    Column("person_id", BigInteger),
     Column("operator", Boolean, nullable=False),
+    Column("access", String(16), nullable=False, server_default=text("'maintain'")),
+    Column("installation_id", BigInteger),
+    Column("repositories", JSON(none_as_null=True)),
     Column("created_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
     Column("last_used_at", UtcDateTime, info=ahead(Ahead.PAST)),
+    Column("expires_at", UtcDateTime),
 )
-"""Who may use the API: `login` is the GitHub user whose rights a token has, `operator` whether it may steer IMQ."""
+"""Who may use the API: for which person or operator, where, what at most, and until when; see `store.tokens.Grant`."""
 
 known_facts = Table(
     "known_facts",

@@ -25,3 +25,13 @@ def get_user(call: Call) -> Answer:
     if user is None:
         raise not_found()
     return Answer(shapes.public_user(call.github, user))
+
+
+@routes.add("GET", "/user/{account_id}", _ANYONE, docs="users/users#get-a-user-using-their-id")
+def get_user_by_id(call: Call) -> Answer:
+    """The same for an id, which stays when the login changes."""
+    wanted = call.params["account_id"]
+    user = next((each for each in call.github.state.users.values() if str(each.id) == wanted), None)
+    if user is None:
+        raise not_found()
+    return Answer(shapes.public_user(call.github, user))

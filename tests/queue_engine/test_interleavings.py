@@ -150,7 +150,7 @@ async def _labelled(side: Side, number: int) -> None:
 async def _unqueued(side: Side) -> None:
     with suppress(NotQueued):
         async with side.engine.change() as change:
-            await take_out(change, REPOSITORY, 1, Leave(POLICY, unlabelled=False))
+            await take_out(change, REPOSITORY, 1, Leave(POLICY, unlabelled=False, by="max"))
 
 
 async def _place_frees(side: Side) -> None:

@@ -251,7 +251,7 @@ async def test_held_that_is_called_off_in_the_moment_of_its_place_does_not_join(
 
     async def call_off() -> None:
         async with outside.engine.change() as change:
-            assert await take_out(change, REPOSITORY, 2, Leave(Policy(max_depth=1), unlabelled=False))
+            assert await take_out(change, REPOSITORY, 2, Leave(Policy(max_depth=1), unlabelled=False, by="max"))
 
     outside.github.meanwhile["rules"] = call_off
     await outside.fill()
@@ -266,7 +266,7 @@ async def test_held_that_is_called_off_in_the_moment_of_its_place_does_not_join(
 async def test_one_that_neither_waits_nor_stands_cannot_be_taken_out(outside: Outside) -> None:
     """Nor can one whose merge is asked for by somebody who did not know that; nothing is changed by either."""
     await outside.label(1)
-    leave = Leave(Policy(max_depth=1), unlabelled=False)
+    leave = Leave(Policy(max_depth=1), unlabelled=False, by="max")
     async with outside.engine.store.transaction() as tx:
         entry = await tx.entries.find(REPOSITORY.id, 1)
         assert entry is not None

@@ -73,7 +73,8 @@ async def test_every_answer_fits_githubs_schema(client: Client) -> None:
 
 async def use_meta_and_apps(client: Client) -> None:
     await client.get("/rate_limit")
-    await client.get("/users/ann")
+    ann = await client.get("/users/ann")
+    assert (await client.get(f"/user/{ann['id']}")).content == ann.content
     await client.get("/app", who="app")
     await client.get("/app/installations", who="app")
     place = f"/app/installations/{client.installation.id}"

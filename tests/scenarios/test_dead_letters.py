@@ -5,6 +5,7 @@ from typing import Any
 import aiohttp
 
 from queue_engine.inbox import HINT_JOB
+from queue_engine.store.tokens import Grant
 from tests.scenarios.world import World
 
 
@@ -21,7 +22,7 @@ async def call(world: World, method: str, path: str, token: str) -> tuple[int, A
 async def test_job_that_nobody_can_read_is_a_dead_letter_until_somebody_decides(world: World) -> None:
     """Done again it fails again, with its id and trace; discarded it is gone."""
     async with world.bot.engine.change() as change:
-        token = await change.tx.tokens.create("ops", login=None, operator=True, now=change.now)
+        token = await change.tx.tokens.create("ops", Grant(login=None, operator=True), now=change.now)
         job_id = await change.tx.jobs.enqueue(kind=HINT_JOB, request={}, process_id="7:1", now=change.now)
     assert token is not None
     await world.settle()

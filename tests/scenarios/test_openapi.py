@@ -8,6 +8,7 @@ from pathlib import Path
 import aiohttp
 
 from queue_engine.inbox import HINT_JOB
+from queue_engine.store.tokens import Grant
 from tests.scenarios.world import LABEL, World
 
 _SEED = "20261122"
@@ -20,7 +21,7 @@ async def test_api_answers_every_call_as_its_document_says(world: World, tmp_pat
         world.open(name).label(LABEL, by="mona")
     await world.settle()
     async with world.bot.engine.change() as change:
-        token = await change.tx.tokens.create("tester", login="rhea", operator=True, now=change.now)
+        token = await change.tx.tokens.create("tester", Grant(login="rhea", operator=True), now=change.now)
         dead = await change.tx.jobs.enqueue(kind=HINT_JOB, request={}, process_id="7:42", now=change.now)
     await world.settle()
     (tmp_path / "schemathesis.toml").write_text(_CONFIG.format(id=dead))

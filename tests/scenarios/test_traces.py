@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from queue_engine.core import trace
+from queue_engine.store.tokens import Grant
 from tests.captured import Log, captured
 from tests.scenarios.world import LABEL, REPOSITORY, World, a_world
 
@@ -116,7 +117,7 @@ async def test_call_of_the_api_is_followed_by_the_callers_own_trace(world: World
     its_id = UUID(int=7).hex
     pull = await world.behind("add")
     async with world.bot.engine.store.transaction() as tx:
-        token = await tx.tokens.create("pipeline", login="mona", operator=False, now=world.clock.now())
+        token = await tx.tokens.create("pipeline", Grant(login="mona", operator=False), now=world.clock.now())
     headers = {"Authorization": f"Bearer {token}", "traceparent": f"00-{its_id}-{'1' * 16}-01"}
     url = world.app.webhook_url.replace("/webhook", f"/api/v1/repositories/{REPOSITORY}/pulls/{pull.number}/queue")
     with captured() as log:

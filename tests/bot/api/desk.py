@@ -11,7 +11,9 @@ from typing import Any, cast
 import aiohttp
 from aiohttp import web
 
+from bot.api.access import Access
 from bot.api.app import PREFIX, create_api
+from bot.api.permissions import People
 from bot.readiness import Readiness
 from bot.receiver import Receiver
 from bot.web import create_app, serve
@@ -21,6 +23,7 @@ from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
 from queue_engine.store import Store
+from queue_engine.store.tokens import Grant
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -95,7 +98,7 @@ class Desk:
         """A token of this name, made at first use."""
         if name not in self.tokens:
             async with self.engine.store.transaction() as tx:
-                made = await tx.tokens.create(name, login=login, operator=operator, now=self.clock.now())
+                made = await tx.tokens.create(name, Grant(login=login, operator=operator), now=self.clock.now())
             assert made is not None
             self.tokens[name] = made
         return self.tokens[name]
@@ -139,7 +142,7 @@ async def a_desk(store: Store, routes: Routes = lambda desk: []) -> AsyncIterato
     )
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
         desk = Desk(engine, clock, meter, session)
-        api = create_api(engine)
+        api = create_api(engine, Access(engine, cast(People, None)))
         api.add_routes(routes(desk))
         app = create_app(Receiver(secret="s", own_app_id=1, store=_never, clock=clock), Readiness({}, clock))
         app.add_subapp(PREFIX, api)

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 from aiohttp import web
 
+from bot.api.access import Access
 from bot.api.app import PREFIX, create_api, routes
 from bot.api.calls import PriorityCall
 from bot.api.openapi import document
@@ -20,7 +21,7 @@ from queue_engine.engine import Engine
 from queue_engine.store import Store
 from tests.bot.api.desk import a_desk
 
-ROUTES = routes(cast(Engine, None))
+ROUTES = routes(cast(Engine, None), cast(Access, None))
 
 
 async def test_document_has_every_route_of_the_application_and_no_other(sqlite_database: Database) -> None:
@@ -28,7 +29,7 @@ async def test_document_has_every_route_of_the_application_and_no_other(sqlite_d
     async with a_desk(Store(sqlite_database)) as desk:
         served = {
             (route.method.lower(), PREFIX + route.resource.canonical)
-            for route in create_api(desk.engine).router.routes()
+            for route in create_api(desk.engine, cast(Access, None)).router.routes()
             # HEAD is answered wherever GET is.
             if route.resource is not None and route.method != "HEAD"
         }

@@ -1,11 +1,42 @@
 """`imq token`: what an operator sees, and what is stored."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import update
 
-from queue_engine.store.tokens import Token
+from bot.commands import people
+from bot.settings import Settings
+from queue_engine.facts import Account, Permission
+from queue_engine.model import Repository
+from queue_engine.store import Transaction
+from queue_engine.store.tables import api_tokens
+from queue_engine.store.tokens import Grant, Token
 from tests.bot.commands.imq import Imq
+
+ADA = Account(4711, "Ada")
+
+
+@pytest.fixture(autouse=True)
+def github(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GitHub knows ada, by whatever letters, and nobody else."""
+
+    async def account_of(_settings: Settings, login: str) -> Account:
+        if login.casefold() != "ada":
+            raise people.PersonNotTold(f"GitHub knows nobody with the login {login}.")
+        return ADA
+
+    monkeypatch.setattr(people, "account_of", account_of)
+
+
+def see(imq: Imq) -> None:
+    """IMQ has seen two repositories, of two installations."""
+
+    async def work(tx: Transaction) -> None:
+        await tx.queues.refresh_repository(Repository(1, "acme", "widgets", 70))
+        await tx.queues.refresh_repository(Repository(2, "globex", "gears", 71))
+
+    imq.within(work)
 
 
 def stored(imq: Imq) -> tuple[Token, ...]:
@@ -18,30 +49,30 @@ def test_token_is_printed_once_and_is_the_one_that_is_known(imq: Imq) -> None:
     secret = result.stdout.strip()
     assert result.exit_code == 0
     assert "Authorization: Bearer" in result.stderr
-    known = imq.within(lambda tx: tx.tokens.find(secret))
+    known = imq.within(lambda tx: tx.tokens.find(secret, datetime.now(UTC)))
     assert known is not None
-    assert (known.name, known.login, known.operator, known.last_used_at) == ("ci", "ada", False, None)
+    assert (known.name, known.grant, known.last_used_at) == ("ci", Grant(login="Ada", person_id=4711), None)
 
 
 def test_operators_token_is_one_when_it_is_said(imq: Imq) -> None:
     """Nobody gets that right by default."""
-    imq("token", "create", "ci")
+    imq("token", "create", "ci", "--person", "ada")
     imq("token", "create", "ops", "--operator")
-    assert [(token.name, token.login, token.operator) for token in stored(imq)] == [
-        ("ci", None, False),
+    assert [(token.name, token.login, token.grant.operator) for token in stored(imq)] == [
+        ("ci", "Ada", False),
         ("ops", None, True),
     ]
 
 
 def test_name_that_is_taken_is_told(imq: Imq) -> None:
     """The first token stays as it is."""
-    first = imq("token", "create", "ci").stdout.strip()
+    first = imq("token", "create", "ci", "--person", "ada").stdout.strip()
     result = imq("token", "create", "ci", "--operator")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "Error: There is a token named ci already: revoke it, or choose another name.\n"
-    known = imq.within(lambda tx: tx.tokens.find(first))
+    known = imq.within(lambda tx: tx.tokens.find(first, datetime.now(UTC)))
     assert known is not None
-    assert not known.operator
+    assert not known.grant.operator
 
 
 @pytest.mark.parametrize(
@@ -52,6 +83,14 @@ def test_name_that_is_taken_is_told(imq: Imq) -> None:
         (["x" * 101], "a name is letters"),
         (["ci", "--login", "ada lovelace"], "that is no GitHub login"),
         (["ci", "--login", ""], "that is no GitHub login"),
+        (["ci"], "Say whose token it is"),
+        (["ci", "--read"], "Say whose token it is"),
+        (["ci", "--operator", "--installation", "70"], "An operator's token sees everything"),
+        (["ci", "--operator", "--expires", "soon"], "give 90d, 12h, or a date"),
+        (["ci", "--operator", "--expires", "0h"], "has passed"),
+        (["ci", "--operator", "--expires", "2020-01-31"], "has passed"),
+        (["ci", "--operator", "--expires", "99999d99999d"], "give 90d, 12h, or a date"),
+        (["ci", "--repository", "acme/widgets", "--expires", ""], "give 90d, 12h, or a date"),
     ],
 )
 def test_name_or_login_that_is_none_is_refused(imq: Imq, arguments: list[str], problem: str) -> None:
@@ -71,20 +110,71 @@ def test_list_shows_all_but_the_secrets(imq: Imq) -> None:
     token = stored(imq)[0]
     imq.within(lambda tx: tx.tokens.note_use(token, used))
     titles, ci, ops = imq("token", "list").stdout.splitlines()
-    assert titles.split() == ["NAME", "LOGIN", "OPERATOR", "CREATED", "LAST", "USED"]
-    assert ci.split()[:3] + ci.split()[-2:] == ["ci", "ada", "no", "2031-05-06", "07:08:09Z"]
-    assert ops.split()[:3] + ops.split()[-1:] == ["ops", "-", "yes", "-"]
+    assert titles.split() == ["NAME", "PERSON", "OPERATOR", "ACCESS", "SCOPE", "CREATED", "LAST", "USED", "EXPIRES"]
+    assert ci.split()[:5] + ci.split()[-3:] == ["ci", "Ada", "no", "maintain", "-", "2031-05-06", "07:08:09Z", "-"]
+    assert ops.split()[:5] + ops.split()[-2:] == ["ops", "-", "yes", "maintain", "-", "-", "-"]
     assert secret not in ci
+
+
+def test_scope_of_a_token_is_stored_by_ids_and_shown_by_names(imq: Imq) -> None:
+    """Names are reused; nothing is more than asked for, and a scope alone only reads."""
+    see(imq)
+    imq("token", "create", "a", "--repository", "ACME/widgets", "--repository", "globex/gears", "--write")
+    imq("token", "create", "b", "--installation", "71", "--expires", "2099-01-31")
+    imq("token", "create", "c", "--person", "ada", "--installation", "70", "--repository", "acme/widgets", "--read")
+    later = datetime(2099, 1, 31, tzinfo=UTC)
+    assert [token.grant for token in stored(imq)] == [
+        Grant(access=Permission.WRITE, repositories=(1, 2)),
+        Grant(access=Permission.READ, installation_id=71, expires_at=later),
+        Grant(login="Ada", person_id=4711, access=Permission.READ, installation_id=70, repositories=(1,)),
+    ]
+    _, *rows = imq("token", "list").stdout.splitlines()
+    assert "acme/widgets, globex/gears" in rows[0]
+    assert "installation 71" in rows[1]
+    assert "2099-01-31 00:00:00Z" in rows[1]
+    assert "installation 70, acme/widgets" in rows[2]
+
+
+def test_token_that_is_over_is_listed_as_such(imq: Imq) -> None:
+    """Its name stays taken until it is revoked."""
+    result = imq("token", "create", "brief", "--operator", "--expires", "1s")
+    past = datetime.now(UTC) - timedelta(hours=1)
+
+    async def end(tx: Transaction) -> None:
+        await tx.connection.execute(update(api_tokens).values(expires_at=past))
+
+    imq.within(end)
+    assert imq.within(lambda tx: tx.tokens.find(result.stdout.strip(), datetime.now(UTC))) is None
+    assert "(over)" in imq("token", "list").stdout
+    assert imq("token", "create", "brief", "--operator").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--person", "bob"], "GitHub knows nobody with the login bob."),
+        (["--repository", "acme/nothing"], "IMQ has not seen acme/nothing"),
+        (["--repository", "acme"], "IMQ has not seen acme:"),
+        (["--installation", "70", "--repository", "globex/gears"], "IMQ has not seen globex/gears"),
+    ],
+)
+def test_token_for_whom_or_what_there_is_not_is_not_made(imq: Imq, arguments: list[str], problem: str) -> None:
+    """A sentence says what is missing, and nothing is stored."""
+    see(imq)
+    result = imq("token", "create", "ci", *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert problem in result.stderr
+    assert stored(imq) == ()
 
 
 def test_revoked_token_is_gone_at_once(imq: Imq) -> None:
     """And its name is free again."""
-    secret = imq("token", "create", "ci").stdout.strip()
+    secret = imq("token", "create", "ci", "--person", "ada").stdout.strip()
     assert imq("token", "revoke", "ci").stdout == "Revoked ci.\n"
-    assert imq.within(lambda tx: tx.tokens.find(secret)) is None
+    assert imq.within(lambda tx: tx.tokens.find(secret, datetime.now(UTC))) is None
     result = imq("token", "revoke", "ci")
     assert (result.exit_code, result.stderr) == (
         1,
         "Error: There is no token named ci; `imq token list` shows those that there are.\n",
     )
-    assert imq("token", "create", "ci").exit_code == 0
+    assert imq("token", "create", "ci", "--person", "ada").exit_code == 0

@@ -21,9 +21,9 @@ async def test_depths_count_each_queue_by_itself(store: Store) -> None:
         await t.queues.pause(release.id, Pause(Reason.TREE_MISMATCH, "why", NOW))
     async with store.reading() as t:
         assert await t.depths.all() == (
-            QueueDepth(main.id, "acme/rocket", "main", 2, 1, None),
-            QueueDepth(release.id, "acme/rocket", "release", 0, 0, Reason.TREE_MISMATCH),
-            QueueDepth(other.id, "acme/sled", "main", 0, 1, None),
+            QueueDepth(main.id, REPOSITORY, "main", 2, 1, None),
+            QueueDepth(release.id, REPOSITORY, "release", 0, 0, Reason.TREE_MISMATCH),
+            QueueDepth(other.id, OTHER, "main", 0, 1, None),
         )
 
 
@@ -46,4 +46,4 @@ def test_depth_accepts_while_a_place_is_free_that_nobody_waits_for(
     depth: int, held: int, most: int, accepts: bool
 ) -> None:
     """A place that others wait for is taken; 0 means no limit."""
-    assert QueueDepth(1, "acme/rocket", "main", depth, held, None).accepts(most) is accepts
+    assert QueueDepth(1, REPOSITORY, "main", depth, held, None).accepts(most) is accepts

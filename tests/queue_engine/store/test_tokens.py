@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from queue_engine.store import Store
 from queue_engine.store.tables import api_tokens
-from queue_engine.store.tokens import Token
+from queue_engine.store.tokens import Grant, Token
 from tests.queue_engine.store.examples import NOW
 
 MINUTE = timedelta(minutes=1)
@@ -15,7 +15,7 @@ MINUTE = timedelta(minutes=1)
 
 async def create(store: Store, name: str = "ops") -> str:
     async with store.transaction() as tx:
-        secret = await tx.tokens.create(name, login="ada", operator=True, now=NOW)
+        secret = await tx.tokens.create(name, Grant(login="ada", operator=True), now=NOW)
     assert secret is not None
     return secret
 
@@ -30,7 +30,7 @@ async def test_token_is_long_random_and_stored_as_its_hash_only(store: Store) ->
     """Whoever reads the database can use none of them."""
     made = [await create(store, name) for name in ("one", "two")]
     assert len(set(made)) == 2
-    assert all(token.startswith("imq_") and len(token) == len("imq_") + 43 for token in made)
+    assert all(token.startswith("imq_") and len(token) == len("imq_") + 49 for token in made)
     async with store.reading() as tx:
         rows = (await tx.connection.execute(select(api_tokens))).all()
     assert all(token not in str(rows) for token in made)
@@ -40,19 +40,19 @@ async def test_token_is_found_by_its_whole_secret(store: Store) -> None:
     """And by nothing else, its hash included."""
     secret = await create(store)
     async with store.reading() as tx:
-        found = await tx.tokens.find(secret)
+        found = await tx.tokens.find(secret, NOW)
         (digest,) = (await tx.connection.execute(select(api_tokens.c.token_hash))).scalars()
-        assert [await tx.tokens.find(guess) for guess in (secret[:-1], secret + "x", "", digest)] == [None] * 4
+        assert [await tx.tokens.find(guess, NOW) for guess in (secret[:-1], secret + "x", "", digest)] == [None] * 4
     assert found == await only(store)
-    assert (found.name, found.login, found.operator, found.created_at) == ("ops", "ada", True, NOW)
+    assert (found.name, found.login, found.grant.operator, found.created_at) == ("ops", "ada", True, NOW)
 
 
 async def test_name_of_a_token_is_given_once(store: Store) -> None:
     """Else revoking one by its name would leave another."""
     secret = await create(store)
     async with store.transaction() as tx:
-        assert await tx.tokens.create("ops", login=None, operator=False, now=NOW) is None
-        assert await tx.tokens.find(secret) is not None
+        assert await tx.tokens.create("ops", Grant(login=None, operator=False), now=NOW) is None
+        assert await tx.tokens.find(secret, NOW) is not None
 
 
 async def test_revoked_token_is_deleted_for_good(store: Store) -> None:
@@ -61,8 +61,8 @@ async def test_revoked_token_is_deleted_for_good(store: Store) -> None:
     async with store.transaction() as tx:
         assert await tx.tokens.revoke("ops")
         assert not await tx.tokens.revoke("ops")
-        assert await tx.tokens.find(secret) is None
-        assert await tx.tokens.find(other) is not None
+        assert await tx.tokens.find(secret, NOW) is None
+        assert await tx.tokens.find(other, NOW) is not None
 
 
 @pytest.mark.parametrize(

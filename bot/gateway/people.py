@@ -1,0 +1,65 @@
+"""Who people are on GitHub, and what they may do in a repository: for the API, whose callers act for people.
+
+A login is renamed and then free for anybody (bors-ng #769, dwf-request #25), an id stays: whoever asks compares ids.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
+from bot.gateway import facts
+from bot.gateway.answers import PermissionAnswer
+from bot.gateway.connection import Connection
+from bot.gateway.letters import place
+from queue_engine.errors import NotFound
+from queue_engine.facts import Account, Permission
+from queue_engine.model import Repository
+
+
+class _AccountAnswer(BaseModel):
+    id: int
+    login: str
+
+
+class _CollaboratorAnswer(PermissionAnswer):
+    user: _AccountAnswer | None = None
+
+
+class People:
+    """Asks GitHub by an installation's token. Raises the errors of `queue_engine.errors`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def collaborator(self, repository: Repository, login: str) -> tuple[Account | None, Permission]:
+        """`GET /repos/{owner}/{repo}/collaborators/{username}/permission`: who that is, and their permission.
+
+        Everybody reads what is public, by GitHub's own answer (aws-ia resource-providers #14, github-oauth-plugin #17).
+        None for who is not there under this login.
+        """
+        template = "/repos/{owner}/{repo}/collaborators/{username}/permission"
+        variables = {**place(repository), "username": login}
+        try:
+            answer = await self._connection.get(
+                repository.installation_id, _CollaboratorAnswer, template, variables, fresh=True
+            )
+        except NotFound:
+            return None, Permission.NONE
+        user = answer.user
+        return None if user is None else Account(user.id, user.login), facts.permission(answer)
+
+    async def by_login(self, installation_id: int, login: str) -> Account | None:
+        """`GET /users/{username}`; None if nobody has this login."""
+        return await self._account(installation_id, "/users/{username}", {"username": login})
+
+    async def by_id(self, installation_id: int, person_id: int) -> Account | None:
+        """`GET /user/{account_id}`, in the reference as "Get a user using their ID"; long before that in use
+        (github3.py #949, php-github-api #894). None if the account was deleted."""
+        return await self._account(installation_id, "/user/{account_id}", {"account_id": str(person_id)})
+
+    async def _account(self, installation_id: int, template: str, variables: Mapping[str, str]) -> Account | None:
+        try:
+            answer = await self._connection.get(installation_id, _AccountAnswer, template, variables, fresh=True)
+        except NotFound:
+            return None
+        return Account(answer.id, answer.login)
