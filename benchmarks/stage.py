@@ -18,7 +18,7 @@ from tests.scenarios.world import EVENTS, FILES, LABEL, PERMISSIONS, REPOSITORY
 
 READS_LAG = ContextVar("READS_LAG", default=timedelta(0))
 """How old the state is that the reads of every stage's GitHub show."""
-SECRET = "s3cret"
+SECRET = "s3cret-0123456789abcdef"
 CHECK = "ci/test"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from bot.http.site import AcceptErrors
+from bot.safe_values import HERE
 from bot.settings import Settings
 from bot.web import serve
 from bot.wiring import Bot
@@ -106,9 +107,11 @@ async def _live(bot: Bot, stop: asyncio.Event, jumps: Jumps, *, web: bool, worke
     # What is there by now stays: looking through all of it again and again stops everything for a tenth of a second.
     gc.collect()
     gc.freeze()
-    runner = await serve(application, bot.settings.port) if web else None
+    runner = await serve(application, bot.settings.port, bot.settings.address) if web else None
     if runner is not None:
-        _log.info("listening", port=runner.addresses[0][1])
+        _log.info("listening", address=bot.settings.address, port=runner.addresses[0][1])
+        if bot.settings.bind is None and bot.settings.address == HERE:
+            _log.info("reached_from_this_machine_only", advice="set IMQ_BIND=0.0.0.0 to be reached from others")
     over = asyncio.Event()
     listener = bot.listener() if worker else None
     async with _listening(listener):

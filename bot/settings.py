@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from bot.private_key import read_key
+from bot.safe_values import EVERYWHERE, HERE, bind_address, safe_api_url, strong_secret
 from queue_engine.core.database import database_url
 from queue_engine.policy import Policy, SharedConfig
 
@@ -92,6 +92,8 @@ class Settings(Choices):
     database_url: SecretStr = Field(SecretStr("sqlite:///imq.db"), validation_alias="DATABASE_URL")
     """As it was given; it may contain a password."""
     port: int = Field(8080, validation_alias="PORT", ge=0, le=65535)
+    bind: str | None = Field(None, validation_alias="IMQ_BIND")
+    """The address that the web process listens on; None leaves it to `address`."""
     interval: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_INTERVAL_SECONDS")
     """Of the processor loop."""
     sweep: Seconds = Field(timedelta(seconds=600), validation_alias="IMQ_SWEEP_SECONDS")
@@ -110,6 +112,11 @@ class Settings(Choices):
         """The same, by an IMQ that knows which App it is."""
         return replace(super().policy(), own_app=int(self.github_app_id))
 
+    @property
+    def address(self) -> str:
+        """Where the web process listens: everywhere if a platform chose the port, whose router is another machine."""
+        return self.bind or (EVERYWHERE if "port" in self.model_fields_set else HERE)
+
     @field_validator("github_app_id")
     @classmethod
     def _app_id_is_a_number(cls, value: str) -> str:
@@ -122,15 +129,20 @@ class Settings(Choices):
     def _key_is_usable(cls, value: SecretStr) -> SecretStr:
         return SecretStr(_private_key(value.get_secret_value()))
 
+    @field_validator("github_webhook_secret")
+    @classmethod
+    def _secret_is_strong(cls, value: SecretStr) -> SecretStr:
+        return SecretStr(strong_secret(value.get_secret_value()))
+
     @field_validator("github_api_url")
     @classmethod
-    def _api_url_is_an_api(cls, value: str) -> str:
-        parts = urlsplit(value.strip())
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
-            raise ValueError("must be a URL such as https://github.example.com/api/v3")
-        if parts.hostname == "github.com":
-            raise ValueError("is GitHub's website; leave it out for GitHub's public API, https://api.github.com")
-        return value.strip().rstrip("/")
+    def _api_url_is_safe(cls, value: str) -> str:
+        return safe_api_url(value)
+
+    @field_validator("bind")
+    @classmethod
+    def _bind_is_an_address(cls, value: str | None) -> str | None:
+        return None if value is None else bind_address(value)
 
     @field_validator("database_url")
     @classmethod

@@ -24,10 +24,8 @@ def create_app(receiver: Receiver, readiness: Readiness) -> web.Application:
     return app
 
 
-async def serve(
-    app: web.Application, port: int, host: str | None = None, *, limits: Limits | None = None
-) -> web.AppRunner:
-    """Listen on `port` of `host`, all interfaces if None. The caller ends it with `await runner.cleanup()`.
+async def serve(app: web.Application, port: int, host: str, *, limits: Limits | None = None) -> web.AppRunner:
+    """Listen on `port` of `host`. The caller ends it with `await runner.cleanup()`.
 
     `runner.addresses` tells the port if 0 was given; `limits` are those that fit this process if None.
     """

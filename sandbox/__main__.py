@@ -6,6 +6,7 @@ The first line printed is JSON: where it is served, and the app and the people's
 import argparse
 import asyncio
 import json
+import secrets
 import signal
 import sys
 from collections.abc import Sequence
@@ -54,12 +55,20 @@ async def serve(options: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     github = GitHub(SystemClock(options.speed), seed=options.seed)
-    server = SandboxServer(github, host=options.host, port=options.port, jwt_clock=SystemClock())
+    server = SandboxServer(
+        github, host=options.host, port=options.port, jwt_clock=SystemClock(), token_seed=secrets.randbits(128)
+    )
     try:
         owner = options.repository.partition("/")[0]
         github.create_user(owner)
         github.create_user("maintainer")
-        app = github.create_app("merge-queue", permissions=PERMISSIONS, events=EVENTS, webhook_url=options.webhook_url)
+        app = github.create_app(
+            "merge-queue",
+            permissions=PERMISSIONS,
+            events=EVENTS,
+            webhook_url=options.webhook_url,
+            webhook_secret=secrets.token_hex(32),
+        )
         repository = github.create_repository(
             options.repository,
             files={"README.md": "A repository of the sandbox.\n"},

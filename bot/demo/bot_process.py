@@ -40,7 +40,7 @@ class BotProcess:
     async def start(cls, settings: Mapping[str, str], port: int, log: Path) -> "BotProcess":
         """Start it with these settings; it is not ready yet."""
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        environment |= {**settings, "PORT": str(port), "IMQ_LOG_FORMAT": "json"}
+        environment |= {**settings, "PORT": str(port), "IMQ_BIND": "127.0.0.1", "IMQ_LOG_FORMAT": "json"}
         with log.open("ab") as sink:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "bot", "run", env=environment, stdout=sink, stderr=sink

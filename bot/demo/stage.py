@@ -1,6 +1,7 @@
 """The stage: a sandbox GitHub with one repository, its CI and its rules, and the real bot beside it."""
 
 import asyncio
+import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
@@ -24,7 +25,6 @@ LABEL = "merge-queue"
 _CI_SECONDS = {project.CI_TEST: 2.0, project.CI_LINT: 0.8}
 _SWEEP = "GET /repos/{owner}/{repo}/pulls"
 _NOTICE_SECONDS = 15.0
-_SECRET = "kept between the sandbox and the bot"  # noqa: S105 - of a GitHub that lives for a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ async def open_stage(story: Story, *, speed: float, seed: int) -> AsyncIterator[
         github = GitHub(SystemClock(speed), seed=seed, directory=directory / "git")
         stack.push_async_callback(github.close)
         # The bot lives in real time, and so do the tokens that it signs.
-        server = SandboxServer(github, jwt_clock=SystemClock())
+        server = SandboxServer(github, jwt_clock=SystemClock(), token_seed=secrets.randbits(128))
         await server.start()
         stack.push_async_callback(server.stop)
         repository, past = _build(github, story)
@@ -111,7 +111,7 @@ def _register(github: GitHub, port: int) -> App:
         permissions=manifest.permissions,
         events=manifest.events,
         webhook_url=f"http://127.0.0.1:{port}/webhook",
-        webhook_secret=_SECRET,
+        webhook_secret=secrets.token_hex(32),
     )
 
 

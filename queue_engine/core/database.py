@@ -39,6 +39,7 @@ from sqlalchemy.types import TypeDecorator
 from queue_engine.core.checkpoint import LOG_PAGES, Checkpoints
 from queue_engine.core.errand import Errand
 from queue_engine.core.outage import Busy, ReadOnly
+from queue_engine.core.private_file import keep_private
 
 metadata = MetaData(
     naming_convention={
@@ -232,7 +233,8 @@ def _patience(url: URL) -> dict[str, str]:
 
 
 def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, pool: dict[str, Any]) -> AsyncEngine:
-    engine = create_async_engine(url, connect_args={"timeout": busy.total_seconds()}, **pool)
+    arguments = {"timeout": busy.total_seconds(), "async_creator_fn": _connect_privately}
+    engine = create_async_engine(url, connect_args=arguments, **pool)
 
     # SQLAlchemy's documented recipe for sqlite3: keep the driver from beginning transactions, and begin them ourselves.
     @event.listens_for(engine.sync_engine, "connect")
@@ -258,6 +260,15 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
         connection.connection.cursor().execute(begin)
 
     return engine
+
+
+def _connect_privately(file: str, **arguments: Any) -> aiosqlite.Connection:
+    """Connect to a file that is its owner's alone; before that, for who has opened a file may go on reading it."""
+    keep_private(file)
+    connection = aiosqlite.connect(file, **arguments)
+    # As SQLAlchemy does: a connection that nobody closed must not keep the process from ending.
+    connection._thread.daemon = True
+    return connection
 
 
 async def _use_wal(connection: aiosqlite.Connection, *, busy: timedelta) -> None:

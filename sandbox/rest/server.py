@@ -50,10 +50,17 @@ class SandboxServer:
     """
 
     def __init__(
-        self, github: "GitHub", *, host: str = "127.0.0.1", port: int = 0, jwt_clock: Clock | None = None
+        self,
+        github: "GitHub",
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        jwt_clock: Clock | None = None,
+        token_seed: int = 0,
     ) -> None:
+        """`token_seed` decides the tokens: who shares the machine with others draws it at random."""
         self.github = github
-        self.tokens = Tokens(github, jwt_clock=jwt_clock or github.clock)
+        self.tokens = Tokens(github, jwt_clock=jwt_clock or github.clock, seed=token_seed)
         self.limits = Limits(github.clock)
         self.faults = Faults()
         self.lag = Lag(github)

@@ -21,7 +21,7 @@ def environ(pem: str) -> dict[str, str | None]:
     return {
         "IMQ_GITHUB_APP_ID": "77",
         "IMQ_GITHUB_PRIVATE_KEY": pem,
-        "IMQ_GITHUB_WEBHOOK_SECRET": "s",
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
         "PORT": "0",
     }
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
@@ -34,14 +35,15 @@ async def settings(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     github = GitHub(SandboxClock(), directory=tmp_path / "github")
     server = SandboxServer(github)
     await server.start()
-    app = github.create_app("imq", permissions={"metadata": "read"}, events=(), webhook_secret="s")
+    app = github.create_app("imq", permissions={"metadata": "read"}, events=())
     yield {
         "IMQ_GITHUB_APP_ID": str(app.id),
         "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
-        "IMQ_GITHUB_WEBHOOK_SECRET": "s",
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
         "IMQ_GITHUB_API_URL": server.url,
         "IMQ_INTERVAL_SECONDS": str(FAR.total_seconds()),
         "PORT": "0",
+        "IMQ_BIND": "127.0.0.1",
     }
     await server.stop()
     await github.close()
@@ -135,3 +137,33 @@ async def test_process_whose_clock_is_set_back_is_put_together_anew(
     told = [round(line["seconds"]) for line in logs if line["event"] == "clock_was_set"]
     assert told == [FAR.total_seconds(), -FAR.total_seconds()]
     assert [line["event"] for line in logs].count("draining") == 2
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+async def test_process_listens_on_this_machine_alone_unless_told_otherwise(
+    settings: dict[str, str], tmp_path: Path, chosen: bool
+) -> None:
+    """Without PORT no platform asked for more; the log says so, and how to be reached, where nobody chose it."""
+    given = {name: value for name, value in settings.items() if name != "PORT" and (chosen or name != "IMQ_BIND")}
+    read = load_settings(given | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"})
+    read.__dict__["port"] = 0  # a free one, as if that were the default
+    with capture_logs() as logs:
+        running = asyncio.create_task(process.run(read, web=True, worker=False))
+        try:
+            await until(logs, "listening")
+            port = next(line["port"] for line in logs if line["event"] == "listening")
+            for address, answers in (("127.0.0.1", True), ("127.0.0.2", False)):
+                assert await _answers(address, port) == answers
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await running
+    assert any(line["event"] == "reached_from_this_machine_only" for line in logs) is not chosen
+
+
+async def _answers(address: str, port: int) -> bool:
+    """Whether an address of this machine other than the usual one, as any other would, reaches the web process."""
+    try:
+        async with aiohttp.ClientSession() as session, session.get(f"http://{address}:{port}/healthz") as response:
+            return response.status == 200
+    except aiohttp.ClientConnectorError:
+        return False

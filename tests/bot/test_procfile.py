@@ -121,7 +121,7 @@ def register(github: GitHub, port: int) -> App:
         permissions=manifest.permissions,
         events=manifest.events,
         webhook_url=f"http://127.0.0.1:{port}/webhook",
-        webhook_secret="a secret",
+        webhook_secret="s3cret-0123456789abcdef",
     )
 
 

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from bot.settings import Settings, SettingsProblem, load_settings
 
+SECRET = "s3cret-0123456789abcdef"
 WHERE_THE_DISK_IS_LOST = {"DYNO": "web.1"}
 
 
@@ -18,7 +19,7 @@ def environ(pem: str) -> dict[str, str]:
     return {
         "IMQ_GITHUB_APP_ID": "77",
         "IMQ_GITHUB_PRIVATE_KEY": pem,
-        "IMQ_GITHUB_WEBHOOK_SECRET": "a secret",
+        "IMQ_GITHUB_WEBHOOK_SECRET": SECRET,
     }
 
 
@@ -134,6 +135,14 @@ def test_private_key_unusable_is_explained_without_repeating_it(
         ("IMQ_GITHUB_API_URL", "ghe.example/api/v3", "must be a URL"),
         ("IMQ_GITHUB_API_URL", "ftp://ghe.example", "must be a URL"),
         ("IMQ_GITHUB_API_URL", "https://github.com", "website"),
+        ("IMQ_GITHUB_API_URL", "https://[ghe.example", "no URL"),
+        ("IMQ_GITHUB_API_URL", "https://ghe.example:https/api/v3", "no URL"),
+        ("IMQ_GITHUB_API_URL", "https://me:pass@ghe.example/api/v3", "holds a user or a password"),
+        ("IMQ_GITHUB_API_URL", "http://ghe.example/api/v3", "write https://"),
+        ("IMQ_GITHUB_WEBHOOK_SECRET", "hunter2", "too short: it has 7 characters, and 20 are the least"),
+        ("IMQ_GITHUB_WEBHOOK_SECRET", "abcab" * 9, "too simple"),
+        ("IMQ_BIND", "example.com", "IP address"),
+        ("IMQ_ORGANIZATION_CONFIG", "yes", "off, tighten or trust"),
         ("DATABASE_URL", "mysql://db/imq", "sqlite:///FILE"),
         ("DATABASE_URL", "sqlite://", "names no file"),
         ("DATABASE_URL", "not a url", "cannot be read"),
@@ -199,9 +208,25 @@ def test_postgres_where_the_disk_is_lost_is_accepted(environ: dict[str, str]) ->
 def test_secrets_are_not_in_the_repr_nor_in_problems(environ: dict[str, str], pem: str) -> None:
     """What a log or a traceback prints of the settings shows no secret."""
     environ["DATABASE_URL"] = "postgres://u:pass-word@db/imq"
-    environ["IMQ_GITHUB_WEBHOOK_SECRET"] = "hook-secret"
+    environ["IMQ_GITHUB_WEBHOOK_SECRET"] = SECRET
     shown = repr(load_settings(environ)) + str(load_settings(environ))
     environ["PORT"] = "http"
     environ["DATABASE_URL"] = "mysql://u:pass-word@db/imq"
     shown += "".join(_problems(environ))
-    assert not any(secret in shown for secret in ("pass-word", "hook-secret", pem.splitlines()[3]))
+    assert not any(secret in shown for secret in ("pass-word", SECRET, pem.splitlines()[3]))
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ({}, "127.0.0.1"),
+        ({"PORT": "5000"}, "0.0.0.0"),
+        ({"PORT": "5000", "IMQ_BIND": "127.0.0.1"}, "127.0.0.1"),
+        ({"IMQ_BIND": " [::] "}, "::"),
+    ],
+)
+def test_address_is_everywhere_only_where_a_platform_or_the_operator_says_so(
+    environ: dict[str, str], given: dict[str, str], address: str
+) -> None:
+    """A platform sets PORT, and reaches the process from another machine."""
+    assert load_settings(environ | given).address == address

@@ -81,7 +81,7 @@ async def a_house(environment: Mapping[str, str], directory: Path) -> AsyncItera
     """The processes, started and kept running; and the address where GitHub's webhooks go."""
     ports = [free_port() for _ in range(WEBS)]
     posts = [
-        Post("web", {**environment, "PORT": str(port)}, directory / f"web-{number}.log")
+        Post("web", {**environment, "PORT": str(port), "IMQ_BIND": "127.0.0.1"}, directory / f"web-{number}.log")
         for number, port in enumerate(ports)
     ]
     posts += [Post("worker", dict(environment), directory / f"worker-{number}.log") for number in range(WORKERS)]

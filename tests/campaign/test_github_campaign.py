@@ -145,7 +145,7 @@ async def a_campaign(postgres: PrivatePostgres, directory: Path, seed: int) -> A
     await server.start()
     for login in ("mona", "rhea"):
         github.create_user(login)
-    github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret")
+    github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret-0123456789abcdef")
     for name in REPOSITORIES:
         handle = github.create_repository(name, files=FILES, collaborators={"mona": "write", "rhea": "admin"})
         ci = handle.add_ci("ci/test", duration=CI_TIME, judge=total_at_most_ten)
@@ -172,7 +172,7 @@ def environment_of(campaign: Campaign) -> dict[str, str]:
     return {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ} | {
         "IMQ_GITHUB_APP_ID": str(app.id),
         "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
-        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret",
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
         "IMQ_GITHUB_API_URL": campaign.server.url,
         "DATABASE_URL": campaign.postgres.url,
         "IMQ_INTERVAL_SECONDS": "0.5",

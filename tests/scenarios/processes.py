@@ -131,7 +131,7 @@ async def a_theatre(database_url: str, directory: Path, *, lag: timedelta = time
         "imq",
         permissions=PERMISSIONS,
         events=EVENTS,
-        webhook_secret="s3cret",
+        webhook_secret="s3cret-0123456789abcdef",
         webhook_url=f"http://127.0.0.1:{port}/webhook",
     )
     handle = github.create_repository(REPOSITORY, files=FILES, collaborators={"mona": "write", "rhea": "admin"})
@@ -141,10 +141,11 @@ async def a_theatre(database_url: str, directory: Path, *, lag: timedelta = time
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ} | {
         "IMQ_GITHUB_APP_ID": str(app.id),
         "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
-        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret",
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
         "IMQ_GITHUB_API_URL": server.url,
         "DATABASE_URL": database_url,
         "PORT": str(port),
+        "IMQ_BIND": "127.0.0.1",
         "IMQ_INTERVAL_SECONDS": "0.5",
         "IMQ_SWEEP_SECONDS": "2",
         "IMQ_LEASE_SECONDS": "1",

@@ -53,7 +53,7 @@ async def deliver(theatre: Theatre, delivery: str) -> tuple[int, dict[str, Any]]
     headers = {
         "X-GitHub-Event": "pull_request",
         "X-GitHub-Delivery": delivery,
-        "X-Hub-Signature-256": "sha256=" + hmac.new(b"s3cret", body, hashlib.sha256).hexdigest(),
+        "X-Hub-Signature-256": "sha256=" + hmac.new(b"s3cret-0123456789abcdef", body, hashlib.sha256).hexdigest(),
         "Content-Type": "application/json",
     }
     url = f"http://127.0.0.1:{theatre.port}/webhook"

@@ -255,7 +255,7 @@ async def a_world(
     for login in ("mona", "hubot", "tria", "rhea"):
         github.create_user(login)
     github.create_user("robot[bot]", kind="Bot")
-    app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret")
+    app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret-0123456789abcdef")
     app.key = KEY
     handle = github.create_repository(
         REPOSITORY,
@@ -271,7 +271,7 @@ async def a_world(
     environment = {
         "IMQ_GITHUB_APP_ID": str(app.id),
         "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
-        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret",
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
         "IMQ_GITHUB_API_URL": server.url,
         "DATABASE_URL": f"sqlite:///{directory / 'imq.db'}",
         "PORT": "0",

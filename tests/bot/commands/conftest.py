@@ -13,7 +13,7 @@ def imq(database_url: str, pem: str, monkeypatch: pytest.MonkeyPatch) -> Imq:
         {
             "IMQ_GITHUB_APP_ID": "77",
             "IMQ_GITHUB_PRIVATE_KEY": pem,
-            "IMQ_GITHUB_WEBHOOK_SECRET": "s",
+            "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
             "DATABASE_URL": database_url,
         }
     )
