@@ -67,17 +67,17 @@ async def test_author_reads_the_whole_way_in_one_comment_of_four_edits(world: Wo
 
 
 async def test_author_reads_no_time_in_ci_that_was_a_pause(world: World) -> None:
-    """Three days of pause over checks of minutes are neither time at the front nor in CI, nor a measure for others."""
+    """Five hours of pause over checks of minutes are neither time at the front nor in CI, nor a measure for others."""
     (pull,) = await behind(world, "paused")
     pull.label(LABEL, by="mona")
     await world.until_status(pull, "checking")
     await world.pass_time(MINUTE)
-    pull.comment("/pause weekend", by="rhea")
-    await world.pass_time(timedelta(days=3))
+    pull.comment("/pause lunch", by="rhea")
+    await world.pass_time(timedelta(hours=5))
     pull.comment("/resume", by="rhea")
     await world.until(lambda: pull.merged)
     await world.settle()
-    assert "Time in the queue: 3 d, of which 1 min at the front and 1 min in CI." in world.comment(pull)
+    assert "Time in the queue: 5 h 1 min, of which 1 min at the front and 1 min in CI." in world.comment(pull)
     async with world.bot.engine.store.reading() as tx:
         told = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
     (took,) = [event.data["checks"] for event in told if event.event == "ready" and event.data]
