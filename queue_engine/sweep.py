@@ -119,8 +119,9 @@ class Sweeper:
             with working(Priority.BACKGROUND), naming("the list of installations"):
                 self._installations = known = now, await self._engine.github.installations()
         async with self._engine.change() as change:
-            for kind in (INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB, MISSING_JOB, STALE_COMMENTS_JOB):
-                await change.tx.dead_letters.discard_all(kind)
+            await change.tx.dead_letters.discard_all(
+                INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB, MISSING_JOB, STALE_COMMENTS_JOB
+            )
             for installation_id in known[1]:
                 await change.tx.jobs.enqueue(
                     kind=INSTALLATION_JOB,

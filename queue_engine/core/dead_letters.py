@@ -129,9 +129,9 @@ class DeadLetters:
         """Delete one for good. False if there is none with this id."""
         return (await self._connection.execute(_DISCARD, {"its_id": letter_id})).rowcount == 1
 
-    async def discard_all(self, job_type: str) -> int:
-        """Delete all of one type for good, because what they were for is done in another way. Returns how many."""
-        return (await self._connection.execute(_DISCARD_ALL, {"its_type": job_type})).rowcount
+    async def discard_all(self, *job_types: str) -> None:
+        """Delete all of these types for good, because what they were for is done in another way."""
+        await self._connection.execute(_DISCARD_ALL, [{"its_type": job_type} for job_type in job_types])
 
     async def count(self, *, job_type: str | None = None, retryable: bool | None = None) -> int:
         """How many there are."""
