@@ -200,7 +200,7 @@ async def test_wish_called_off_while_its_merge_is_under_way_is_not_told_again(wo
             world.server.on_request = None
             await world.github.schedule.run_due()
             raise DropConnection
-        elif (exchange.template, exchange.phase) == (f"PUT {merge}", "before"):
+        if (exchange.template, exchange.phase) == (f"PUT {merge}", "before"):
             pull.comment("/unqueue", by="mona")
             for _ in range(4):
                 await world.github.schedule.run_due()
