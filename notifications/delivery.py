@@ -32,6 +32,9 @@ from queue_engine.telling import renewed
 
 log = structlog.get_logger(__name__)
 
+_OF_LOST_ENTRIES = frozenset({Reason.NOT_QUEUED, Reason.MERGED_ELSEWHERE})
+"""Reasons that may tell of an entry that a lost database had: IMQ itself may have landed it."""
+
 
 class Delivery:
     """Brings what stands on GitHub to what a claimed letter wants, and notes that it does."""
@@ -158,7 +161,12 @@ class Delivery:
         known = letter.remote_id if letter.remote_head == notice.head_sha else None
         if known is None and letter.remote_id is not None:
             await self._supersede(letter, letter.remote_id)
-        if known is None and letter.unsure:
+        if notice.reason in _OF_LOST_ENTRIES or (letter.unsure and notice.reason is Reason.CLOSED):
+            known = await self._unfinished(letter, notice, identity, known)
+            if known is None:
+                await self._over(letter)
+                return
+        elif known is None and letter.unsure:
             known = await self._letters.find_check_run(letter.repository, notice.head_sha, OWN_CHECK, identity)
         if known is not None:
             try:
@@ -172,6 +180,21 @@ class Delivery:
         # A completed run is not touched again: GitHub does not take its conclusion back when it is asked to run
         # once more, so the next stay in the queue gets a run of its own.
         await self._stands(letter, known, head=notice.head_sha, over=completes(notice))
+
+    async def _unfinished(self, letter: Letter, notice: Notice, identity: str, known: int | None) -> int | None:
+        """The run to complete, if there is one. This database may be older than what stands there, or was empty: what
+        has ended stays as it ended. A list that lags may lack the known one."""
+        of_head = (letter.repository, notice.head_sha, OWN_CHECK, identity)
+        found = await self._letters.find_check_run(*of_head, unfinished=True)
+        if found is not None or known is None:
+            return found
+        return None if await self._letters.find_check_run(*of_head) is not None else known
+
+    async def _over(self, letter: Letter) -> None:
+        """There is nothing to write: the run is over, or there never was one."""
+        async with self._store.transaction() as tx:
+            await tx.outbox.lost(letter)
+            await tx.outbox.done(letter, self._clock.now())
 
     async def _story(self, letter: Letter, notice: Notice) -> Events:
         """What happened by now: more than the notice knows if something happened since it was wanted."""

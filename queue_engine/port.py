@@ -285,8 +285,11 @@ class Letters(Protocol):
         """`PATCH .../check-runs/{id}`. Raises NotFound when GitHub no longer knows it."""
         ...
 
-    async def find_check_run(self, repository: Repository, head_sha: str, name: str, external_id: str) -> int | None:
-        """The id of IMQ's own check run on this commit with this external id."""
+    async def find_check_run(
+        self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
+    ) -> int | None:
+        """The id of IMQ's own check run on this commit with this external id; only of one that has not ended, if
+        `unfinished`."""
         ...
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:

@@ -1,8 +1,9 @@
 """Stale comments: those that say "queued" or "checking" on pull requests that stand in no queue.
 
-They are left where the database was restored or replaced. Once a day, and first some minutes after a repository was
-seen for the first time, IMQ's own comments that changed since the last look are listed. Only comments that tell of
-waiting are corrected: "Landed" and every outcome stay as they are.
+They are left where the database was restored or replaced. Once a day, and some minutes after a repository was seen for
+the first time or the database came to life again, IMQ's own comments that changed since the last look are listed. Only
+comments that tell of waiting are corrected, each with the check run beside it: "Landed" and every outcome stay as they
+are.
 """
 
 from dataclasses import asdict
@@ -31,14 +32,32 @@ STALE_COMMENTS_JOB = "sweep_comments"
 _EVERY = timedelta(days=1)
 _FIRST_LOOK_AFTER = timedelta(minutes=10)
 _LONGEST = timedelta(days=30)
+_LIFE = "life"
+"""The part of the sweep that notes when a process last worked on this database."""
+_DOUBTED = "database_doubted"
+"""The part that notes when a process began to work on it after a pause."""
 _LAG = timedelta(minutes=10)
 """A list may be older than the comment, and an edit later than its notice. Both are far less."""
 
 
+async def note_life(change: Change, *, longest_pause: timedelta) -> None:
+    """Note that a process works on this database now.
+
+    After a longer pause the database may be a restored one, or another may have been used meanwhile: then the comments
+    of every repository are looked at soon. It costs no request to find that out.
+    """
+    last = await change.tx.sweeps.last(_LIFE)
+    if last is not None and change.now - last > longest_pause:
+        await change.tx.sweeps.done(_DOUBTED, change.now)
+    await change.tx.sweeps.done(_LIFE, change.now)
+
+
 async def request_look(change: Change, repository: Repository) -> None:
-    """Store the wish for a look at this repository's comments, if the last one is long ago."""
+    """Store the wish for a look at this repository's comments, if the last one is long ago, or before a pause."""
     last = await change.tx.sweeps.last(_part(repository.id))
-    if last is not None and change.now < last + _EVERY:
+    doubted = await change.tx.sweeps.last(_DOUBTED)
+    since_pause = last is not None and (doubted is None or not last < doubted <= change.now)
+    if last is not None and since_pause and change.now < last + _EVERY:
         return
     if not await change.tx.jobs.unfinished(_part(repository.id)):
         await change.tx.jobs.enqueue(
@@ -99,6 +118,8 @@ class StaleComments:
         )
         await change.tx.outbox.look_first(repository, pull.number, change.now)
         await tell(change.tx, repository, notice, policy, due=change.now)
+        await change.tx.outbox.look_first(repository, pull.number, change.now, kind=LetterKind.CHECK_RUN)
+        await change.tx.outbox.want(LetterKind.CHECK_RUN, repository, pull.number, due=change.now, notice=notice)
         _log.info("stale_comment_corrected", repository=repository.full_name, number=pull.number, reason=reason.value)
 
 

@@ -26,7 +26,7 @@ from queue_engine.port import PAGE
 from queue_engine.redelivery import DELIVERIES_JOB, Matters, Redelivery
 from queue_engine.repositories import MISSING_JOB, ask_about, examine, named_by
 from queue_engine.review import contradicts, review
-from queue_engine.stale_comments import STALE_COMMENTS_JOB, StaleComments, request_look
+from queue_engine.stale_comments import STALE_COMMENTS_JOB, StaleComments, note_life, request_look
 from queue_engine.store.answers import KEPT
 
 SWEEP_JOB = "sweep"
@@ -81,6 +81,7 @@ class Sweeper:
         await self.request()
         await self._redelivery.request()
         async with self._engine.change() as change:
+            await note_life(change, longest_pause=2 * self._interval)
             await change.tx.dead_letters.discard_all(PURGE_JOB)
             await change.tx.jobs.enqueue(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
         if not self._started:

@@ -106,8 +106,13 @@ class LetterBox:
         template = "/repos/{owner}/{repo}/check-runs/{check_run_id}"
         await self._write(repository, "PATCH", template, dict(check_run), check_run_id=str(check_run_id))
 
-    async def find_check_run(self, repository: Repository, head_sha: str, name: str, external_id: str) -> int | None:
-        """The id of IMQ's own check run on this commit with this external id; the newest of several."""
+    async def find_check_run(
+        self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
+    ) -> int | None:
+        """The id of IMQ's own check run on this commit with this external id; the newest of several.
+
+        With `unfinished` only of runs that have not ended.
+        """
         runs = await self._connection.items(
             repository.installation_id,
             CheckRunAnswer,
@@ -122,8 +127,8 @@ class LetterBox:
             },
             key="check_runs",
         )
-        own = [run.id for run in runs if run.external_id == external_id and run.app and run.app.id == self._app_id]
-        return max(own, default=None)
+        own = (run for run in runs if run.external_id == external_id and run.app and run.app.id == self._app_id)
+        return max((run.id for run in own if not (unfinished and run.status == "completed")), default=None)
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
         """`DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}`; one that is not there is no error."""

@@ -230,6 +230,8 @@ class Forwarding:
         """As the port says."""
         await self._github.update_check_run(repository, check_run_id, check_run)
 
-    async def find_check_run(self, repository: Repository, head_sha: str, name: str, external_id: str) -> int | None:
+    async def find_check_run(
+        self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
+    ) -> int | None:
         """As the port says."""
-        return await self._github.find_check_run(repository, head_sha, name, external_id)
+        return await self._github.find_check_run(repository, head_sha, name, external_id, unfinished=unfinished)

@@ -164,14 +164,16 @@ class Outbox:
         await self._dead_letters.discard(dead_id(kind, repository.id, number))
         self._due()
 
-    async def look_first(self, repository: Repository, number: int, now: datetime) -> None:
-        """Have a comment looked for before the first one is created, if nothing is known of any.
+    async def look_first(
+        self, repository: Repository, number: int, now: datetime, *, kind: LetterKind = LetterKind.COMMENT
+    ) -> None:
+        """Have a comment, or a check run, looked for before the first one is created, if nothing is known of any.
 
         An earlier IMQ, whose database was lost or is older than what stands on GitHub, may have left one.
         """
         await remember(self._connection, repository)
         row = {
-            "kind": LetterKind.COMMENT,
+            "kind": kind,
             "repository_id": repository.id,
             "number": number,
             "unsure": True,

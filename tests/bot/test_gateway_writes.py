@@ -150,12 +150,14 @@ async def test_own_check_run_is_found_by_its_external_id(
     path = f"{REPO}/commits/h1/check-runs"
     own = {"name": "IMQ", "app": {"id": APP_ID}}
     runs = [
-        check_run(id=1, external_id="e1", **own),
+        check_run(id=1, external_id="e1", status="queued", conclusion=None, **own),
         check_run(id=2, external_id="e2", **own),
         check_run(id=3, external_id="e1", name="IMQ", app={"id": 15}),
     ]
     github.on("GET", path, Says({"check_runs": runs}))
     assert await gateway.find_check_run(repository, "h1", "IMQ", "e1") == 1
     assert await gateway.find_check_run(repository, "h1", "IMQ", "e9") is None
+    ended = [await gateway.find_check_run(repository, "h1", "IMQ", each, unfinished=True) for each in ("e1", "e2")]
+    assert ended == [1, None]
     query = github.asked_for("GET", path)[0].query
     assert (query["check_name"], query["app_id"], query["filter"]) == ("IMQ", str(APP_ID), "all")

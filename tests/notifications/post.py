@@ -168,11 +168,14 @@ class Post:
             assert run.fields["status"] != "completed" or check_run["status"] == "completed"
             run.fields |= check_run
 
-    async def find_check_run(self, repository: Repository, head_sha: str, name: str, external_id: str) -> int | None:
+    async def find_check_run(
+        self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
+    ) -> int | None:
         """By head, name and external id."""
         async with self._call("find_check_run", 0):
             wanted = {"head_sha": head_sha, "name": name, "external_id": external_id}
             found = [i for i, run in self.runs.items() if wanted.items() <= run.fields.items()]
+            found = [i for i in found if not unfinished or self.runs[i].fields["status"] != "completed"]
         return found[0] if found else None
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from notifications.check_run import external_id, render_check_run
 from notifications.comment import render_comment
 from notifications.courier import LEASE, Courier
 from queue_engine.errors import (
@@ -173,6 +174,50 @@ async def test_check_run_whose_creation_was_answered_with_an_error_is_found_and_
     await courier.run_due()
     assert len(post.runs_of(42)) == 1
     assert post.calls["find_check_run"] == 1
+
+
+@pytest.mark.parametrize("reason", [Reason.NOT_QUEUED, Reason.CLOSED, Reason.MERGED_ELSEWHERE])
+@pytest.mark.parametrize("shown", [NoticeKind.CHECKING, NoticeKind.LANDED, None])
+async def test_check_run_of_a_lost_entry_is_completed_unless_it_has_ended_or_never_was(
+    store: Store, courier: Courier, post: Post, shown: NoticeKind | None, reason: Reason
+) -> None:
+    """An empty database knows nothing of it: what waits is completed, what has landed stays so, nothing is created."""
+    told = of_reason(reason)
+    if shown is not None:
+        standing = of_kind(shown).model_copy(update={"head_sha": told.head_sha})
+        await post.create_check_run(
+            REPOSITORY, render_check_run(standing, external_id=external_id(REPOSITORY, standing))
+        )
+    before = [dict(run) for run in post.runs_of(42)]
+    async with store.transaction() as tx:
+        await tx.outbox.look_first(REPOSITORY, 42, NOW, kind=LetterKind.CHECK_RUN)
+    await want(store, LetterKind.CHECK_RUN, told)
+    await courier.run_due()
+    runs = post.runs_of(42)
+    if shown is NoticeKind.CHECKING:
+        assert [(run["status"], run["conclusion"]) for run in runs] == [("completed", "neutral")]
+    else:
+        assert runs == before
+
+
+@pytest.mark.parametrize("listed", [True, False])
+async def test_check_run_of_a_restored_database_stays_landed_and_one_that_is_not_listed_yet_is_completed(
+    store: Store, courier: Courier, post: Post, listed: bool
+) -> None:
+    """It is known by its id, but somebody else is said to have merged: that may have been IMQ before the restore."""
+    told = of_reason(Reason.MERGED_ELSEWHERE)
+    await want(store, LetterKind.CHECK_RUN, of_kind(NoticeKind.CHECKING).model_copy(update={"head_sha": told.head_sha}))
+    await courier.run_due()
+    (run,) = post.runs.values()
+    if listed:
+        landed = of_kind(NoticeKind.LANDED)
+        run.fields |= render_check_run(landed, external_id=run.fields["external_id"]) | {"head_sha": told.head_sha}
+    else:
+        run.fields["name"] = "not listed"
+    await want(store, LetterKind.CHECK_RUN, told)
+    await courier.run_due()
+    assert run.fields["conclusion"] == ("success" if listed else "neutral")
+    assert len(post.runs) == 1
 
 
 BOTH = (LetterKind.COMMENT, LetterKind.CHECK_RUN)

@@ -16,7 +16,7 @@ from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub as Port
 from queue_engine.reasons import Reason
-from queue_engine.stale_comments import STALE_COMMENTS_JOB, StaleComments, newest, request_look
+from queue_engine.stale_comments import STALE_COMMENTS_JOB, StaleComments, newest, note_life, request_look
 from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
 from tests.queue_engine.examples import MINUTE, NOW, REPOSITORY, pull
@@ -150,3 +150,36 @@ async def test_comments_are_looked_at_once_a_day_from_the_last_look_on(engine: E
     assert await requested() == 1
     await told(engine)
     assert github.since == [NOW - timedelta(days=30), NOW - 24 * HOUR - 10 * MINUTE]
+
+
+@pytest.mark.parametrize(
+    ("life", "looked", "asked"),
+    [
+        (20 * MINUTE, HOUR, 0),
+        (21 * MINUTE, HOUR, 1),
+        (21 * MINUTE, -MINUTE, 0),
+        (None, HOUR, 0),
+    ],
+)
+async def test_database_on_which_nobody_worked_for_a_while_has_comments_looked_at_soon(
+    engine: Engine, life: timedelta | None, looked: timedelta, asked: int
+) -> None:
+    """P6: it may be a restored one; the daily look would come hours late. Of an empty one nothing was looked at."""
+    part = f"{STALE_COMMENTS_JOB}:{REPOSITORY.id}"
+    async with engine.change() as change:
+        await change.tx.sweeps.done(part, NOW - looked)
+        if life is not None:
+            await change.tx.sweeps.done("life", NOW - life)
+        for _ in range(2):
+            await note_life(change, longest_pause=20 * MINUTE)
+        await request_look(change, REPOSITORY)
+        assert len(await change.tx.jobs.unfinished(part)) == asked
+
+
+async def test_check_run_beside_a_stale_comment_is_corrected_as_well(engine: Engine) -> None:
+    """It is looked for, as nothing is known of it."""
+    assert (notice := await told(engine)) is not None
+    async with engine.store.transaction() as tx:
+        letters = [await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE) for _ in range(2)]
+    kinds = {letter.kind: (letter.unsure, letter.notice) for letter in letters if letter is not None}
+    assert kinds == {LetterKind.COMMENT: (True, notice), LetterKind.CHECK_RUN: (True, notice)}

@@ -111,7 +111,7 @@ async def test_comment_of_an_entry_that_a_lost_database_had_is_corrected(world: 
     landed.label(LABEL, by="mona")
     await world.until(lambda: landed.merged)
     pull.label(LABEL, by="mona")
-    await world.until(lambda: world.spoken(pull) == 1)
+    await world.until(lambda: world.spoken(pull) == 1 and any(run.name == "IMQ" for run in pull.check_runs))
     pull.unlabel(LABEL, by="mona", webhook=False)
     async with world.bot.engine.store.transaction() as tx:
         for table in (entries, outbox, sweeps):
@@ -119,4 +119,6 @@ async def test_comment_of_an_entry_that_a_lost_database_had_is_corrected(world: 
     before = world.comment(landed)
     await world.pass_time(timedelta(minutes=25))
     assert "in no queue" in world.comment(pull)
+    ends = [[run.conclusion for run in each.check_runs if run.name == "IMQ"] for each in (pull, landed)]
+    assert ends == [["neutral"], ["success"]]
     assert (world.spoken(pull), world.spoken(landed), world.comment(landed)) == (1, 1, before)
