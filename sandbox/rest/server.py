@@ -1,7 +1,7 @@
 """The server: an aiohttp application over one `GitHub`, at `/` and, as Enterprise Server has it, at `/api/v3`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -12,18 +12,17 @@ from aiohttp import web
 from sandbox.clock import Clock
 from sandbox.errors import ApiError
 from sandbox.rest import reply as replies
-from sandbox.rest.access import admit, find_repository, sees_members, visible
+from sandbox.rest.answering import Answering, Incoming, request_id
 from sandbox.rest.auth import ANONYMOUS, Caller, Tokens
-from sandbox.rest.call import Call, parse_body
+from sandbox.rest.call import parse_body
 from sandbox.rest.endpoints import ROUTES
-from sandbox.rest.errors import DOCS, DropConnection, Moved, Refusal, not_found
+from sandbox.rest.errors import DOCS, DropConnection, Refusal
 from sandbox.rest.faults import Fault, Faults
-from sandbox.rest.lag import Lag, kind_of
-from sandbox.rest.limits import Limits, PrimaryLimit
+from sandbox.rest.lag import Lag
+from sandbox.rest.limits import Limits
 from sandbox.rest.record import Exchange, Phase, Requests
 from sandbox.rest.reply import Reply
-from sandbox.rest.routing import Answer, Route
-from sandbox.state import Repository
+from sandbox.rest.routing import Route
 
 if TYPE_CHECKING:
     from sandbox.github import GitHub
@@ -68,7 +67,7 @@ class SandboxServer:
         self.requests = Requests()
         self.on_request: Hook | None = None
         self.latency = timedelta(0)
-        self.crashes: list[Exception] = []
+        self._answering = Answering(github, self.tokens, self.limits, self.lag)
         self._host, self._port = host, port
         self._runner: web.AppRunner | None = None
         self._stopping = asyncio.Event()
@@ -83,6 +82,11 @@ class SandboxServer:
     def user_token(self, login: str) -> str:
         """A token with which a person uses the API."""
         return self.tokens.user(login)
+
+    @property
+    def crashes(self) -> list[Exception]:
+        """Errors of the sandbox itself, oldest first."""
+        return self._answering.crashes
 
     async def start(self) -> None:
         """Listens; afterwards `url` is known, and links in answers and webhooks start with it."""
@@ -151,7 +155,8 @@ class SandboxServer:
             if fault is not None and not fault.applies_first:
                 reply = await self._fail(fault, caller, exchange)
             if reply is None:
-                reply = refusal or self._apply(route, prefix, request, exchange, caller, raw)
+                incoming = Incoming(route, prefix, request, exchange, caller, raw)
+                reply = refusal or self._answering.answer(incoming)
                 exchange.applied = reply.status
                 await self._notify(exchange, "after")
                 if fault is not None and fault.applies_first:
@@ -174,84 +179,6 @@ class SandboxServer:
             return ANONYMOUS, replies.of_error(error, "")
         return caller, None
 
-    def _apply(
-        self, route: Route | None, prefix: str, request: web.Request, exchange: Exchange, caller: Caller, raw: bytes
-    ) -> Reply:
-        """The true answer: limits, access, the endpoint. Synchronous, so nothing happens in between."""
-        docs = "" if route is None else route.docs
-        free = route is not None and route.path == "/rate_limit"
-        try:
-            if not free:
-                self.limits.check(
-                    caller.key,
-                    exchange.template,
-                    write=_writes(request.method, route, raw),
-                    creates=route is not None and route.creates,
-                    request_id=_request_id(exchange),
-                    resource="core" if route is None else route.resource,
-                )
-            if route is None:
-                raise not_found()
-            token = request.headers.get("Authorization", "") if self.github.behaviour.etags_of_tokens else ""
-            reply = replies.of_answer(self._answer(route, prefix, request, exchange, caller, raw), token)
-        except PrimaryLimit as error:
-            return self._limited(error, exchange)
-        except ApiError as error:
-            return replies.of_error(error, docs)
-        except Exception as error:
-            self.crashes.append(error)
-            return replies.of_error(Refusal(500, f"The sandbox itself failed: {error!r}"), docs)
-        reply = replies.conditional(reply, request.headers.get("If-None-Match"))
-        if reply.status == 304 and not free:
-            self.limits.refund(caller.key)
-        return reply
-
-    def _answer(
-        self, route: Route, prefix: str, request: web.Request, exchange: Exchange, caller: Caller, raw: bytes
-    ) -> Answer:
-        params = dict(request.match_info)
-        in_repository = "{owner}/{repo}" in route.path
-        if in_repository and (moved := self._moved(caller, params)) is not None:
-            path = exchange.path.replace(f"/repos/{params['owner']}/{params['repo']}", f"/repositories/{moved.id}", 1)
-            rest = f"?{request.query_string}" if request.query_string else ""
-            url = f"{request.scheme}://{request.host}{prefix}{path}{rest}"
-            raise Moved(url, read=request.method in {"GET", "HEAD"})
-        found = find_repository(self.github, caller, params) if in_repository else None
-        admit(self.github, caller, route, found)
-        bare = "labels" if route.path.endswith("/labels") else None
-        data = {} if request.method in ("GET", "HEAD") else parse_body(raw, bare=bare)
-        exchange.body = data
-        api_url = f"{request.scheme}://{request.host}{prefix}"
-        path = exchange.path
-        if found is not None and "owner" in params:
-            # GitHub's page links name the repository by its id, which survives a renaming.
-            path = path.replace(f"/repos/{params['owner']}/{params['repo']}", f"/repositories/{found.id}", 1)
-        call = Call(
-            self.github,
-            self.tokens,
-            self.limits,
-            caller,
-            route,
-            params,
-            request.query,
-            data,
-            api_url,
-            api_url + path,
-            found,
-            request.headers.get("Accept", ""),
-        )
-        kind = None if _writes(request.method, route, raw) else kind_of(route)
-        members = sees_members(caller, found)
-        with self.lag.view(kind) as exchange.lag, self.github.accounts.showing_members(members):
-            return route.handler(call)
-
-    def _moved(self, caller: Caller, params: Mapping[str, str]) -> Repository | None:
-        """The repository that had the name in the path before, if the caller may know of it."""
-        if "owner" not in params:
-            return None
-        moved = self.github.moves.found_at(f"{params['owner']}/{params['repo']}")
-        return moved if moved is not None and visible(self.github, caller, moved) else None
-
     async def _fail(self, fault: Fault, caller: Caller, exchange: Exchange) -> Reply | None:
         """The fault's own answer; None when the true answer shall be given after all."""
         kind = fault.kind.removeprefix("apply_then_")
@@ -266,9 +193,9 @@ class SandboxServer:
         if kind == "bad_json":
             return None
         if kind == "rate_limit":
-            return self._limited(self.limits.exhaust(caller.key, exchange.resource), exchange)
+            return self._answering.limited(self.limits.exhaust(caller.key, exchange.resource), exchange)
         if kind == "secondary_limit":
-            refusal = self.limits.secondary(_request_id(exchange), fault.status, fault.retry_after)
+            refusal = self.limits.secondary(request_id(exchange), fault.status, fault.retry_after)
             return replies.of_error(refusal, "")
         if kind == "expired_token":
             return replies.of_error(Refusal(401, "Bad credentials", docs=DOCS), "")
@@ -276,13 +203,6 @@ class SandboxServer:
         if fault.retry_after is not None:
             headers["Retry-After"] = str(fault.retry_after)
         return replies.of_content(fault.status, fault.content(), headers)
-
-    def _limited(self, refusal: PrimaryLimit, exchange: Exchange) -> Reply:
-        """GraphQL answers 200 beyond its primary limit (github/docs #22607, githubkit #271)."""
-        if exchange.resource == "core":
-            return replies.of_error(refusal, "")
-        kind, words = self.github.behaviour.graphql_limit_type, refusal.message.replace("exceeded", "already exceeded")
-        return replies.of_content(200, {"errors": [{"type": kind, "code": "graphql_rate_limit", "message": words}]})
 
     async def _pause(self, delay: timedelta) -> None:
         """Waits on the sandbox's schedule; ends early when the server stops."""
@@ -303,7 +223,7 @@ class SandboxServer:
 
     def _headers(self, caller: Caller, route: Route | None, exchange: Exchange) -> dict[str, str]:
         headers = {
-            "X-GitHub-Request-Id": _request_id(exchange),
+            "X-GitHub-Request-Id": request_id(exchange),
             "X-GitHub-Media-Type": "github.v3; format=json",
             "X-GitHub-Api-Version-Selected": VERSION,
             "Server": "github.com",
@@ -315,15 +235,3 @@ class SandboxServer:
         if route is not None and caller.installation is not None and route.access.who == "repository":
             headers["X-Accepted-GitHub-Permissions"] = route.access.accepted
         return headers
-
-
-def _writes(method: str, route: Route | None, raw: bytes) -> bool:
-    """Whether a request counts as a write; every GraphQL query is a POST, and only mutations write."""
-    if route is not None and route.resource == "graphql":
-        return b"mutation" in raw
-    return method not in ("GET", "HEAD")
-
-
-def _request_id(exchange: Exchange) -> str:
-    number = exchange.sequence
-    return f"{number:04X}:{number * 7:05X}:{number * 131:07X}:{number * 257:07X}:{int(exchange.at.timestamp()):08X}"

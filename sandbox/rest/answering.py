@@ -1,0 +1,158 @@
+"""The true answer to a request: limits, access, the endpoint. Synchronous, so nothing happens in between."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from sandbox.errors import ApiError
+from sandbox.rest import reply as replies
+from sandbox.rest.access import admit, find_repository, sees_members, visible
+from sandbox.rest.auth import Caller, Tokens
+from sandbox.rest.call import Call, parse_body
+from sandbox.rest.errors import Moved, Refusal, not_found
+from sandbox.rest.lag import Lag, kind_of
+from sandbox.rest.limits import Limits, PrimaryLimit
+from sandbox.rest.record import Exchange
+from sandbox.rest.reply import Reply
+from sandbox.rest.routing import Answer, Route
+from sandbox.state import Repository
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHub
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A request that has arrived whole: for which route, below which prefix, by whom, with which body."""
+
+    route: Route | None
+    prefix: str
+    request: web.Request
+    exchange: Exchange
+    caller: Caller
+    raw: bytes
+
+    @property
+    def resource(self) -> str:
+        """The limit that it costs of."""
+        return "core" if self.route is None else self.route.resource
+
+    @property
+    def writes(self) -> bool:
+        """Whether it counts as a write; every GraphQL query is a POST, and only mutations write."""
+        if self.resource == "graphql":
+            return b"mutation" in self.raw
+        return self.request.method not in ("GET", "HEAD")
+
+    @property
+    def api_url(self) -> str:
+        """Where the API is served that it asked."""
+        return f"{self.request.scheme}://{self.request.host}{self.prefix}"
+
+    def path_by_id(self, repository: Repository) -> str:
+        """Its path with the repository's id, which survives a renaming, as in GitHub's own links."""
+        named = "/repos/{owner}/{repo}".format(**self.request.match_info)
+        return self.exchange.path.replace(named, f"/repositories/{repository.id}", 1)
+
+
+class Answering:
+    """Answers requests as GitHub does, with nothing lost on the way. `crashes` are errors of the sandbox itself."""
+
+    def __init__(self, github: "GitHub", tokens: Tokens, limits: Limits, lag: Lag) -> None:
+        self._github = github
+        self._tokens = tokens
+        self._limits = limits
+        self._lag = lag
+        self.crashes: list[Exception] = []
+
+    def answer(self, incoming: Incoming) -> Reply:
+        """Count it, and answer or refuse it."""
+        route, caller = incoming.route, incoming.caller
+        docs = "" if route is None else route.docs
+        free = route is not None and route.path == "/rate_limit"
+        try:
+            if not free:
+                self._count(incoming)
+            if route is None:
+                raise not_found()
+            told = self._github.behaviour.etags_of_tokens
+            token = incoming.request.headers.get("Authorization", "") if told else ""
+            reply = replies.of_answer(self._handle(incoming, route), token)
+        except PrimaryLimit as error:
+            return self.limited(error, incoming.exchange)
+        except ApiError as error:
+            return replies.of_error(error, docs)
+        except Exception as error:
+            self.crashes.append(error)
+            return replies.of_error(Refusal(500, f"The sandbox itself failed: {error!r}"), docs)
+        reply = replies.conditional(reply, incoming.request.headers.get("If-None-Match"))
+        if reply.status == 304 and not free:
+            self._limits.refund(caller.key)
+        return reply
+
+    def limited(self, refusal: PrimaryLimit, exchange: Exchange) -> Reply:
+        """GraphQL answers 200 beyond its primary limit (github/docs #22607, githubkit #271)."""
+        if exchange.resource == "core":
+            return replies.of_error(refusal, "")
+        kind = self._github.behaviour.graphql_limit_type
+        words = refusal.message.replace("exceeded", "already exceeded")
+        return replies.of_content(200, {"errors": [{"type": kind, "code": "graphql_rate_limit", "message": words}]})
+
+    def _count(self, incoming: Incoming) -> None:
+        self._limits.check(
+            incoming.caller.key,
+            incoming.exchange.template,
+            write=incoming.writes,
+            creates=incoming.route is not None and incoming.route.creates,
+            request_id=request_id(incoming.exchange),
+            resource=incoming.resource,
+        )
+
+    def _handle(self, incoming: Incoming, route: Route) -> Answer:
+        request, caller = incoming.request, incoming.caller
+        params = dict(request.match_info)
+        found = None
+        if "{owner}/{repo}" in route.path:
+            self._refuse_moved(incoming, params)
+            found = find_repository(self._github, caller, params)
+        admit(self._github, caller, route, found)
+        bare = "labels" if route.path.endswith("/labels") else None
+        data = {} if request.method in ("GET", "HEAD") else parse_body(incoming.raw, bare=bare)
+        incoming.exchange.body = data
+        path = incoming.path_by_id(found) if found is not None and "owner" in params else incoming.exchange.path
+        call = Call(
+            self._github,
+            self._tokens,
+            self._limits,
+            caller,
+            route,
+            params,
+            request.query,
+            data,
+            incoming.api_url,
+            incoming.api_url + path,
+            found,
+            request.headers.get("Accept", ""),
+        )
+        kind = None if incoming.writes else kind_of(route)
+        members = sees_members(caller, found)
+        with self._lag.view(kind) as incoming.exchange.lag, self._github.accounts.showing_members(members):
+            return route.handler(call)
+
+    def _refuse_moved(self, incoming: Incoming, params: dict[str, str]) -> None:
+        """Raise Moved if the repository had the name in the path before, and the caller may know of it."""
+        if "owner" not in params:
+            return
+        moved = self._github.moves.found_at(f"{params['owner']}/{params['repo']}")
+        if moved is None or not visible(self._github, incoming.caller, moved):
+            return
+        rest = f"?{incoming.request.query_string}" if incoming.request.query_string else ""
+        url = incoming.api_url + incoming.path_by_id(moved) + rest
+        raise Moved(url, read=incoming.request.method in {"GET", "HEAD"})
+
+
+def request_id(exchange: Exchange) -> str:
+    """The identifier that GitHub gives a request."""
+    number = exchange.sequence
+    return f"{number:04X}:{number * 7:05X}:{number * 131:07X}:{number * 257:07X}:{int(exchange.at.timestamp()):08X}"
