@@ -32,11 +32,7 @@ class RunCanceller:
             # It was queued again as it is: its checks are wanted.
             return
         repository, left = queue.repository, datetime.fromisoformat(job.request["left"])
-        try:
-            runs = await github.actions_runs(repository, head)
-        except (Forbidden, NotFound) as refusal:
-            _log.info("runs_not_read", repository=repository.full_name, message=refusal.message)
-            return
+        runs = await github.workflow_runs(repository, head)
         own_login = await github.own_login()
         for run in to_cancel(runs, head, own_login, left):
             if not await self._cancel_one(repository, run, number=job.request["number"]):

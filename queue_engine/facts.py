@@ -115,19 +115,6 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class ActionsRun:
-    """A run of a workflow of GitHub Actions: who began it, and who ran it last (another person after a rerun)."""
-
-    id: int
-    event: str
-    head_sha: str
-    begun_by: str
-    last_run_by: str
-    created_at: datetime
-    ended: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """A head against the tip of a base branch. `behind` counts the base's commits that the head lacks."""
 
@@ -196,6 +183,15 @@ class WorkflowRun:
     """GitHub's own word: queued, in_progress, completed, waiting, ..."""
     conclusion: str | None
     url: str | None
+    begun_by: str
+    last_run_by: str
+    """Another person than who began it, after a rerun."""
+    created_at: datetime
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over, or parked."""
+        return self.status == "completed"
 
     @property
     def awaits_approval(self) -> bool:
@@ -209,7 +205,7 @@ class WorkflowRun:
     @property
     def under_way(self) -> bool:
         """Whether it may create jobs still."""
-        return self.status != "completed" and not self.awaits_approval
+        return not self.ended and not self.awaits_approval
 
 
 @dataclass(frozen=True, slots=True)

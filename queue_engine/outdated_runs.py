@@ -7,7 +7,7 @@ for storing the job; `queue_engine.cancel_runs` does it.
 from collections.abc import Iterable
 from datetime import datetime
 
-from queue_engine.facts import ActionsRun
+from queue_engine.facts import WorkflowRun
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
 from queue_engine.store import Transaction
@@ -29,7 +29,7 @@ def updates_of(entry: Entry) -> tuple[str, ...]:
     return tuple(head for head in heads if head != entry.queued_head)
 
 
-def to_cancel(runs: Iterable[ActionsRun], head: str, own_login: str, left: datetime) -> tuple[int, ...]:
+def to_cancel(runs: Iterable[WorkflowRun], head: str, own_login: str, left: datetime) -> tuple[int, ...]:
     """The runs under way on this head that IMQ's own push began, and nobody ran again (docs: `triggering_actor`).
 
     What IMQ's later label or comment began is none of them: only a push can begin a `push` run after `left`.

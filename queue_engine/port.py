@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from queue_engine.facts import (
-    ActionsRun,
     BranchRules,
     BranchTip,
     CheckReport,
@@ -167,10 +166,6 @@ class GitHub(Protocol):
 
         IMQ can run nothing else again: GitHub lets no App request another one's check run anew.
         """
-        ...
-
-    async def actions_runs(self, repository: Repository, head_sha: str) -> tuple[ActionsRun, ...]:
-        """`GET /repos/{o}/{r}/actions/runs?head_sha=...`: the newest hundred runs of GitHub Actions on a commit."""
         ...
 
     async def cancel_run(self, repository: Repository, actions_run: int) -> None:

@@ -189,18 +189,6 @@ class CheckRunAnswer(BaseModel):
     completed_at: datetime | None = None
 
 
-class ActionsRunAnswer(BaseModel):
-    """A run of a workflow of GitHub Actions. Accounts that were deleted are None."""
-
-    id: int
-    event: str
-    head_sha: str
-    status: str | None = None
-    created_at: datetime
-    actor: UserAnswer | None = None
-    triggering_actor: UserAnswer | None = None
-
-
 class CheckSuiteAnswer(BaseModel):
     """A check suite; `latest_check_runs_count` counts the newest run of each of its checks."""
 
@@ -212,7 +200,10 @@ class CheckSuiteAnswer(BaseModel):
 
 
 class WorkflowRunAnswer(BaseModel):
-    """A workflow run of GitHub Actions. One that was parked for approval is completed, `action_required`."""
+    """A workflow run of GitHub Actions. One that was parked for approval is completed, `action_required`.
+
+    Accounts that were deleted are None.
+    """
 
     id: int
     name: str | None = None
@@ -223,6 +214,9 @@ class WorkflowRunAnswer(BaseModel):
     status: str | None = None
     conclusion: str | None = None
     html_url: str | None = None
+    created_at: datetime
+    actor: UserAnswer | None = None
+    triggering_actor: UserAnswer | None = None
 
 
 class StatusAnswer(BaseModel):

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from bot.gateway.answers import (
-    ActionsRunAnswer,
     CheckRunAnswer,
     CheckSuiteAnswer,
     CommitAnswer,
@@ -21,7 +20,6 @@ from bot.gateway.answers import (
 )
 from bot.gateway.rule_answers import BranchAnswer
 from queue_engine.facts import (
-    ActionsRun,
     BranchTip,
     CheckReport,
     CheckState,
@@ -169,7 +167,8 @@ def is_contested(runs: Sequence[CheckRunAnswer]) -> bool:
 
 
 def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
-    """A run of a workflow."""
+    """A run of a workflow. Older servers do not tell who ran it last: then the person who began it counts."""
+    begun_by = answer.actor.login if answer.actor else ""
     return WorkflowRun(
         id=answer.id,
         name=answer.name or "",
@@ -180,6 +179,9 @@ def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
         status=answer.status or "",
         conclusion=answer.conclusion,
         url=answer.html_url,
+        begun_by=begun_by,
+        last_run_by=answer.triggering_actor.login if answer.triggering_actor else begun_by,
+        created_at=answer.created_at.astimezone(UTC),
     )
 
 
@@ -230,20 +232,6 @@ def _is_superseded(run: CheckRunAnswer, others: Iterable[CheckRunAnswer], of_sui
         other.name == run.name and other.id > run.id and newer.workflow == job_of.workflow
         for other in others
         if (newer := of_suite.get(_suite(other) or 0)) is not None
-    )
-
-
-def actions_run(answer: ActionsRunAnswer) -> ActionsRun:
-    """A run of a workflow. Older servers do not tell who ran it last: then the person who began it counts."""
-    begun_by = answer.actor.login if answer.actor else ""
-    return ActionsRun(
-        id=answer.id,
-        event=answer.event,
-        head_sha=answer.head_sha,
-        begun_by=begun_by,
-        last_run_by=answer.triggering_actor.login if answer.triggering_actor else begun_by,
-        created_at=answer.created_at.astimezone(UTC),
-        ended=answer.status == "completed",
     )
 
 

@@ -4,14 +4,14 @@ import base64
 import binascii
 
 from bot.gateway import facts
-from bot.gateway.answers import ActionsRunAnswer, ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from bot.gateway.answers import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
 from bot.gateway.authorship import co_authors
 from bot.gateway.client import Call
 from bot.gateway.connection import listed, understood
 from bot.gateway.letters import LetterBox, place
 from bot.gateway.rule_answers import BranchAnswer
 from queue_engine.errors import Forbidden, Invalid, NotFound
-from queue_engine.facts import ActionsRun, BranchTip, Review
+from queue_engine.facts import BranchTip, Review
 from queue_engine.model import Repository
 
 OWN_RULES = ".github"
@@ -102,13 +102,6 @@ class Surroundings(LetterBox):
         """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs`."""
         template = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
         await self._write(repository, "POST", template, {}, run_id=str(actions_run))
-
-    async def actions_runs(self, repository: Repository, head_sha: str) -> tuple[ActionsRun, ...]:
-        """`GET /repos/{owner}/{repo}/actions/runs` with this head; one page."""
-        template = "/repos/{owner}/{repo}/actions/runs?head_sha={head_sha}&per_page=100"
-        call = Call("GET", template, {**place(repository), "head_sha": head_sha})
-        page = await self._connection.call(repository.installation_id, call, fresh=True)
-        return tuple(facts.actions_run(run) for run in listed(ActionsRunAnswer, page.data, "workflow_runs"))
 
     async def cancel_run(self, repository: Repository, actions_run: int) -> None:
         """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/cancel`."""

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.facts import (
-    ActionsRun,
     BranchRules,
     BranchTip,
     CheckReport,
@@ -129,10 +128,6 @@ class Forwarding:
     async def rerun(self, repository: Repository, actions_run: int) -> None:
         """As the port says."""
         await self._github.rerun(repository, actions_run)
-
-    async def actions_runs(self, repository: Repository, head_sha: str) -> tuple[ActionsRun, ...]:
-        """As the port says."""
-        return await self._github.actions_runs(repository, head_sha)
 
     async def cancel_run(self, repository: Repository, actions_run: int) -> None:
         """As the port says."""

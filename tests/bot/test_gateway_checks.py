@@ -165,7 +165,8 @@ def job(number: int, suite: int, conclusion: str | None = "success") -> dict[str
 
 def run_of(suite: int, workflow: int, event: str, head: str = "h1") -> dict[str, Any]:
     """The workflow run of a suite; its number is ten times the suite's."""
-    return {"id": suite * 10, "workflow_id": workflow, "event": event, "check_suite_id": suite, "head_sha": head}
+    run = {"id": suite * 10, "workflow_id": workflow, "event": event, "check_suite_id": suite, "head_sha": head}
+    return run | {"created_at": "2026-01-05T10:00:00Z"}
 
 
 @pytest.mark.parametrize(

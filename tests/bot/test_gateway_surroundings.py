@@ -214,18 +214,19 @@ async def test_rerun_asks_for_the_failed_jobs_of_a_workflow_run(
     assert len(github.asked_for("POST", path)) == 1
 
 
-async def test_actions_runs_tell_who_began_each_and_who_ran_it_last(
+async def test_workflow_runs_tell_who_began_each_and_who_ran_it_last(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """Older servers name nobody who ran it again; a deleted account is nobody's login; times are in UTC."""
-    begun = {"id": 1, "event": "push", "head_sha": "h", "status": "queued", "created_at": "2026-01-05T10:00:00+01:00"}
+    begun = {"id": 1, "workflow_id": 2, "event": "push", "head_sha": "h", "status": "queued"}
+    begun |= {"created_at": "2026-01-05T10:00:00+01:00"}
     runs = [
         begun | {"actor": {"login": "imq[bot]"}, "triggering_actor": {"login": "mona"}},
         begun | {"actor": {"login": "imq[bot]"}},
         begun | {"actor": None, "triggering_actor": None, "status": "completed"},
     ]
     github.on("GET", f"{REPO}/actions/runs", Says({"total_count": 3, "workflow_runs": runs}))
-    found = await gateway.actions_runs(repository, "h")
+    found = await gateway.workflow_runs(repository, "h")
     assert [(run.begun_by, run.last_run_by, run.ended) for run in found] == [
         ("imq[bot]", "mona", False),
         ("imq[bot]", "imq[bot]", False),

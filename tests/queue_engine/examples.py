@@ -108,7 +108,18 @@ def report(
 def workflow_run(number: int, head: str = "head-1", **changes: Any) -> WorkflowRun:
     """A run of the workflow `ci` that is under way; its suite has its number."""
     run = WorkflowRun(
-        number, "ci", 1, "pull_request", number, head, "in_progress", None, f"https://ci.example/{number}"
+        number,
+        "ci",
+        1,
+        "pull_request",
+        number,
+        head,
+        "in_progress",
+        None,
+        f"https://ci.example/{number}",
+        begun_by="mona",
+        last_run_by="mona",
+        created_at=NOW,
     )
     return replace(run, **changes)
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from queue_engine.facts import ActionsRun
 from queue_engine.outdated_runs import MOST_RUNS, to_cancel, updates_of
-from tests.queue_engine.examples import NOW, entry
+from tests.queue_engine.examples import NOW, entry, workflow_run
 
 IMQ = "imq[bot]"
-RUN = ActionsRun(1, "pull_request", "ours", begun_by=IMQ, last_run_by=IMQ, created_at=NOW, ended=False)
+RUN = workflow_run(1, "ours", begun_by=IMQ, last_run_by=IMQ)
 LATER = NOW + timedelta(seconds=1)
 
 
@@ -37,7 +36,7 @@ def test_updates_of_an_entry_are_never_what_a_person_pushed(changes: dict[str, A
         ({"event": "push", "created_at": LATER}, True),
         ({"created_at": LATER}, False),
         ({"head_sha": "another"}, False),
-        ({"ended": True}, False),
+        ({"status": "completed"}, False),
         ({"begun_by": "mona"}, False),
         ({"last_run_by": "mona"}, False),
         ({"event": "workflow_dispatch"}, False),

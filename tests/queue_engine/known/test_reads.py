@@ -256,7 +256,6 @@ async def test_snapshot_is_compared_in_each_of_its_parts(scene: Scene) -> None:
 
 
 BELIEVED = {
-    "actions_runs": "listed to be cancelled, which does no harm twice",
     "check_suites": "its ends are told by the runs in it",
     "co_authors": "words of a commit",
     "deliveries": "asked for again at the next sweep",
@@ -274,7 +273,7 @@ BELIEVED = {
     "repository": "looked up when a call finds nothing under its name, and at sweeps",
     "repositories": "asked for again at the next sweep",
     "unsigned_commits": "GitHub itself refuses the merge",
-    "workflow_runs": "read beside the reports, which are compared",
+    "workflow_runs": "read beside the reports, which are compared; cancelled twice they take no harm",
 }
 """Reads that are compared with nothing, and why that is safe."""
 
