@@ -39,6 +39,10 @@ class Unavailable(GitHubError):
     """
 
 
+class UnreadableLink(Unavailable):
+    """GitHub's answer points to a next page or another place by what is no address."""
+
+
 class OutdatedRead(Unavailable):
     """GitHub answered from a replica that lacks what is known: an older state, 404 for what was just named, or 401
     for a token that was just issued. The same question is answered rightly seconds later.

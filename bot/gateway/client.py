@@ -7,7 +7,8 @@ hand out one mutable cached object to everybody.
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -19,7 +20,7 @@ from yarl import URL
 from bot import __version__
 from bot.gateway.faults import refusal
 from queue_engine.core.clock import Clock
-from queue_engine.errors import GitHubError, Unavailable
+from queue_engine.errors import GitHubError, Unavailable, UnreadableLink
 
 API_VERSION = "2022-11-28"
 USER_AGENT = f"imq/{__version__}"
@@ -129,31 +130,49 @@ class Client:
 
     async def _follow(self, call: Call, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send to `url`. A read follows a renamed repository; a write never goes where it was not sent to."""
-        target = URL(url, encoded=True)
+        target = self._checked(URL(), url)
         async with asyncio.timeout(call.limit.total_seconds()):
             for _ in range(_MOST_REDIRECTS + 1):
-                reply, location = await self._send(call.method, self._checked(target), headers, body)
-                if call.method != "GET" or reply.status not in _REDIRECTS or location is None:
+                reply = await self._send(call.method, target, headers, body)
+                location = reply.headers.get("location")
+                if call.method != "GET" or reply.status not in _REDIRECTS or not location:
                     return reply
-                target = target.join(location)
+                target = self._checked(target, location)
         raise Unavailable(f"GitHub redirects {call.name} in circles", status=reply.status)
 
-    async def _send(self, method: str, url: URL, headers: Mapping[str, str], body: bytes) -> tuple[Reply, URL | None]:
+    async def _send(self, method: str, url: URL, headers: Mapping[str, str], body: bytes) -> Reply:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
         middlewares = () if method == "GET" else (_once,)
         async with self._session.request(
             method, url, headers=headers, data=body, timeout=timeout, allow_redirects=False, middlewares=middlewares
         ) as response:
-            links = {relation: str(link["url"]) for relation, link in response.links.items() if "url" in link}
-            location = response.headers.get("location")
-            reply = Reply(response.status, response.headers, links, await response.read())
-            return reply, URL(location) if location else None
+            links = _links(response) if method == "GET" else {}
+            return Reply(response.status, response.headers, links, await response.read())
 
-    def _checked(self, url: URL) -> URL:
-        """Refuse to take the token anywhere but to the configured scheme, host and port."""
-        if not url.absolute or url.origin() != self._origin:
-            raise GitHubError(f"GitHub pointed to another host, {url.host}; the token stays here")
+    def _checked(self, place: URL, address: str) -> URL:
+        """Refuse to take the token anywhere but to the configured scheme, host and port; `place` is where one was."""
+        with _reading_links():
+            url = place.join(URL(address)) if place.absolute else URL(address, encoded=True)
+            elsewhere = not url.absolute or url.origin() != self._origin
+            host = url.host
+        if elsewhere or url.user is not None or url.password is not None:
+            raise GitHubError(f"GitHub pointed to another host, {host}; the token stays here")
         return url
+
+
+def _links(response: aiohttp.ClientResponse) -> dict[str, str]:
+    """The links of the answer's header by relation; no answer to a write is read for them."""
+    with _reading_links():
+        return {relation: str(link["url"]) for relation, link in response.links.items() if "url" in link}
+
+
+@contextmanager
+def _reading_links() -> Iterator[None]:
+    """What cannot be parsed (yarl raises ValueError, at once or when a part is read) is an error of the answer."""
+    try:
+        yield
+    except ValueError as error:
+        raise UnreadableLink(f"the answer is not GitHub's: it points to what is no address ({error})") from error
 
 
 async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:

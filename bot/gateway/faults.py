@@ -1,7 +1,9 @@
 """GitHub's refusals as errors of `queue_engine.errors`: the one place where they are classed."""
 
 import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -21,6 +23,12 @@ from queue_engine.errors import (
 _LONGEST_MESSAGE = 1000
 _UNNAMED_WAIT = timedelta(minutes=1)
 """GitHub's documented first wait for a secondary limit that names none."""
+
+_LONGEST_WAIT = timedelta(hours=2)
+"""What GitHub asks for is believed up to here: its windows last an hour, and clocks differ."""
+
+_DIGITS = re.compile(r"[0-9]{1,11}")
+"""Seconds, as far as an instant can lie ahead."""
 
 _LIMIT_WORDS = ("rate limit", "abuse detection")
 
@@ -59,24 +67,32 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime)
 def asked_wait(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     """How long GitHub asks to wait: `retry-after`, else until `x-ratelimit-reset` when none remain. None: not named."""
     asked = headers.get("retry-after", "").strip()
-    if asked.isdecimal():
-        return timedelta(seconds=int(asked))
+    if _DIGITS.fullmatch(asked):
+        return min(timedelta(seconds=int(asked)), _LONGEST_WAIT)
     if asked:
         return _until(_http_date(asked), now)
-    reset = headers.get("x-ratelimit-reset", "")
-    if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
-        return _until(datetime.fromtimestamp(int(reset), UTC), now)
+    if headers.get("x-ratelimit-remaining") == "0":
+        with suppress(KeyError, ValueError):
+            return _until(reset_of(headers, now), now)
     return None
 
 
+def reset_of(headers: Mapping[str, str], now: datetime) -> datetime:
+    """When the limit is renewed, within the bounds of what GitHub can mean. Raises KeyError or ValueError: not told."""
+    text = headers["x-ratelimit-reset"]
+    if not _DIGITS.fullmatch(text):
+        raise ValueError("no number of seconds")
+    return min(datetime.fromtimestamp(int(text), UTC), now + _LONGEST_WAIT)
+
+
 def _until(instant: datetime | None, now: datetime) -> timedelta | None:
-    return None if instant is None else max(instant - now, timedelta(seconds=1))
+    return None if instant is None else min(max(instant - now, timedelta(seconds=1)), _LONGEST_WAIT)
 
 
 def _http_date(text: str) -> datetime | None:
     try:
         parsed = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 

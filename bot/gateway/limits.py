@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from bot.gateway import pacing
 from bot.gateway.client import Call
-from bot.gateway.faults import asked_wait
+from bot.gateway.faults import asked_wait, reset_of
 from bot.gateway.pacing import Pacing
 from bot.gateway.shared_pace import SharedPace
 from queue_engine.core.backoff import Backoff, wait
@@ -109,7 +109,7 @@ class Limits:
             budget = Budget(
                 limit=int(headers["x-ratelimit-limit"]),
                 remaining=int(headers["x-ratelimit-remaining"]),
-                resets_at=datetime.fromtimestamp(int(headers["x-ratelimit-reset"]), UTC),
+                resets_at=reset_of(headers, self._clock.now()),
             )
         except (KeyError, ValueError):
             return

@@ -21,6 +21,7 @@ Kind = Literal[
     "secondary_limit",  # 403 or 429, with or without Retry-After
     "expired_token",  # 401 Bad credentials
     "bad_json",  # applied, then a 200 whose body is cut off
+    "bad_link",  # applied, then the answer with a Link header whose addresses cannot be parsed
 ]
 
 _MESSAGES = {
@@ -77,7 +78,7 @@ class Fault:
     @property
     def applies_first(self) -> bool:
         """Whether the state changes before the fault shows."""
-        return self.kind.startswith("apply_then") or self.kind == "bad_json"
+        return self.kind.startswith("apply_then") or self.kind in ("bad_json", "bad_link")
 
     def content(self) -> Any:
         """The body to send: the given one, else what GitHub sends with that status (HTML for 502, 504 and 520)."""

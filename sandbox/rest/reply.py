@@ -27,6 +27,11 @@ class Reply:
         """The same answer with more headers; those it has already stay."""
         return replace(self, headers={**headers, **self.headers})
 
+    def misleading(self) -> "Reply":
+        """The same answer with links that are no addresses."""
+        links = ", ".join(f'<http://[{relation}>; rel="{relation}"' for relation in ("next", "last", "prev"))
+        return replace(self, headers={**self.headers, "Link": links})
+
     def cut(self) -> "Reply":
         """The same answer with a body that ends half-way: not JSON."""
         return replace(self, body=self.body[: len(self.body) // 2] or b"{")

@@ -163,6 +163,8 @@ class SandboxServer:
                     reply = await self._fail(fault, caller, exchange) or reply
                     if fault.kind == "bad_json":
                         reply = reply.cut()
+                    if fault.kind == "bad_link":
+                        reply = reply.misleading()
         finally:
             self.limits.leave(caller.key)
         return reply.with_headers(self._headers(caller, route, exchange))
@@ -190,7 +192,7 @@ class SandboxServer:
         if kind == "delay":
             await self._pause(fault.delay)
             return None
-        if kind == "bad_json":
+        if kind in ("bad_json", "bad_link"):
             return None
         if kind == "rate_limit":
             return self._answering.limited(self.limits.exhaust(caller.key, exchange.resource), exchange)

@@ -18,6 +18,7 @@ from queue_engine.errors import (
     OutdatedRead,
     RateLimited,
     Unavailable,
+    UnreadableLink,
 )
 from queue_engine.facts import MergeMethod
 from queue_engine.model import Repository
@@ -266,6 +267,75 @@ async def test_paging_link_to_another_host_does_not_get_the_token(
     github.on("GET", "/repos/ada/engine/issues", Says([], headers=link))
     with pytest.raises(GitHubError, match=r"evil\.example"):
         await gateway.labelled_pull_requests(repository, "merge-queue")
+
+
+UNREADABLE = [
+    "http://[::1",
+    "http://xn--/",
+    "http://127.0.0.1:b/",
+    "http://127.0.0.1:99999/",
+    "http://u@:80/",
+    "http://\xff/",
+]
+
+
+@pytest.mark.parametrize("address", UNREADABLE)
+async def test_redirect_to_what_is_no_address_is_trouble_of_github(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, address: str
+) -> None:
+    """Each was a ValueError from deep inside, taken for a fault of IMQ's own."""
+    github.on("GET", PULL, Says({}, 302, {"location": address}))
+    with pytest.raises(UnreadableLink, match="no address"):
+        await gateway.pull_request(repository, 3)
+
+
+@pytest.mark.parametrize("address", UNREADABLE)
+async def test_link_to_what_is_no_address_is_trouble_of_github(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, address: str
+) -> None:
+    """Nothing is concluded from half a list."""
+    github.on("GET", "/repos/ada/engine/issues", Says([], headers={"link": f'<{address}>; rel="next"'}))
+    with pytest.raises(UnreadableLink, match="no address"):
+        await gateway.labelled_pull_requests(repository, "merge-queue")
+
+
+async def test_link_in_the_answer_to_a_write_is_not_read(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """What was merged is not doubted for it."""
+    github.on("PUT", MERGE, Says({"sha": "a" * 40, "merged": True}, headers={"link": '<http://[>; rel="next"'}))
+    await _merge(gateway, repository)
+
+
+async def test_redirect_with_a_password_is_not_followed(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """aiohttp refuses to send two credentials, by an error of the caller's."""
+    github.on("GET", PULL, Says({}, 302, {"location": github.url.replace("//", "//eve:x@") + "/x"}))
+    with pytest.raises(GitHubError, match="another host"):
+        await gateway.pull_request(repository, 3)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-after": "9" * 18},
+        {"retry-after": "9" * 5000},
+        {"retry-after": "\u0663"},
+        {"retry-after": "Fri, 31 Dec 99999999999 23:59:59 GMT"},
+        {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "9" * 11},
+        {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1" + "0" * 18, "x-ratelimit-limit": "5000"},
+        {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "nan", "x-ratelimit-limit": "5000"},
+    ],
+)
+async def test_limit_that_ends_at_an_impossible_instant_is_waited_for_two_hours_at_most(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, headers: dict[str, str]
+) -> None:
+    """10^18 seconds overflowed; 5138 is no better."""
+    github.on("GET", PULL, Says({"message": "API rate limit exceeded"}, 403, headers))
+    with pytest.raises(RateLimited) as limited:
+        await gateway.pull_request(repository, 3)
+    assert timedelta(0) < limited.value.retry_after <= timedelta(hours=2)
 
 
 async def test_paging_without_end_ends(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:

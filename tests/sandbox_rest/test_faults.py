@@ -141,6 +141,16 @@ async def test_bad_json_is_cut_off(client: Client) -> None:
             await response.json()
 
 
+async def test_bad_link_is_no_address(client: Client) -> None:
+    """The answer itself is true."""
+    client.server.faults.add(kind="bad_link")
+    headers = client.authorization("installation")
+    async with client.session.get(client.server.url + R, headers=headers) as response:
+        assert (await response.json())["full_name"]
+        with pytest.raises(ValueError):
+            _ = response.links
+
+
 async def test_fault_skips_and_counts(client: Client) -> None:
     """The first ones pass, the next are hit, then all pass again; only those that the condition names."""
     fault = client.server.faults.add(kind="fail", skip=1, times=2, when=lambda exchange: "per_page" in exchange.query)
