@@ -4,16 +4,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from aiohttp import web
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from bot.api import place
 from bot.api.access import Access
 from bot.api.errors import ApiError
 from bot.api.idempotent import settle
+from bot.api.instants import Instant
 from bot.api.payload import Nothing, Payload, payload
 from bot.api.routes import Caller, Route
 from bot.api.standing import Halt, QueueAnswer, QueuesAnswer, QueueSummary, View
 from queue_engine import steering
+from queue_engine.commands.moments import FARTHEST
 from queue_engine.core import trace
 from queue_engine.engine import Change, Engine
 from queue_engine.model import Repository
@@ -38,7 +40,7 @@ class PauseCall(Payload):
 class FreezeCall(PauseCall):
     """The same, and when it goes on by itself: an instant with its offset from UTC."""
 
-    until: AwareDatetime
+    until: Instant
 
 
 class SteeredAnswer(BaseModel):
@@ -82,7 +84,15 @@ class BranchRoutes:
             ),
             steer("POST", _PAUSE, self.pause, "pause_queue", "Has a queue stand still.", body=PauseCall),
             steer("DELETE", _PAUSE, self.resume, "resume_queue", "Has it go on.", body=Nothing),
-            steer("PUT", _FREEZE, self.freeze, "freeze_queue", "Has a queue stand still until then.", body=FreezeCall),
+            steer(
+                "PUT",
+                _FREEZE,
+                self.freeze,
+                "freeze_queue",
+                "Has a queue stand still until then.",
+                body=FreezeCall,
+                refusals=(422,),
+            ),
             steer("DELETE", _FREEZE, self.thaw, "thaw_queue", "Ends a freeze made by hand.", body=Nothing),
         ]
 
@@ -127,10 +137,14 @@ class BranchRoutes:
         return await self._steer(request, _resume)
 
     async def freeze(self, request: web.Request) -> web.Response:
-        """200: it stands still until then, and longer if it is paused; 409: that instant has passed."""
+        """200: it stands still until then, and longer if it is paused; 409 that has passed, 422 too far."""
         said = payload(request, FreezeCall)
-        if said.until <= self._engine.clock.now():
+        now = self._engine.clock.now()
+        if said.until <= now:
             raise ApiError(409, "that instant has passed")
+        if said.until - now > FARTHEST:
+            sentence = f"a freeze by hand lasts at most {FARTHEST.days} days: write it into .github/imq.yml"
+            raise ApiError(422, sentence)
 
         async def freeze(change: Change, repository: Repository, branch: str, login: str) -> Steered:
             return await steering.freeze(change, repository, branch, by=login, until=said.until, reason=said.reason)

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -192,6 +192,7 @@ def _place(cursor: str) -> tuple[datetime, str]:
         failed_at = datetime.fromisoformat(text)
         if failed_at.tzinfo is None or not letter_id.isprintable():
             raise ValueError(cursor)
-    except ValueError:
+        failed_at = failed_at.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise ApiError(404, "there is no such page: the cursor is not the `next` of another one") from None
     return failed_at, letter_id

@@ -8,6 +8,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.api.errors import ApiError
+from bot.api.instants import IMPOSSIBLE
 from bot.body import Refused, read_body
 
 MOST = 64 * 1024
@@ -39,7 +40,7 @@ async def receive(request: web.Request) -> bytes:
 
 
 def payload(request: web.Request, model: type[P]) -> P:
-    """The body of a writing call; an empty one is an object without fields. Raises ApiError: 400, 415."""
+    """The body of a writing call; an empty one is an object without fields. Raises ApiError: 400, 415, 422."""
     body = request[_BODY]
     if not body:
         return _valid(model, {}, "body")
@@ -67,4 +68,5 @@ def _valid(model: type[P], value: dict[str, object], what: str) -> P:
         return model.model_validate(value)
     except ValidationError as error:
         problems = [f"{'.'.join(map(str, each['loc'])) or what}: {each['msg']}" for each in error.errors()]
-        raise ApiError(400, f"the {what} is not understood: {'; '.join(problems)}") from None
+        impossible = {each["type"] for each in error.errors()} == {IMPOSSIBLE}
+        raise ApiError(422 if impossible else 400, f"the {what} is not understood: {'; '.join(problems)}") from None

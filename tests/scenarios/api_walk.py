@@ -17,7 +17,7 @@ OUTSIDE = {
 """What IMQ answers outside of the document of its API."""
 
 _OF_KIND: Mapping[str, Any] = {"integer": 1, "string": "high", "boolean": True, "null": None, "array": [], "object": {}}
-_OF_FORMAT = {"date-time": "2099-01-01T00:00:00Z"}
+_OF_FORMAT = {"date-time": "2026-02-01T00:00:00Z"}
 
 
 @dataclass(frozen=True)

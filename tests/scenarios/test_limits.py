@@ -78,7 +78,7 @@ async def test_tokens_that_expire_at_any_time_are_renewed(world: World) -> None:
 
 @pytest.mark.parametrize("kind", ["fail", "bad_json", "bad_link"])
 async def test_answers_that_cannot_be_read_are_asked_for_again(world: World, kind: Any) -> None:
-    """A proxy's HTML, a body cut off, and links that are no addresses say nothing about the pull request; each read is repeated."""
+    """A proxy's HTML, a body cut off and links that are no addresses tell nothing; each read is repeated."""
     pull = await world.behind("add")
     for route in (PULL, "/repos/{owner}/{repo}/compare/{basehead}", "/repos/{owner}/{repo}/commits/{ref}/check-runs"):
         world.server.faults.add(kind=kind, method="GET", route=route, status=502, times=2)

@@ -77,13 +77,45 @@ async def test_freeze_by_the_api_ends_by_itself(world: World, rhea: Caller) -> N
     await world.until(lambda: pull.merged, within=timedelta(hours=1))
     assert world.clock.now() >= end
     assert (await rhea.ask("PUT", FREEZE, body={"until": now.isoformat()})).status == 409
-    assert (await rhea.ask("PUT", FREEZE, body={"until": "2099-01-01T08:00:00"})).status == 400
+    assert (await rhea.ask("PUT", FREEZE, body={"until": "2026-02-01T08:00:00"})).status == 400
     assert (await rhea.ask("PUT", FREEZE)).status == 400
+
+
+IMPOSSIBLE = [
+    "0000-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+01:00",
+    "9999-12-31T23:59:59-01:00",
+    "10000-01-01T00:00:00Z",
+    "2026-02-30T00:00:00Z",
+    "2026-02-01T25:00:00Z",
+    "2026-02-01T00:00:00+99:00",
+    "2026-06-01T00:00:00Z",
+    "9999-12-31T23:59:59Z",
+    "NaN",
+    "1e18",
+    "1000000000000000000",
+    1_000_000_000_000_000_000,
+    1e400,
+    float("nan"),
+    True,
+]
+
+
+async def test_freeze_until_an_impossible_instant_is_refused(world: World, rhea: Caller) -> None:
+    """Year 0, 10^18, NaN, no such day, out of what UTC knows, or beyond the ninety days of commands: 422."""
+    for until in IMPOSSIBLE:
+        answer = await rhea.ask("PUT", FREEZE, body={"until": until})
+        assert answer.status == 422, (until, answer.body)
+        assert "instant" in answer.body["error"] or "90 days" in answer.body["error"]
+    for until in ("tomorrow", "", None, [], "2026-02-01", "x" * 10_000):
+        assert (await rhea.ask("PUT", FREEZE, body={"until": until})).status == 400, until
+    assert await world.paused() is None
+    assert (await rhea.ask("GET", f"{HOME}/branches/main/queue")).status in (200, 404)
 
 
 async def test_end_of_a_freeze_by_the_api_leaves_every_other_pause(world: World, rhea: Caller) -> None:
     """What lifts a freeze lifts no pause; both hold side by side."""
-    until = {"until": "2099-01-01T08:00:00Z"}
+    until = {"until": "2026-02-01T08:00:00Z"}
     await rhea.ask("PUT", FREEZE, body=until)
     assert (await rhea.ask("DELETE", FREEZE)).body["halts"] == []
     await rhea.ask("POST", PAUSE)
@@ -121,7 +153,7 @@ async def test_who_may_merge_only_steers_nothing_by_the_api(
     calls: list[tuple[str, str, Any]] = [
         ("POST", PAUSE, {}),
         ("DELETE", PAUSE, {}),
-        ("PUT", FREEZE, {"until": "2099-01-01T08:00:00Z"}),
+        ("PUT", FREEZE, {"until": "2026-02-01T08:00:00Z"}),
     ]
     calls += [
         ("DELETE", FREEZE, {}),

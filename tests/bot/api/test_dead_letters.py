@@ -198,7 +198,7 @@ async def test_call_that_changes_something_is_logged_with_its_caller(desk: Desk)
     assert line["path"] == f"/api/v1/dead-letters/{1:032x}"
 
 
-@pytest.mark.parametrize("cursor", ["x", "MjAyNiB4", ""])
+@pytest.mark.parametrize("cursor", ["x", "MjAyNiB4", "", "MDAwMS0wMS0wMVQwMDowMDowMCswMTowMCB4"])
 async def test_list_after_a_cursor_that_nobody_gave_says_so(desk: Desk, cursor: str) -> None:
     """A cursor is the `next` of a page; another one leads nowhere."""
     answer = await desk.call("GET", f"/dead-letters?cursor={cursor}")
