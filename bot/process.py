@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from bot.http.site import AcceptErrors
+from bot.missed import TOPIC as MISSED
 from bot.safe_values import HERE
 from bot.settings import Settings
 from bot.web import serve
@@ -52,7 +53,7 @@ _BESIDE_A_CROWD = 2
 """While deliveries crowd in: how long jobs wait before some are started, and how many may then be under way."""
 
 
-_Part = tuple[str, Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]], tuple[Due, ...]]
+_Part = tuple[str, Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]], tuple[str, ...]]
 """What a loop drives: its name, its work, when that is due next, and the topics that wake it."""
 
 
@@ -115,7 +116,10 @@ async def _live(bot: Bot, stop: asyncio.Event, jumps: Jumps, *, web: bool, worke
     over = asyncio.Event()
     listener = bot.listener() if worker else None
     async with _listening(listener):
-        loops = [asyncio.create_task(work) for work in _loops(bot, listener, over, worker=worker)]
+        if not worker:
+            # Of what came while no web process ran; a worker begins with a sweep, which looks for it too.
+            bot.missed.note()
+        loops = [asyncio.create_task(work) for work in _loops(bot, listener, over, web=web, worker=worker)]
         await _stopped_or_set_back(stop, jumps)
         _log.info("draining")
         over.set()
@@ -162,7 +166,7 @@ async def _drain(bot: Bot, loops: list[asyncio.Task[None]]) -> None:
 
 
 def _loops(
-    bot: Bot, listener: Listener | None, over: asyncio.Event, *, worker: bool
+    bot: Bot, listener: Listener | None, over: asyncio.Event, *, web: bool, worker: bool
 ) -> list[Coroutine[Any, Any, None]]:
     def longest() -> timedelta:
         if listener is None:
@@ -176,10 +180,13 @@ def _loops(
         ("processor", bot.processor.start_due, bot.processor.next_due, (Due.QUEUES,)),
         ("courier", bot.courier.run_due, bot.courier.next_due, (Due.LETTERS,)),
     ]
-    parts = [*telling, *(working if worker else [])]
+    receiving: list[_Part] = [("missed", bot.missed.run_due, bot.missed.next_due, (MISSED,))]
+    parts = [*telling, *(receiving if web else []), *(working if worker else [])]
     bell = bot.engine.bell
+    back = bot.sweeper.look_again if worker else bot.missed.note
     return [
-        _keep_going(name, work, due, bell.ear(topics), bot.clock, longest, over) for name, work, due, topics in parts
+        _keep_going(name, work, due, bell.ear(topics), bot.clock, longest, over, database_is_back=back)
+        for name, work, due, topics in parts
     ]
 
 
@@ -199,24 +206,28 @@ async def _keep_going(
     clock: Clock,
     longest: Callable[[], timedelta],
     over: asyncio.Event,
+    *,
+    database_is_back: Callable[[], None] = lambda: None,
 ) -> None:
     """Do what is due; then wait for the bell, for what is due next, or for `longest`, whichever comes first."""
-    failures = 0
+    failures, away = 0, False
     while not over.is_set():
         try:
             if await work():
                 continue
             due = await next_due()
-        except Exception:
+        except Exception as error:
             # The database may be away for a while; the loop must outlive that.
-            failures += 1
+            failures, away = failures + 1, away or fault_of(error) is not None
             if _worth_telling(failures):
                 _log.exception("loop_failed", loop=name, attempt=failures)
             await _over(over, _POLL)
             continue
         if failures:
             _log.info("loop_goes_on", loop=name, after=failures)
-            failures = 0
+            if away:
+                database_is_back()
+            failures, away = 0, False
         most = longest()
         pause = most if due is None else min(most, due - clock.now())
         # What is due and could not be started has no room now; the bell rings when there is some.

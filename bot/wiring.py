@@ -17,6 +17,7 @@ from bot.board import Board
 from bot.gateway.gateway import Gateway
 from bot.gateway.shared_pace import SharedPace
 from bot.metrics import Metrics
+from bot.missed import MissedDeliveries
 from bot.policies import Policies
 from bot.readiness import Readiness
 from bot.receiver import Receiver
@@ -79,6 +80,7 @@ class Bot:
         self.engine = self._engine(owner)
         self.sweeper = Sweeper(self.engine, interval=settings.sweep, matters=may_matter)
         self.inbox = Inbox(self.engine, self.sweeper)
+        self.missed = MissedDeliveries(self.inbox.receive, self.sweeper.look_for_deliveries, self.engine.bell)
         self.worker = self._worker()
         self.processor = Processor(self.engine)
         self.courier = self._courier()
@@ -117,7 +119,7 @@ class Bot:
         receiver = Receiver(
             secret=self.settings.github_webhook_secret.get_secret_value(),
             own_app_id=int(self.settings.github_app_id),
-            store=self.inbox.receive,
+            store=self.missed.receive,
             clock=self.clock,
         )
         checks = {"database": self._database_answers, "migrations": self._migrated}
@@ -135,7 +137,14 @@ class Bot:
         if self.database.dialect == "sqlite":
             return None
         store, bell = self.engine.store, self.engine.bell
-        return Listener(self.database, store.voice, bell.ring, clock=self.clock, random=self._random)
+        return Listener(
+            self.database,
+            store.voice,
+            bell.ring,
+            clock=self.clock,
+            random=self._random,
+            lost=self.sweeper.look_again,
+        )
 
     async def run_due(self) -> bool:
         """Do everything that is due now, one part after another; whether anything was."""

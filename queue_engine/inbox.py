@@ -221,8 +221,8 @@ def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
         except StaleVersion:
             return Hold(timedelta(0))
         except OutdatedRead:
-            tries = job.claims - 1
-            if job.attempt or OUTDATED.exhausted(tries):
+            tries = job.claims - 1 - job.attempt - job.deaths
+            if OUTDATED.exhausted(tries):
                 raise
             return Hold(backoff.wait(OUTDATED, tries, random=random))
         except (Unauthorized, Forbidden) as refused:

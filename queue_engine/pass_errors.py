@@ -29,8 +29,9 @@ LIMIT = timedelta(minutes=10)
 _IN_DOUBT = 6
 """While a merge is in doubt, only a pass can find out what became of it: it is tried for so many times longer."""
 
-_AFTER_A_FAULT = timedelta(minutes=1)
-"""When a queue is advanced again after a fault of the database."""
+_AFTER_A_FAULT = timedelta(seconds=1)
+"""When a queue is advanced again after a fault of the database. While the fault lasts nothing can be stored: the queue
+waits for its lease to end."""
 
 
 class PassFailed(Exception):

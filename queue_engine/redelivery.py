@@ -15,7 +15,7 @@ import structlog
 from queue_engine.core.idempotency import KEPT
 from queue_engine.core.jobs import Job
 from queue_engine.core.urgency import Priority, working
-from queue_engine.engine import Engine
+from queue_engine.engine import Change, Engine
 from queue_engine.errors import naming
 from queue_engine.facts import Delivery
 
@@ -29,6 +29,9 @@ DELIVERIES = "webhook"
 
 REDELIVERIES = "redelivery"
 """Scope of the keys of what was asked for again: each delivery a few times, whichever process asks."""
+
+_WISHED = "deliveries_wished"
+"""When a look was last wished for while another one went on from minute to minute."""
 
 PAGES_A_MINUTE = 10
 PER_MINUTE = 30
@@ -92,23 +95,31 @@ class Progress:
 class Redelivery:
     """Looks for lost deliveries, from the last look that came to its end on."""
 
-    def __init__(self, engine: Engine, *, first: timedelta, matters: Matters = lambda event, action: True) -> None:
-        """`first` is how far back the first look of all goes."""
+    def __init__(
+        self, engine: Engine, *, first: timedelta, apart: timedelta, matters: Matters = lambda event, action: True
+    ) -> None:
+        """`first` is how far back the first look of all goes; looks begin at least `apart`."""
         self._engine = engine
         self._first = first
+        self._apart = apart
         self._matters = matters
 
     async def request(self) -> None:
-        """Store the wish for a look, unless one is under way: that one goes on where it is."""
+        """Store the wish for a look, unless one goes on from minute to minute: that one has another follow it."""
         async with self._engine.change() as change:
             await change.tx.dead_letters.discard_all(DELIVERIES_JOB)
-            if not await change.tx.jobs.unfinished(DELIVERIES_JOB):
-                await change.tx.jobs.enqueue(
-                    kind=DELIVERIES_JOB, request={}, process_id=DELIVERIES_JOB, now=change.now, priority=-1
-                )
+            if await _goes_on(change):
+                await change.tx.sweeps.done(_WISHED, change.now)
+            else:
+                await self._enqueue(change)
 
     async def look(self, job: Job) -> None:
         """Do what a minute allows: list, then ask again; the rest is a job of the next minute. Raises GitHubError."""
+        if not job.request:
+            async with self._engine.change() as change:
+                if await _goes_on(change):
+                    await change.tx.sweeps.done(_WISHED, change.now)
+                    return
         progress = Progress.of(dict(job.request)) if job.request else await self._begin()
         with working(Priority.BACKGROUND), naming("the list of deliveries"):
             if not progress.listed:
@@ -118,6 +129,9 @@ class Redelivery:
         async with self._engine.change() as change:
             if progress.listed and not progress.lost:
                 await change.tx.sweeps.done(DELIVERIES_JOB, progress.begun)
+                wished = await change.tx.sweeps.last(_WISHED)
+                if job.request and wished is not None and wished >= progress.begun:
+                    await self._enqueue(change)
                 return
             await change.tx.jobs.enqueue(
                 kind=DELIVERIES_JOB,
@@ -127,6 +141,17 @@ class Redelivery:
                 not_before=change.now + _MINUTE,
                 priority=-1,
             )
+
+    async def _enqueue(self, change: Change) -> None:
+        begins = await change.tx.sweeps.soonest(DELIVERIES_JOB, change.now, apart=self._apart)
+        await change.tx.jobs.enqueue_once(
+            kind=DELIVERIES_JOB,
+            request={},
+            process_id=DELIVERIES_JOB,
+            now=change.now,
+            not_before=begins,
+            priority=-1,
+        )
 
     async def _begin(self) -> Progress:
         """From the last look on that came to its end, as far back as GitHub keeps deliveries."""
@@ -168,3 +193,8 @@ class Redelivery:
                 if await change.tx.keys.record(REDELIVERIES, again, change.now, status=202):
                     return True
         return False
+
+
+async def _goes_on(change: Change) -> bool:
+    """Whether a look waits for its next minute, or is in it."""
+    return any(job.request for job in await change.tx.jobs.unfinished(DELIVERIES_JOB))

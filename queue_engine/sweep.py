@@ -8,6 +8,7 @@ pull request. One that fails delays no other, and its error names what was not f
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -17,7 +18,7 @@ from queue_engine.core.jobs import Job
 from queue_engine.core.urgency import Priority, working
 from queue_engine.core.worker import Handler
 from queue_engine.engine import Change, Engine
-from queue_engine.errors import naming
+from queue_engine.errors import StaleVersion, naming
 from queue_engine.facts import PullRequest
 from queue_engine.known.facts import KEPT as FACTS_KEPT
 from queue_engine.model import EntryStatus, Repository
@@ -45,6 +46,8 @@ PURGE_JOB = "purge"
 """Kind of the job that drops what is long done with. One of its own, so that it needs nothing of GitHub."""
 
 _RENEW = timedelta(hours=1)
+_APART = 20
+"""Sweeps begin at least this part of the interval apart, however often processes are started: half a minute of ten."""
 _KEEP_LETTERS = timedelta(days=30)
 
 
@@ -57,7 +60,7 @@ class Sweeper:
         self._interval = interval
         self._due = engine.clock.now()
         self._started = False
-        self._redelivery = Redelivery(engine, first=2 * interval, matters=matters)
+        self._redelivery = Redelivery(engine, first=2 * interval, apart=interval / _APART, matters=matters)
         self._installations: tuple[datetime, tuple[int, ...]] | None = None
         self._repositories: dict[int, tuple[datetime, tuple[Repository, ...]]] = {}
 
@@ -74,43 +77,67 @@ class Sweeper:
         }
 
     async def run_due(self) -> bool:
-        """Ask for a sweep if one is due; whether it was. The first one of a process looks at checks as well."""
-        if self._engine.clock.now() < self._due:
+        """Ask for a sweep if one is due; whether it was.
+
+        The first one of a process looks at checks as well, and so does the first one after `look_again`.
+        """
+        if (now := self._engine.clock.now()) < self._due:
             return False
-        self._due = self._engine.clock.now() + self._interval
         await self.request()
-        await self._redelivery.request()
+        await self.look_for_deliveries()
         async with self._engine.change() as change:
             await note_life(change, longest_pause=2 * self._interval)
             await change.tx.dead_letters.discard_all(PURGE_JOB)
-            await change.tx.jobs.enqueue(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
+            await change.tx.jobs.enqueue_once(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
         if not self._started:
-            self._started = True
             await self._look_at_checks()
+            self._started = True
+        # Only now: a sweep that could not be stored, because the database was away, is still due.
+        self._due = now + self._interval
         return True
 
     async def next_due(self) -> datetime | None:
         """When the next sweep is due."""
         return self._due
 
+    def look_again(self) -> None:
+        """Let the next sweep be due now: while the database was away, whatever GitHub told was not stored."""
+        self._due, self._started = self._engine.clock.now(), False
+        self._engine.bell.ring()
+
+    async def look_for_deliveries(self) -> None:
+        """Ask for a look for lost deliveries."""
+        await self._redelivery.request()
+
     async def _look_at_checks(self) -> None:
         """Reports may have come while nobody listened: every entry under checks is looked at once, now."""
+        async with self._engine.store.reading() as tx:
+            queues = await tx.queues.all()
+        for queue in queues:
+            # An entry that somebody changes in this moment is looked at by them.
+            with suppress(StaleVersion):
+                await self._look_at_front(queue.id)
+
+    async def _look_at_front(self, queue_id: int) -> None:
         async with self._engine.change() as change:
-            for queue in await change.tx.queues.all():
-                for entry in (await change.tx.entries.of_queue(queue.id))[:1]:
-                    if entry.status is EntryStatus.CHECKING:
-                        await change.tx.entries.save(replace(entry, recheck_at=change.now))
-                        await change.tx.queues.wake(queue.id, change.now)
+            for entry in (await change.tx.entries.of_queue(queue_id))[:1]:
+                if entry.status is EntryStatus.CHECKING:
+                    await change.tx.entries.save(replace(entry, recheck_at=change.now))
+                    await change.tx.queues.wake(queue_id, change.now)
 
     async def request(self, *, renew: bool = False) -> None:
         """Store the wish for a sweep of everything; `renew` when the repositories themselves may have changed.
 
-        One that failed for good is forgotten: this one does what it was for.
+        One that failed for good is forgotten: this one does what it was for. Unless it renews, it begins some time
+        after the last one: processes that are started again and again would use up GitHub's limits otherwise.
         """
         async with self._engine.change() as change:
-            await change.tx.dead_letters.discard_all(SWEEP_JOB)
-            request = {"renew": renew}
-            await change.tx.jobs.enqueue(kind=SWEEP_JOB, request=request, process_id=SWEEP_JOB, now=change.now)
+            tx, now = change.tx, change.now
+            begins = now if renew else await tx.sweeps.soonest(SWEEP_JOB, now, apart=self._interval / _APART)
+            await tx.dead_letters.discard_all(SWEEP_JOB)
+            await tx.jobs.enqueue_once(
+                kind=SWEEP_JOB, request={"renew": renew}, process_id=SWEEP_JOB, now=now, not_before=begins
+            )
 
     async def sweep(self, job: Job) -> None:
         """List the installations and ask for each to be swept."""
@@ -120,11 +147,12 @@ class Sweeper:
             with working(Priority.BACKGROUND), naming("the list of installations"):
                 self._installations = known = now, await self._engine.github.installations()
         async with self._engine.change() as change:
+            await change.tx.sweeps.done(SWEEP_JOB, now)
             await change.tx.dead_letters.discard_all(
                 INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB, MISSING_JOB, STALE_COMMENTS_JOB
             )
             for installation_id in known[1]:
-                await change.tx.jobs.enqueue(
+                await change.tx.jobs.enqueue_once(
                     kind=INSTALLATION_JOB,
                     request={"installation_id": installation_id, "renew": renew},
                     process_id=f"{INSTALLATION_JOB}:{installation_id}",
@@ -147,7 +175,7 @@ class Sweeper:
             self._repositories[installation_id] = known
         async with self._engine.change() as change:
             for repository in known[1]:
-                await change.tx.jobs.enqueue(
+                await change.tx.jobs.enqueue_once(
                     kind=REPOSITORY_JOB,
                     request=asdict(repository),
                     process_id=f"{REPOSITORY_JOB}:{repository.id}",
@@ -235,7 +263,7 @@ class Sweeper:
 
 
 async def _follow_up(change: Change, repository: Repository, number: int, *, new: bool) -> None:
-    await change.tx.jobs.enqueue(
+    await change.tx.jobs.enqueue_once(
         kind=PULL_REQUEST_JOB,
         request={"repository": asdict(repository), "number": number, "new": new},
         process_id=f"{repository.id}:{number}",

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,12 @@ class PrivatePostgres:
 
         arguments = ("-w", "-m", how, "-D", str(self._running.pgdata), "stop")
         pgexec("pg_ctl", arguments, bin_path=self._running.bin_path, user=self._running.system_user)
+
+    def pid(self) -> int | None:
+        """The process id of the server, from which its others descend; None while it is down."""
+        with suppress(OSError, ValueError):
+            return int((self._running.pgdata / "postmaster.pid").read_text().split()[0])
+        return None
 
     def start(self) -> None:
         """Start it again, and return when it takes connections."""

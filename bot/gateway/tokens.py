@@ -68,7 +68,7 @@ class Tokens:
         self._clock = clock
         self._renewals: dict[int, asyncio.Task[Token]] = {}
         self._issued: dict[int, tuple[str, datetime]] = {}
-        """The newest token of each installation, and when it was issued, until GitHub has accepted it."""
+        """The newest token of each installation, and when it was issued."""
         self._refused: dict[int, datetime] = {}
         """Since when GitHub has accepted no token of an installation."""
         self._cache: TLRUCache[int, Token] = TLRUCache(
@@ -101,12 +101,15 @@ class Tokens:
         self._cache.pop(installation_id, None)
 
     def accepted(self, installation_id: int) -> None:
-        """GitHub has accepted a token of this installation: if it refuses that one later, it was revoked."""
-        self._issued.pop(installation_id, None)
+        """A replica of GitHub has accepted a token of this installation; others may not know a new one yet."""
         self._refused.pop(installation_id, None)
 
     def may_be_too_new(self, installation_id: int, token: str) -> bool:
-        """GitHub has refused this token: whether that is because it was just issued, and passes with time."""
+        """GitHub has refused this token: whether that is because it was just issued, and passes with time.
+
+        That another call with the token succeeded proves nothing: its answer may have come from another replica, or
+        the refusal may have been sent first.
+        """
         now = self._clock.now()
         since = self._refused.setdefault(installation_id, now)
         value, issued_at = self._issued.get(installation_id, ("", now))

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from sqlalchemy import Row
 
-from queue_engine.core.job_table import JobStatus, jobs
+from queue_engine.core.job_table import SUSPECT, JobStatus, jobs
 
 
 class LeaseLost(Exception):
@@ -19,7 +19,8 @@ class LeaseLost(Exception):
 class Job:
     """A job as it was when read. `seq` is its place in the order of arrival, never given twice.
 
-    `attempt` counts the tries that failed or ended with their worker, `claims` every time that a worker took it.
+    `attempt` counts the tries that failed, `deaths` those since then that ended with their worker, and `claims` every
+    time that a worker took it.
     """
 
     seq: int
@@ -32,6 +33,7 @@ class Job:
     response: Mapping[str, Any] | None
     error_message: str | None
     attempt: int
+    deaths: int
     priority: int
     not_before: datetime
     created_at: datetime
@@ -40,6 +42,11 @@ class Job:
     claims: int
     trace: str | None
     """The W3C traceparent of what it belongs to, so that a delivery can be followed through all that it caused."""
+
+    @property
+    def suspect(self) -> bool:
+        """Whether its workers died again and again since it last failed by itself, if it ever did."""
+        return self.deaths >= SUSPECT
 
 
 _RENAMED = {"request": "request_json", "response": "response_json"}
@@ -57,6 +64,7 @@ def new_job(kind: str, process_id: str, request: Mapping[str, Any], now: datetim
         "request_json": dict(request),
         "status": JobStatus.PENDING,
         "attempt": 0,
+        "deaths": 0,
         "priority": 0,
         "not_before": now,
         "created_at": now,

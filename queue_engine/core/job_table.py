@@ -54,6 +54,7 @@ jobs = Table(
     Column("response_json", JSON(none_as_null=True)),
     Column("error_message", Text),
     Column("attempt", Integer, nullable=False),
+    Column("deaths", Integer, nullable=False, server_default="0"),
     Column("priority", Integer, nullable=False),
     Column("not_before", UtcDateTime, nullable=False, info=ahead(Ahead.WAIT)),
     Column("created_at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
@@ -84,6 +85,12 @@ failed_jobs = Table(
 )
 """Dead letters: jobs that failed for good, with all that is needed to do them again."""
 
+
+SUSPECT = 3
+"""Tries in a row that ended with their worker, after which a job may be what ends them."""
+
+DEATHS = jobs.c.deaths + case((jobs.c.status == JobStatus.IN_PROGRESS, 1), else_=0)
+"""How many its deaths are by the next claim: who holds it when its lease has ended, has died."""
 
 _LOCKS = 20_260
 """What tells the locks of processes apart from other advisory locks on the same PostgreSQL."""
@@ -118,7 +125,7 @@ def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
     now = bindparam("claimed_at", type_=UtcDateTime)
     at_most = bindparam("at_most", type_=Integer)
     return tuple(
-        select(jobs.c.seq, jobs.c.process_id, jobs.c.priority, _contested().label("contested"))
+        select(jobs.c.seq, jobs.c.process_id, jobs.c.priority, DEATHS.label("deaths"), _contested().label("contested"))
         .where(jobs.c.status == status, since <= now, _in_turn(), *conditions)
         .order_by(jobs.c.priority.desc(), jobs.c.seq)
         .limit(at_most)
@@ -131,7 +138,6 @@ def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
 
 
 def _take(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
-    lost = jobs.c.status == JobStatus.IN_PROGRESS
     return (
         update(jobs)
         .where(jobs.c.seq.in_(bindparam("chosen", expanding=True)), *conditions)
@@ -139,7 +145,7 @@ def _take(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
             status=JobStatus.IN_PROGRESS,
             owner=bindparam("claimed_by"),
             leased_until=bindparam("claimed_until", type_=UtcDateTime),
-            attempt=jobs.c.attempt + case((lost, 1), else_=0),
+            deaths=DEATHS,
             claims=jobs.c.claims + 1,
             updated_at=bindparam("claimed_at", type_=UtcDateTime),
         )
@@ -152,15 +158,17 @@ def _lock() -> Select[Any]:
     return select(jobs.c.seq).where(jobs.c.seq.in_(bindparam("chosen", expanding=True)), own)
 
 
-def _next_due() -> Select[Any]:
+def _next_due(*conditions: ColumnElement[bool]) -> Select[Any]:
     due = case((jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until), else_=jobs.c.not_before)
     unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
-    return select(type_coerce(func.min(due), UtcDateTime)).where(unfinished, _in_turn())
+    return select(type_coerce(func.min(due), UtcDateTime)).where(unfinished, _in_turn(), *conditions)
 
 
 # Built once: building them takes SQLAlchemy many times as long as running them, and a burst of jobs runs them often.
 ENQUEUE = jobs.insert()
+_UNSUSPECTED = DEATHS < SUSPECT
 FIRST_DUE = first_due()
+FIRST_UNSUSPECTED_DUE = first_due(_UNSUSPECTED)
 CLAIMED = and_(
     jobs.c.seq == bindparam("its_seq"),
     jobs.c.status == JobStatus.IN_PROGRESS,
@@ -180,8 +188,9 @@ RENEW = update(jobs).where(CLAIMED)
 SETTLE = RENEW.values(owner=None, leased_until=None)
 HOLD_FAST = select(jobs.c.seq).where(CLAIMED).with_for_update()
 NEXT_DUE = _next_due()
+NEXT_UNSUSPECTED_DUE = _next_due(_UNSUSPECTED)
 RELEASE_ALL = (
     update(jobs)
     .where(jobs.c.status == JobStatus.IN_PROGRESS)
-    .values(status=JobStatus.PENDING, owner=None, leased_until=None, attempt=jobs.c.attempt + 1)
+    .values(status=JobStatus.PENDING, owner=None, leased_until=None, deaths=jobs.c.deaths + 1)
 )

@@ -1,7 +1,7 @@
 """The job store: work that survives the process. It knows what a request is for as little as a letter box does.
 
 A job is claimed by one worker for the time of a lease. Whoever dies holding one leaves it claimable when the lease
-ends, and that counts as an attempt: a job that kills whoever does it is given up like any other that fails.
+ends. That counts as a death, which is no failure of the job; but a job that goes on killing its workers is given up.
 Claims are fenced: a worker that lost its lease cannot finish the job of the one that has it now.
 What is done with is deleted for good, so that the table stays as small as the work; what failed for good moves to
 the dead letters.
@@ -19,12 +19,15 @@ from queue_engine.core.job_table import (
     ENQUEUE,
     FINISH,
     FIRST_DUE,
+    FIRST_UNSUSPECTED_DUE,
     HOLD_FAST,
     LOCK_CONTESTED,
     NEXT_DUE,
+    NEXT_UNSUSPECTED_DUE,
     RELEASE_ALL,
     RENEW,
     SETTLE,
+    SUSPECT,
     TAKE,
     TAKE_CONTESTED,
     JobStatus,
@@ -35,6 +38,10 @@ from queue_engine.core.logged import logged
 from queue_engine.core.trace import current
 
 __all__ = ["Job", "JobStatus", "Jobs", "LeaseLost", "jobs"]
+
+
+_MANY = 1_000_000
+"""No bound."""
 
 
 @logged("jobs")
@@ -65,6 +72,28 @@ class Jobs:
         self._due()
         return str(values["id"])
 
+    async def enqueue_once(
+        self,
+        *,
+        kind: str,
+        request: Mapping[str, Any],
+        process_id: str,
+        now: datetime,
+        not_before: datetime | None = None,
+        priority: int = 0,
+    ) -> None:
+        """Store a job as `enqueue` does, unless the same one waits already and will be done before this one could be.
+
+        Only for jobs that read what they need when they run. One in progress does not count: it may have read before.
+        """
+        for job in await self.unfinished(process_id):
+            waits = job.status is JobStatus.PENDING and job.error_message is None
+            if waits and job.kind == kind and job.request == request:
+                return
+        await self.enqueue(
+            kind=kind, request=request, process_id=process_id, now=now, not_before=not_before, priority=priority
+        )
+
     async def enqueue_all(
         self,
         *,
@@ -92,16 +121,28 @@ class Jobs:
     ) -> Job | None:
         """Take the due job of the highest priority that is oldest, until `now + lease`; None if there is none.
 
-        A job in progress whose lease has ended is taken like a pending one, with one attempt more. Jobs of one
+        A job in progress whose lease has ended is taken like a pending one, with one death more. Jobs of one
         process are done in their order and one at a time, whoever does them; only one that failed, and waits to be
         tried again, is overtaken.
         """
         statement = FIRST_DUE if kinds is None else first_due(jobs.c.kind.in_(kinds))
         return next(iter(await self._claim(statement, 1, owner, now, lease)), None)
 
-    async def claim_some(self, limit: int, *, owner: str, now: datetime, lease: timedelta) -> tuple[Job, ...]:
-        """Take as `claim` does, up to `limit` jobs in the order in which it would; each of another process."""
-        return await self._claim(FIRST_DUE, limit, owner, now, lease)
+    async def claim_some(
+        self, limit: int, *, owner: str, now: datetime, lease: timedelta, suspect: bool = True
+    ) -> tuple[Job, ...]:
+        """Take as `claim` does, up to `limit` jobs in the order in which it would; each of another process.
+
+        Of the jobs whose workers died again and again it takes one at most, and none unless `suspect`: what one of
+        them does to its worker must not be done to the others.
+        """
+        if not suspect:
+            return await self._claim(FIRST_UNSUSPECTED_DUE, limit, owner, now, lease)
+        claimed = await self._claim(FIRST_DUE, limit, owner, now, lease, suspects=1)
+        if len(claimed) < limit and any(job.suspect for job in claimed):
+            # Others of them may have stood before the rest.
+            claimed += await self._claim(FIRST_UNSUSPECTED_DUE, limit - len(claimed), owner, now, lease)
+        return claimed
 
     async def renew(self, job: Job, until: datetime) -> bool:
         """Prolong the lease of a claim. False when it no longer stands."""
@@ -131,6 +172,7 @@ class Jobs:
             job,
             status=JobStatus.PENDING,
             attempt=job.attempt + 1,
+            deaths=0,
             not_before=at,
             error_message=error,
             updated_at=now,
@@ -196,9 +238,10 @@ class Jobs:
         """
         return (await self._connection.execute(RELEASE_ALL, {"updated_at": now})).rowcount
 
-    async def next_due(self) -> datetime | None:
-        """When the next job can be claimed: an instant that may be past; None if nothing waits."""
-        found: datetime | None = (await self._connection.execute(NEXT_DUE)).scalar_one()
+    async def next_due(self, *, suspect: bool = True) -> datetime | None:
+        """When the next job can be claimed: an instant that may be past; None if nothing waits. See `claim_some`."""
+        statement = NEXT_DUE if suspect else NEXT_UNSUSPECTED_DUE
+        found: datetime | None = (await self._connection.execute(statement)).scalar_one()
         return found
 
     async def depth(self) -> int:
@@ -211,9 +254,18 @@ class Jobs:
             raise lost(job)
 
     async def _claim(
-        self, due: tuple[Select[Any], ...], limit: int, owner: str, now: datetime, lease: timedelta
+        self,
+        due: tuple[Select[Any], ...],
+        limit: int,
+        owner: str,
+        now: datetime,
+        lease: timedelta,
+        *,
+        suspects: int = _MANY,
     ) -> tuple[Job, ...]:
         chosen = await self._first_due(due, limit, now)
+        put_off = [row for row in chosen if row.deaths >= SUSPECT][suspects:]
+        chosen = [row for row in chosen if row not in put_off]
         by = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease}
         taken = await self._take(chosen, by)
         return tuple(job_of(taken[row.seq]) for row in chosen if row.seq in taken)

@@ -61,10 +61,11 @@ class Listener:
         *,
         clock: Clock,
         random: Callable[[], float],
+        lost: Callable[[], None] = lambda: None,
     ) -> None:
         """`heard` is called with each topic of another process, and with None when anything may have happened.
 
-        `random` gives numbers in [0, 1) for jitter.
+        `lost` is called when the connection was lost. `random` gives numbers in [0, 1) for jitter.
         """
         self.connected = False
         """Whether notes are known to arrive: not while the connection is away, and never behind a pooler that gives
@@ -74,6 +75,7 @@ class Listener:
         self._heard = heard
         self._clock = clock
         self._random = random
+        self._lost = lost
         self._failures = 0
 
     async def run(self) -> None:
@@ -89,6 +91,7 @@ class Listener:
                 _log.warning("listener_lost", attempt=self._failures, exc_info=error)
             if self.connected:
                 self.connected = False
+                self._lost()
                 self._heard(None)
             await self._clock.sleep(wait(_RECONNECT, max(0, self._failures - 1), random=self._random))
 

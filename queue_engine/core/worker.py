@@ -1,7 +1,7 @@
 """The worker: claims stored jobs, has each done by the handler of its kind, and settles what became of it."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,6 +16,7 @@ from queue_engine.core.jobs import Job, Jobs, LeaseLost
 from queue_engine.core.lease import kept
 from queue_engine.core.logged import logged
 from queue_engine.core.meter import Meter, Silent
+from queue_engine.core.outage import fault_of
 from queue_engine.core.outcomes import Dead, Done, Hold, Outcome, Retry
 from queue_engine.core.pool import Pool
 from queue_engine.core.urgency import Priority, working
@@ -25,11 +26,11 @@ _log = structlog.get_logger("imq.worker")
 _ATTEMPTS = 9
 """About an hour of tries; then the job is a dead letter, for a person to see."""
 
-_SUSPECT = 3
-"""Tries that ended with their worker, after which a job may be what ends them."""
+_DEATHS = 9
+"""So many tries in a row ended with their worker; then the job is taken for what ends them, and is a dead letter."""
 
-_QUARANTINE = timedelta(seconds=10)
-"""How long a second suspect waits, so that the first one does not take it along."""
+_DATABASE_AWAY = timedelta(seconds=1)
+"""When a job is done again that could not be done because the database was away."""
 
 Handler = Callable[[Job], Awaitable[Outcome | None]]
 """Does one job. None means done; raising means that it failed, for good or not as the worker's `passing` says."""
@@ -79,7 +80,6 @@ class Worker:
         self._meter = meter or Silent()
         self._pool = Pool(concurrency, done=done)
         self._finish = Gather(self._finish_together)
-        self._suspected: set[str] = set()
         self._doing: dict[str, Job] = {}
         """The claim that each running job stands under."""
 
@@ -90,16 +90,14 @@ class Worker:
             return False
         now = self._clock.now()
         async with self._database.transaction() as connection:
-            claimed = await Jobs(connection).claim_some(room, owner=self._owner, now=now, lease=self._lease)
-            suspects = [job for job in claimed if _suspect(job) and job.id not in self._doing]
-            put_off = suspects[0 if self._suspected else 1 :]
-            for job in put_off:
-                await Jobs(connection).hold(job, at=now + _QUARANTINE, now=now)
+            claimed = await Jobs(connection).claim_some(
+                room, owner=self._owner, now=now, lease=self._lease, suspect=not self._does_suspect
+            )
         for job in claimed:
             if job.id in self._doing:
                 # Its lease ended while it runs here: the clock jumped, or the database was away. It just goes on.
                 self._doing[job.id] = job
-            elif job not in put_off:
+            else:
                 self._doing[job.id] = job
                 self._pool.start(self._hold_and_do(job))
         return bool(claimed)
@@ -117,7 +115,7 @@ class Worker:
         if self._pool.free <= 0:
             return None
         async with self._database.reading() as connection:
-            return await Jobs(connection).next_due()
+            return await Jobs(connection).next_due(suspect=not self._does_suspect)
 
     async def drain(self) -> None:
         """Wait for the jobs under way."""
@@ -136,7 +134,6 @@ class Worker:
 
         again = backoff.longest(backoff.JOB, job.attempt)
         with (
-            self._under_suspicion(job),
             trace.continued(job.trace, f"job {job.kind}"),
             working(Priority.NOW, holder=f"job:{job.id}", again=again),
         ):
@@ -147,21 +144,14 @@ class Worker:
             finally:
                 del self._doing[job.id]
 
-    @contextmanager
-    def _under_suspicion(self, job: Job) -> Iterator[None]:
-        """While one job runs that may end this process, no other such job is started."""
-        if not _suspect(job):
-            yield
-            return
-        self._suspected.add(job.id)
-        try:
-            yield
-        finally:
-            self._suspected.discard(job.id)
+    @property
+    def _does_suspect(self) -> bool:
+        """Whether a job runs that may end this process: no other such job is claimed until that one has ended."""
+        return any(job.suspect for job in self._doing.values())
 
     async def _do(self, job: Job) -> None:
-        if job.attempt >= _ATTEMPTS:
-            await self._bury(job, Dead(_given_up(job), retryable=False), attempts=job.attempt)
+        if job.deaths >= _DEATHS:
+            await self._bury(job, Dead(_given_up(job), retryable=False), attempts=job.attempt + job.deaths)
             return
         started = self._clock.now()
         outcome = await self._outcome(job)
@@ -191,6 +181,9 @@ class Worker:
         try:
             return await handler(job) or Done()
         except Exception as error:
+            if (fault := fault_of(error)) is not None:
+                _log.info("job_waits_for_database", kind=job.kind, job=job.id, fault=fault.value)
+                return Hold(_DATABASE_AWAY)
             _log.warning("job_raised", kind=job.kind, job=job.id, attempt=job.attempt + 1, exc_info=error)
             words = f"{type(error).__name__}: {error}"
             return Retry(words) if self._passing(error) else Dead(words, retryable=False)
@@ -204,7 +197,7 @@ class Worker:
             await self._finish(job)
         self._meter.count("jobs_done", kind=job.kind)
         self._meter.observe("job_delay", (self._clock.now() - job.not_before).total_seconds(), kind=job.kind)
-        if job.attempt:
+        if job.attempt or job.deaths:
             self._meter.count("jobs_recovered", kind=job.kind)
 
     async def _finish_together(self, done: Sequence[Job]) -> Sequence[None]:
@@ -241,11 +234,6 @@ class Worker:
         return handler if isinstance(handler, Collected) else None
 
 
-def _suspect(job: Job) -> bool:
-    """Whether nothing is known of it but that whoever did it died, again and again."""
-    return job.attempt >= _SUSPECT and job.error_message is None
-
-
 def _given_up(job: Job) -> str:
     last = "" if job.error_message is None else f" The last error: {job.error_message}"
-    return f"Given up after {job.attempt} tries: its worker ended while it was done.{last}"
+    return f"Given up after {job.deaths} tries: its worker ended while it was done.{last}"

@@ -1,6 +1,6 @@
 """Sweeps: up to which instant each part of the sweep has found everything."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -24,6 +24,11 @@ class Sweeps:
     async def last(self, part: str) -> datetime | None:
         """The instant up to which this part has found everything; None if it never came to its end."""
         return (await self._connection.execute(_LAST, {"its_part": part})).scalar_one_or_none()
+
+    async def soonest(self, part: str, now: datetime, *, apart: timedelta) -> datetime:
+        """When this part may begin next: `apart` from the last time, and so much from now at the latest."""
+        last = await self.last(part)
+        return now if last is None else min(max(now, last + apart), now + apart)
 
     async def done(self, part: str, at: datetime) -> None:
         """This part has found everything up to this instant."""

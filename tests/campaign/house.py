@@ -94,6 +94,8 @@ async def a_house(environment: Mapping[str, str], directory: Path) -> AsyncItera
     await web.TCPSite(runner, "127.0.0.1", site_port).start()
     keeping = [asyncio.create_task(post.keep_running()) for post in posts]
     try:
+        while any(post.process is None for post in posts):  # noqa: ASYNC110 - real processes start in real time
+            await asyncio.sleep(0.05)  # no-sleep-ok: the same
         yield posts, f"http://127.0.0.1:{site_port}/webhook"
     finally:
         for task in keeping:

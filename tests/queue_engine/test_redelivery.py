@@ -18,6 +18,7 @@ from tests.queue_engine.store.examples import LEASE, NOW
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 FIRST = timedelta(minutes=20)
+APART = timedelta(seconds=30)
 
 
 class Clock:
@@ -59,7 +60,9 @@ class Looks:
     def __init__(self, database: Database, clock: Clock, hooks: Hooks) -> None:
         self.store, self.clock, self.hooks = Store(database), clock, hooks
         engine = Engine(self.store, cast(GitHub, hooks), clock, Fixed(Policy()), lambda: 0.5, "test")
-        self.redelivery = Redelivery(engine, first=FIRST, matters=lambda event, action: action != "created")
+        self.redelivery = Redelivery(
+            engine, first=FIRST, apart=APART, matters=lambda event, action: action != "created"
+        )
 
     async def minute(self) -> bool:
         """Do the job that is due, if one is."""

@@ -13,7 +13,6 @@ import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -92,10 +91,7 @@ def main() -> None:
     import psycopg  # noqa: F401 - what a bot imports at its start
 
     from bot import cli, process  # noqa: F401
-    from queue_engine.core import worker
 
-    # Whoever is killed dozens of times within seconds has many suspects; they need not wait for ten seconds each.
-    worker._QUARANTINE = timedelta(seconds=0.5)
     gc.freeze()
     for line in sys.stdin:
         order = json.loads(line)

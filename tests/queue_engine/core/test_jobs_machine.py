@@ -22,14 +22,25 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database import Database
 from queue_engine.core.dead_letters import DeadLetters
-from queue_engine.core.job_table import failed_jobs, jobs
+from queue_engine.core.job_table import SUSPECT, failed_jobs, jobs
 from queue_engine.core.jobs import Job, Jobs, LeaseLost
 
 T = TypeVar("T")
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=30)
 FINISHED = ("COMPLETED", "FAILED")
-COLUMNS = ("id", "process_id", "priority", "status", "attempt", "claims", "owner", "leased_until", "error_message")
+COLUMNS = (
+    "id",
+    "process_id",
+    "priority",
+    "status",
+    "attempt",
+    "deaths",
+    "claims",
+    "owner",
+    "leased_until",
+    "error_message",
+)
 PROCESSES = st.sampled_from(["p", "q", "r"])
 PRIORITIES = st.integers(-1, 1)
 WAITS = st.sampled_from([timedelta(0), timedelta(seconds=10), LEASE])
@@ -58,10 +69,16 @@ class Card:
     not_before: datetime
     status: str = "PENDING"
     attempt: int = 0
+    deaths: int = 0
     claims: int = 0
     owner: str | None = None
     leased_until: datetime | None = None
     error: str | None = None
+
+
+def _deaths(card: Card) -> int:
+    """As the next claim counts them."""
+    return card.deaths + (card.status == "IN_PROGRESS")
 
 
 @dataclass(frozen=True)
@@ -124,15 +141,21 @@ class JobMachine(RuleBasedStateMachine):
             return False
         return card.status == "IN_PROGRESS" or all(c.status != "IN_PROGRESS" for c in behind)
 
-    def _next(self, limit: int) -> list[Card]:
-        free = [c for c in self.cards if c.status == "PENDING" and c.not_before <= self.now and self._in_turn(c)]
-        lost = [c for c in self.cards if c.leased_until and c.leased_until <= self.now and self._in_turn(c)]
+    def _next(self, limit: int, *, suspect: bool = True) -> list[Card]:
+        cards = [c for c in self.cards if (suspect or _deaths(c) < SUSPECT) and self._in_turn(c)]
+        free = [c for c in cards if c.status == "PENDING" and c.not_before <= self.now]
+        lost = [c for c in cards if c.leased_until and c.leased_until <= self.now]
         found = sorted(free, key=self._order)[:limit] + sorted(lost, key=self._order)[:limit]
         first: dict[str, Card] = {}
         for card in sorted(found, key=self._order):
             if len(first) < limit:
                 first.setdefault(card.process, card)
         return list(first.values())
+
+    def _of(self, cards: list[Card]) -> list[Card]:
+        """All but the second and later of those whose workers died again and again."""
+        put_off = [card for card in cards if _deaths(card) >= SUSPECT][1:]
+        return [card for card in cards if card not in put_off]
 
     def _draw(self, data: st.DataObject) -> tuple[Job, Card | None]:
         """What some worker believes to hold, and the card if it does hold it."""
@@ -181,22 +204,31 @@ class JobMachine(RuleBasedStateMachine):
         self.cards.append(Card(next(self._lives), job_id, process, priority, due))
 
     def _claim(self, data: st.DataObject) -> None:
-        """A worker takes what is next; from the dead as well, and that counts as an attempt."""
+        """A worker takes what is next; from the dead as well, and that counts as a death."""
         owner, limit = data.draw(st.sampled_from("ab")), data.draw(st.integers(1, 3))
+        suspect = data.draw(st.booleans())
         self.now += data.draw(WAITS)
-        expected = self._next(limit)
-        claimed = self._jobs(lambda store: store.claim_some(limit, owner=owner, now=self.now, lease=LEASE))
-        assert [job.id for job in claimed] == [card.id for card in expected]
-        for job, card in zip(claimed, expected, strict=True):
-            taken = self._change(
+        claimed = list(
+            self._jobs(lambda store: store.claim_some(limit, owner=owner, now=self.now, lease=LEASE, suspect=suspect))
+        )
+        taken = self._take(self._of(self._next(limit)) if suspect else self._next(limit, suspect=False), owner)
+        if suspect and len(taken) < limit and any(card.deaths >= SUSPECT for card in taken):
+            taken += self._take(self._next(limit - len(taken), suspect=False), owner)
+        assert [job.id for job in claimed] == [card.id for card in taken]
+        self.held += zip(claimed, taken, strict=True)
+
+    def _take(self, cards: list[Card], owner: str) -> list[Card]:
+        return [
+            self._change(
                 card,
                 status="IN_PROGRESS",
                 owner=owner,
                 leased_until=self.now + LEASE,
-                attempt=card.attempt + (card.status == "IN_PROGRESS"),
+                deaths=_deaths(card),
                 claims=card.claims + 1,
             )
-            self.held.append((job, taken))
+            for card in cards
+        ]
 
     def _renew(self, data: st.DataObject) -> None:
         """It is still at it."""
@@ -238,7 +270,7 @@ class JobMachine(RuleBasedStateMachine):
             self._refused(lambda store: store.retry(job, at=at, error="no", now=self.now))
             return
         self._jobs(lambda store: store.retry(job, at=at, error="no", now=self.now))
-        self._settle(card, status="PENDING", attempt=card.attempt + 1, not_before=at, error="no")
+        self._settle(card, status="PENDING", attempt=card.attempt + 1, deaths=0, not_before=at, error="no")
 
     def _hold(self, data: st.DataObject) -> None:
         """It has to wait, and keeps its place."""
@@ -302,14 +334,14 @@ class JobMachine(RuleBasedStateMachine):
         under_way = [card for card in self.cards if card.status == "IN_PROGRESS"]
         assert self._jobs(lambda store: store.release_all(self.now)) == len(under_way)
         for card in under_way:
-            self._settle(card, status="PENDING", attempt=card.attempt + 1)
+            self._settle(card, status="PENDING", deaths=card.deaths + 1)
 
     @invariant()
     def nothing_is_lost_or_done_by_two(self) -> None:
         """Every job is where its card is, and of a process only one is under way."""
         rows, dead, due, depth = self._within(self._read)
         assert rows == [
-            (c.id, c.process, c.priority, c.status, c.attempt, c.claims, c.owner, c.leased_until, c.error)
+            (c.id, c.process, c.priority, c.status, c.attempt, c.deaths, c.claims, c.owner, c.leased_until, c.error)
             for c in self.cards
         ]
         assert dead == {job_id: (b.card.attempt + 1, b.retryable, b.at) for job_id, b in self.dead.items()}

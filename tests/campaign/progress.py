@@ -1,0 +1,54 @@
+"""Whether every queue of a campaign makes progress, and what stands in the database when one does not."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+import psycopg
+
+from tests.campaign.counted_time import CountedTime
+
+_STORED = (
+    "SELECT id, repository_id, base_branch, due_at, leased_until, wakes, errors, paused_reason FROM queues",
+    "SELECT queue_id, number, status, recheck_at, trouble, trouble_since, left(head, 7) AS head FROM entries",
+    "SELECT kind, process_id, status, attempt, deaths, claims, not_before, owner, leased_until,"
+    " left(error_message, 90) AS error FROM jobs ORDER BY seq LIMIT 60",
+    "SELECT kind, repository_id, number, due_at, attempts, leased_until, left(error, 90) AS error"
+    " FROM outbox WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 60",
+    "SELECT job_type, process_id, attempts, left(error_message, 90) AS error FROM failed_jobs",
+    "SELECT owner, kind, sum(amount) AS amount, max(at) AS last FROM pace_reservations"
+    " WHERE at > now() - interval '75 seconds' GROUP BY owner, kind ORDER BY last",
+)
+
+
+@dataclass
+class Progress:
+    """How long each queue has waited for its next pull request to land or leave."""
+
+    time: CountedTime
+    longest: float = 0.0
+    """Seconds that counted, of the longest wait so far."""
+    longest_by_the_clock: float = 0.0
+    _moved: dict[Hashable, tuple[int, float, float]] = field(default_factory=dict)
+
+    def note(self, queue: Hashable, waiting: int) -> float:
+        """So many wait in this queue now; since when, in seconds that counted, nobody has landed or left."""
+        before, since, by_the_clock = self._moved.get(queue, (0, self.time.seconds, self.time.wall))
+        gap = self.time.seconds - since if before else 0.0
+        if gap > self.longest:
+            self.longest, self.longest_by_the_clock = gap, self.time.wall - by_the_clock
+        if waiting == before:
+            return gap
+        self._moved[queue] = (waiting, self.time.seconds, self.time.wall)
+        return 0.0
+
+
+def stored(url: str) -> str:
+    """What stands in the database, for whoever looks for the cause of a standstill."""
+    lines: list[str] = []
+    with psycopg.connect(url, connect_timeout=5) as connection:
+        for statement in _STORED:
+            cursor = connection.execute(statement)
+            names = [column.name for column in cursor.description or ()]
+            rows: list[Mapping[str, object]] = [dict(zip(names, row, strict=True)) for row in cursor]
+            lines += [f"-- {statement}", *("  ".join(f"{n}={v}" for n, v in row.items()) for row in rows)]
+    return "\n".join(lines)
