@@ -16,7 +16,7 @@ from queue_engine.core.urgency import Priority
 from queue_engine.store import Store
 from queue_engine.store.pace import POINTS, VALID
 
-_MOST_AHEAD = 10
+_MOST_AHEAD = 20
 """Points that are reserved ahead at most: what a process that is killed has reserved is missing for a minute."""
 
 _APP = 0

@@ -339,6 +339,7 @@ async def test_request_with_a_token_no_longer_accepted_is_sent_once_more_with_a_
     refused = Says({"message": "Bad credentials"}, 401)
     github.on("PUT", MERGE, Says({"sha": "s1", "merged": True}), refused)
     await gateway.merge(repository, 3, "h1", MergeMethod.MERGE)
+    clock.instant += timedelta(minutes=1)
     with pytest.raises(OutdatedRead):
         await gateway.merge(repository, 3, "h1", MergeMethod.MERGE)
     clock.instant += timedelta(minutes=1)

@@ -90,6 +90,17 @@ async def test_processes_together_spend_no_more_points_than_one_may(
     assert len(sent) >= 2 * 135
 
 
+async def test_process_that_is_killed_takes_few_points_along(
+    gateways: tuple[Gateway, Gateway], github: GitHubDouble, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it had reserved ahead is missing for a minute: a house that crashes again and again must not stand still."""
+    monkeypatch.setattr(pacing, "DOCUMENTED", Rates(points_per_minute=200))
+    for _ in range(40):
+        await gateways[0].pull_request(repository, 3)
+    for _ in range(180 - 40 - 20):
+        await gateways[1].pull_request(repository, 3)
+
+
 async def test_pause_that_one_process_was_asked_for_holds_all(
     gateways: tuple[Gateway, Gateway], github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:

@@ -1,7 +1,7 @@
-"""Time that counts for a campaign: as much of each second as the machine gave it.
+"""Time that counts for a campaign: seconds as they would have passed had the machine been the campaign's alone.
 
-What other programs take of the processors does not count, nor the seconds in which the database is down on purpose.
-What kills, starts and leases cost the processes of the campaign counts.
+A second in which the campaign's processes wait for time to pass counts in full, and one in which they wanted a
+processor as far as they got one. Seconds in which the database is down on purpose do not count.
 """
 
 import asyncio
@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 _TICK = 0.25
@@ -57,45 +56,51 @@ class CountedTime:
             now, after = time.monotonic(), _used({os.getpid(), database()})
             self.wall += now - last
             if not self._stopped:
-                self.seconds += (now - last) * _share(before, after)
+                self.seconds += counted(now - last, *_since(before, after), processors=os.cpu_count() or 1)
             last, before = now, after
 
 
-@dataclass(frozen=True, slots=True)
-class _Used:
-    """Ticks of all processors since the machine was started: in all, idle, and by the campaign."""
+def counted(passed: float, ran: float, waited: float, *, processors: int) -> float:
+    """How many of the seconds that passed count, if processes ran and waited for a processor for so long together."""
+    wanted = min(ran + waited, processors * passed)
+    if wanted <= 0 or passed <= 0:
+        return passed
+    busy = min(1.0, wanted / passed)
+    return passed * (1 - busy + busy * min(1.0, ran / wanted))
 
-    total: int
-    idle: int
-    ours: int
+
+_Used = dict[int, tuple[float, float]]
+"""By process: seconds that it ran, and that it was ready to run without a processor."""
 
 
-def _share(before: _Used, after: _Used) -> float:
-    """The part of the processors that was the campaign's, used or not; all of it where nobody tells (not Linux)."""
-    if (total := after.total - before.total) <= 0:
-        return 1.0
-    return min(1.0, max(0.0, (after.idle - before.idle + after.ours - before.ours) / total))
+def _since(before: _Used, after: _Used) -> tuple[float, float]:
+    ran = waited = 0.0
+    for pid, (its_ran, its_waited) in after.items():
+        ran_before, waited_before = before.get(pid, (0.0, 0.0))
+        ran += max(0.0, its_ran - ran_before)
+        waited += max(0.0, its_waited - waited_before)
+    return ran, waited
 
 
 def _used(roots: set[int | None]) -> _Used:
-    try:
-        ticks = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    except OSError:
-        return _Used(0, 0, 0)
-    return _Used(sum(ticks), ticks[3] + ticks[4], _used_by(roots))
+    """Of these processes and all that descend from them, by the scheduler; nothing where nobody tells (not Linux)."""
+    used: _Used = {}
+    for pid in _descending_from(roots):
+        with suppress(OSError, ValueError):
+            ran, waited, _ = map(int, Path(f"/proc/{pid}/schedstat").read_text().split())
+            used[pid] = ran / 1e9, waited / 1e9
+    return used
 
 
-def _used_by(roots: set[int | None]) -> int:
-    """By these processes and all that descend from them, the ended ones included."""
+def _descending_from(roots: set[int | None]) -> set[int]:
     parents: dict[int, int] = {}
-    used: dict[int, int] = {}
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            with suppress(OSError):
-                fields = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
-                parents[int(entry.name)] = int(fields[1])
-                used[int(entry.name)] = sum(map(int, fields[11:15]))
-    ours = {pid for pid in used if pid in roots}
+    with suppress(OSError):
+        for entry in os.scandir("/proc"):
+            if entry.name.isdigit():
+                with suppress(OSError):
+                    fields = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
+                    parents[int(entry.name)] = int(fields[1])
+    ours = {pid for pid in parents if pid in roots}
     while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
         ours |= more
-    return sum(used[pid] for pid in ours)
+    return ours

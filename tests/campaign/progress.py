@@ -20,6 +20,13 @@ _STORED = (
 )
 
 
+_PUT_OFF = (
+    "SELECT coalesce(max(extract(epoch FROM not_before - now())), 0) FROM jobs"
+    " WHERE status = 'PENDING' AND kind IN ('hint', 'sweep_pull_request')"
+)
+"""What queues wait for; what the sweep looks at beside them may wait."""
+
+
 @dataclass
 class Progress:
     """How long each queue has waited for its next pull request to land or leave."""
@@ -40,6 +47,16 @@ class Progress:
             return gap
         self._moved[queue] = (waiting, self.time.seconds, self.time.wall)
         return 0.0
+
+
+def put_off(url: str) -> float:
+    """For how many seconds at most a job is put off that a queue may wait for; none while the database is away."""
+    try:
+        with psycopg.connect(url, connect_timeout=5) as connection:
+            row = connection.execute(_PUT_OFF).fetchone()
+    except psycopg.Error:
+        return 0.0
+    return 0.0 if row is None else float(row[0])
 
 
 def stored(url: str) -> str:

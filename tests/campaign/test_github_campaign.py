@@ -1,7 +1,8 @@
 """The whole of IMQ on PostgreSQL, on a GitHub whose reads lag, while processes and the database die at random.
 
 `IMQ_CAMPAIGN_SEED` decides what happens; `IMQ_CAMPAIGN_SECONDS` how long processes die, and `IMQ_CAMPAIGN_PULLS` how
-many pull requests are queued. Seconds are those of `counted_time`, so that a loaded machine only makes a run longer.
+many pull requests are queued: few in `make test`, many in `make campaign`. Seconds are those of `counted_time`, so that
+a loaded machine only makes a run longer.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from sandbox.github import GitHub
 from sandbox.rest.server import SandboxServer
 from tests.campaign.counted_time import CountedTime
 from tests.campaign.house import Post, a_house
-from tests.campaign.progress import Progress, stored
+from tests.campaign.progress import Progress, put_off, stored
 from tests.private_postgres import PrivatePostgres
 from tests.scenarios.processes import CI_TIME
 from tests.scenarios.witness import Witness
@@ -55,6 +56,8 @@ class Campaign:
     pulls: list[Any] = field(default_factory=list)
     deaths: int = 0
     restarts: list[str] = field(default_factory=list)
+    longest_put_off: float = 0.0
+    """Seconds by the clock for which a job was put off."""
 
     def __post_init__(self) -> None:
         self.progress = Progress(self.time)
@@ -65,7 +68,8 @@ class Campaign:
         return (
             f"{len(self.pulls)} pull requests, {self.deaths} deaths, PostgreSQL restarted {self.restarts}; "
             f"{self.time.seconds:.0f} s counted of {self.time.wall:.0f} s; "
-            f"longest wait {self.progress.longest:.1f} s, by the clock {self.progress.longest_by_the_clock:.1f} s"
+            f"longest wait {self.progress.longest:.1f} s, by the clock {self.progress.longest_by_the_clock:.1f} s; "
+            f"a job put off for {self.longest_put_off:.1f} s at most"
         )
 
     def open_all(self) -> None:
@@ -112,6 +116,8 @@ class Campaign:
         """Until all is settled, and every queue moved each minute meanwhile."""
         while not self.settled():
             self._watch()
+            self.longest_put_off = max(self.longest_put_off, await asyncio.to_thread(put_off, self.postgres.url))
+            assert self.longest_put_off < NO_PROGRESS, stored(self.postgres.url)
             assert not self.witness.complaints, self.witness.story
             assert self.time.seconds < SECONDS + SETTLING_SECONDS, self.witness.story
             await asyncio.sleep(0.2)  # no-sleep-ok: the end of other processes' work is no event

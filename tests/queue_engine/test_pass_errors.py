@@ -8,6 +8,7 @@ import pytest
 
 from queue_engine import journal
 from queue_engine.core.database import Database
+from queue_engine.core.outage import ReadOnly
 from queue_engine.engine import Engine
 from queue_engine.errors import StaleVersion
 from queue_engine.model import Entry, Queue
@@ -75,6 +76,14 @@ async def test_passes_that_fail_are_tried_again_with_growing_waits_and_counted(f
     assert (queue.errors, queue.paused) == (6, None)
     assert await failing.entry() == entry
     assert failing.meter.counted == {("pass_errors", ""): 6}
+
+
+async def test_pass_that_met_a_fault_of_the_database_comes_again_at_once_and_counts_nothing(failing: Failing) -> None:
+    """When the queue can be released the database is back: its restart must not cost every queue a minute."""
+    await front(failing)
+    assert await on_error(failing.engine, await failing.queue(), ReadOnly("a standby")) == failing.clock.now() + SECOND
+    assert (await failing.queue()).errors == 0
+    assert failing.meter.counted == {}
 
 
 @pytest.mark.parametrize(("changes", "factor"), [({}, 1), ({"merge_requested_at": NOW}, 6)])

@@ -131,6 +131,34 @@ async def test_lost_deliveries_are_asked_for_a_few_a_minute_and_pull_requests_fi
     assert hooks.asked == [900, *range(1, PER_MINUTE + 6)]
 
 
+async def test_look_wished_for_while_one_goes_on_follows_it(looks: Looks, hooks: Hooks) -> None:
+    """What is lost after a look of several minutes has begun is not left to the next sweep."""
+    hooks.attempts = [attempt(n) for n in range(1, PER_MINUTE + 6)]
+    await looks.redelivery.request()
+    await looks.minute()
+    hooks.attempts = [attempt(900)]
+    await looks.redelivery.request()
+    for _ in range(2):
+        looks.clock.at += MINUTE
+        assert await looks.minute()
+    assert hooks.asked[-1] == 900
+    looks.clock.at += MINUTE
+    assert not await looks.minute()
+
+
+async def test_looks_begin_some_time_apart_however_often_they_are_wished_for(looks: Looks, hooks: Hooks) -> None:
+    """P7: processes that are started again and again ask for one each time."""
+    await looks.redelivery.request()
+    assert await looks.minute()
+    for _ in range(3):
+        await looks.redelivery.request()
+        assert not await looks.minute()
+    looks.clock.at += APART
+    assert await looks.minute()
+    assert not await looks.minute()
+    assert hooks.pages == 2
+
+
 async def test_long_list_is_read_a_few_pages_a_minute(looks: Looks, hooks: Hooks) -> None:
     """P7; an attempt that succeeded counts for its earlier one, however many pages are between them."""
     hooks.page = 1

@@ -80,6 +80,22 @@ async def test_claim_after_a_death_keeps_the_order_of_a_process(jobs: Jobs) -> N
     assert await jobs.claim(owner="b", now=NOW, lease=LEASE) is None
 
 
+async def test_job_that_waits_already_is_not_stored_once_more(jobs: Jobs) -> None:
+    """One that reads what it needs when it runs does for both; not one under way, nor one that failed and waits."""
+
+    async def wish(request: dict[str, int]) -> int:
+        await jobs.enqueue_once(kind="k", request=request, process_id="p", now=NOW)
+        return await jobs.depth()
+
+    assert [await wish({"a": 1}), await wish({"a": 1}), await wish({"a": 2})] == [1, 1, 2]
+    first = await take(jobs)
+    assert [await wish({"a": 1}), await wish({"a": 1})] == [3, 3]
+    await jobs.retry(first, at=NOW + SOON, error="no", now=NOW)
+    await jobs.finish([await take(jobs)])
+    await jobs.finish([await take(jobs)])
+    assert [await jobs.depth(), await wish({"a": 1})] == [1, 2]
+
+
 async def take(jobs: Jobs, *, owner: str = "w", now: datetime = NOW) -> Job:
     job = await jobs.claim(owner=owner, now=now, lease=LEASE)
     assert job is not None

@@ -34,6 +34,10 @@ class Ear:
     def __init__(self) -> None:
         self._heard: asyncio.Queue[str | None] = asyncio.Queue()
         self.hear: Callable[[str | None], None] = self._heard.put_nowait
+        self.lost = 0
+
+    def lose(self) -> None:
+        self.lost += 1
 
     async def next(self) -> str | None:
         async with asyncio.timeout(20):
@@ -44,7 +48,7 @@ class Ear:
 async def listening(url: str, voice: Voice | None = None) -> AsyncIterator[tuple[Listener, Ear]]:
     """A process that listens; nothing was heard yet but that it may have missed something before."""
     database, ear = Database(url), Ear()
-    listener = Listener(database, voice or Voice(), ear.hear, clock=Impatient(), random=lambda: 0.5)
+    listener = Listener(database, voice or Voice(), ear.hear, clock=Impatient(), random=lambda: 0.5, lost=ear.lose)
     task = asyncio.create_task(listener.run())
     try:
         assert await ear.next() is None
@@ -110,10 +114,10 @@ async def test_listener_that_lost_its_connection_looks_at_everything_and_hears_a
     with capture_logs() as logs:
         async with listening(url) as (listener, ear):
             await end_listeners(database)
-            assert (await ear.next(), listener.connected) == (None, False)
+            assert (await ear.next(), listener.connected, ear.lost) == (None, False, 1)
             assert (await ear.next(), listener.connected) == (None, True)
             await tell(url, "after")
-            assert await ear.next() == "after"
+            assert (await ear.next(), ear.lost) == ("after", 1)
     assert "listener_lost" in {line["event"] for line in logs}
     await database.close()
 

@@ -7,7 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from queue_engine.core.database import Database
-from queue_engine.core.jobs import Job
+from queue_engine.core.jobs import Job, Jobs
+from queue_engine.core.outage import ReadOnly
 from queue_engine.core.outcomes import Dead, Hold, Outcome, Retry
 from tests.queue_engine.core.desk import (
     HOUR,
@@ -78,6 +79,47 @@ async def test_worker_retries_a_failure_with_growing_waits_and_buries_it_at_last
     assert await results(database, "a") == ()
     assert [log["event"] for log in logs if log["log_level"] == "error"] == ["job_dead"]
     assert meter.counts == {("jobs_retried", "k"): 8, ("jobs_dead", "k"): 1}
+
+
+async def test_worker_counts_deaths_apart_from_failures(database: Database, clock: Clock) -> None:
+    """Whoever was killed was not ended by the job's failure: its first failure costs one second, not minutes."""
+
+    async def fail(job: Job) -> None:
+        raise RuntimeError("no luck")
+
+    await put(database, "a")
+    for life in range(5):
+        died = worker_of(database, clock, {"k": Desk()}, owner=f"w{life}")
+        await died.start_due()
+        await died.cancel()
+        clock.time += LEASE
+    worker = worker_of(database, clock, {"k": fail}, owner="lives")
+    with capture_logs():
+        await worker.run_due()
+    assert await worker.next_due() == clock.time + SECOND
+    async with database.transaction() as connection:
+        clock.time += SECOND
+        (job,) = await Jobs(connection).claim_some(1, owner="w", now=clock.time, lease=LEASE)
+    assert (job.attempt, job.deaths) == (1, 0), "it failed by itself, so it is not what killed them"
+
+
+async def test_worker_holds_what_the_database_was_away_for(database: Database, clock: Clock) -> None:
+    """No job fails by a fault of the database, however often it meets one."""
+
+    async def meet(job: Job) -> None:
+        raise ReadOnly("a standby")
+
+    worker = worker_of(database, clock, {"k": meet})
+    await put(database, "a")
+    with capture_logs() as logs:
+        for _ in range(12):
+            await worker.run_due()
+            assert await worker.next_due() == clock.time + SECOND
+            clock.time += SECOND
+    assert {log["event"] for log in logs} == {"job_waits_for_database"}
+    async with database.transaction() as connection:
+        (job,) = await Jobs(connection).claim_some(1, owner="w", now=clock.time, lease=LEASE)
+    assert (job.attempt, job.deaths, job.error_message) == (0, 0, None)
 
 
 async def test_worker_buries_at_once_what_cannot_pass(database: Database, clock: Clock) -> None:

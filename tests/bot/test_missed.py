@@ -1,0 +1,50 @@
+"""Deliveries that could not be stored: a look for them is asked for once the database is back."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from bot.missed import TOPIC, MissedDeliveries
+from queue_engine.core.bell import Bell
+from queue_engine.core.outage import ReadOnly
+from queue_engine.hints import Hint
+
+
+class Database:
+    """What deliveries and looks are stored in."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.looks = 0
+
+    async def receive(self, hint: Hint) -> bool:
+        self._answer()
+        return True
+
+    async def look(self) -> None:
+        self._answer()
+        self.looks += 1
+
+    def _answer(self) -> None:
+        if self.away:
+            raise ReadOnly("a standby")
+
+
+async def test_delivery_that_was_not_stored_is_looked_for_when_the_database_is_back() -> None:
+    """P2: GitHub sends nothing again by itself; the next sweep may be ten minutes away."""
+    database, bell, hint = Database(), Bell(), cast(Hint, cast(Any, None))
+    missed, ear = MissedDeliveries(database.receive, database.look, bell), bell.ear((TOPIC,))
+    assert await missed.receive(hint)
+    assert (await missed.run_due(), await missed.next_due()) == (False, None)
+    database.away = True
+    with pytest.raises(ReadOnly):
+        await missed.receive(hint)
+    async with asyncio.timeout(5):
+        await ear.wait(timedelta(hours=1))
+    with pytest.raises(ReadOnly):
+        await missed.run_due()
+    database.away = False
+    assert await missed.run_due(), "the look could not be stored before"
+    assert (await missed.run_due(), database.looks) == (False, 1)
