@@ -16,8 +16,10 @@ from structlog.testing import capture_logs
 from bot import process
 from bot.settings import Settings, load_settings
 from bot.wiring import Bot
+from queue_engine.core.bell import Bell
 from queue_engine.core.clock import SystemClock
 from queue_engine.core.jumps import Jumps
+from queue_engine.core.outage import ReadOnly
 from queue_engine.hints import Hint, HintKind
 from queue_engine.migrations import migrate
 from sandbox.clock import SystemClock as SandboxClock
@@ -167,3 +169,35 @@ async def _answers(address: str, port: int) -> bool:
             return response.status == 200
     except aiohttp.ClientConnectorError:
         return False
+
+
+@pytest.mark.parametrize(("error", "times"), [(ReadOnly("a standby"), 1), (KeyError("a mistake"), 0)])
+async def test_loop_tells_when_the_database_is_back(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, times: int
+) -> None:
+    """Whatever GitHub told meanwhile was not stored: somebody has to look for it, once."""
+    monkeypatch.setattr(process, "_POLL", timedelta(0))
+    over, told, ends = asyncio.Event(), list[str](), [error, error, None, None]
+
+    async def work() -> bool:
+        if (end := ends.pop(0)) is not None:
+            raise end
+        if not ends:
+            over.set()
+        return bool(ends)
+
+    async def next_due() -> datetime | None:
+        return None
+
+    with capture_logs():
+        await process._keep_going(
+            "loop",
+            work,
+            next_due,
+            Bell().ear(),
+            SystemClock(),
+            lambda: timedelta(0),
+            over,
+            database_is_back=lambda: told.append("back"),
+        )
+    assert len(told) == times

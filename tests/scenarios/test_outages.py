@@ -65,7 +65,7 @@ async def deliver(theatre: Theatre, delivery: str) -> tuple[int, dict[str, Any]]
 async def test_postgres_restarted_under_a_bot_lands_what_was_labelled_meanwhile(
     private_postgres: PrivatePostgres, tmp_path: Path
 ) -> None:
-    """While it is away deliveries are answered 503; when it is back the sweep has them sent again, and all land."""
+    """While it is away deliveries are answered 503; when it is back they are looked for at once, and all land."""
     database = Database(private_postgres.url)
     await migrate(database)
     await database.close()
@@ -74,6 +74,7 @@ async def test_postgres_restarted_under_a_bot_lands_what_was_labelled_meanwhile(
             theatre.repository.open_pull_request(f"Add {n}", head=f"add-{n}", by="mona", files={f"{n}.py": f"{n}\n"})
             for n in ("before", "during")
         )
+        theatre.environment["IMQ_SWEEP_SECONDS"] = "120"
         await theatre.start()
         before.label(LABEL, by="mona")
         await theatre.until(lambda: LABEL in before.labels and any(before.comments), seconds=30)
