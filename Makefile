@@ -21,8 +21,9 @@ $(STAMP): requirements-dev.txt pyproject.toml
 demo: $(STAMP)
 	$(BIN)/imq demo $(ARGS)
 
+# Three on two cores: some tests wait for processes that live in real time.
 test: $(STAMP)
-	$(BIN)/pytest -n 2 $(ARGS)
+	$(BIN)/pytest -n 3 $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
