@@ -20,7 +20,6 @@ import aiosqlite
 from sqlalchemy import (
     URL,
     BigInteger,
-    Connection,
     DateTime,
     Dialect,
     Executable,
@@ -34,6 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.types import TypeDecorator
 
 from queue_engine.core.checkpoint import LOG_PAGES, Checkpoints
@@ -238,7 +238,8 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
 
     # SQLAlchemy's documented recipe for sqlite3: keep the driver from beginning transactions, and begin them ourselves.
     @event.listens_for(engine.sync_engine, "connect")
-    def on_connect(dbapi_connection: Any, _record: object) -> None:
+    def on_connect(dbapi_connection: Any, record: ConnectionPoolEntry) -> None:
+        record.info["begin"] = begin
         dbapi_connection.isolation_level = None
         driver = dbapi_connection.driver_connection
         driver.cursor = partial(Errand, driver)
@@ -254,12 +255,14 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
             dbapi_connection.run_async(aiosqlite.Connection.close)
             raise
 
-    @event.listens_for(engine.sync_engine, "begin")
-    def on_begin(connection: Connection) -> None:
-        # By the driver's cursor: on SQLAlchemy's own way to it this would cost as much as a statement of ours.
-        connection.connection.cursor().execute(begin)
-
+    # The recipe's listener for "begin" would have SQLAlchemy look for listeners at each step of each statement.
+    engine.dialect.do_begin = _begin  # type: ignore[assignment]  # it is called with the connection alone
     return engine
+
+
+def _begin(connection: PoolProxiedConnection) -> None:
+    # By the driver's cursor: on SQLAlchemy's own way to it this would cost as much as a statement of ours.
+    connection.cursor().execute(connection.info["begin"])
 
 
 def _connect_privately(file: str, **arguments: Any) -> aiosqlite.Connection:
