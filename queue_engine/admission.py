@@ -252,19 +252,7 @@ async def _admit(
     await journal.tell_progress(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
     labels = sorted(label for label in vouched if policy.triggered([label]))
     data = {"by": entry.queued_by, "head": pull.head_sha, "position": entry.position, "labels": labels}
-    change.happenings.append(
-        await journal.note(
-            tx,
-            now,
-            "queued",
-            queue.repository,
-            queue.base_branch,
-            pull.number,
-            entry_id=entry.id,
-            delivery=request.delivery,
-            data=data | await journal.delays(tx, entry, now),
-        )
-    )
+    await change.record("queued", entry, delivery=request.delivery, data=data | await journal.delays(tx, entry, now))
     await tx.queues.wake(queue.id, now)
     return entry
 

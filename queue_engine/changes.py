@@ -231,19 +231,12 @@ class PullRequestChanges:
             if standing == _standing(entry)[1]:
                 return
             await change.tx.queues.wake(entry.queue_id, change.now)
-            change.happenings.append(
-                await journal.note(
-                    change.tx,
-                    change.now,
-                    "priority",
-                    repository,
-                    entry.base_branch,
-                    entry.number,
-                    entry_id=entry.id,
-                    delivery=hint.delivery,
-                    data={"by": hint.sender, "priority": placed.priority, "position": placed.position}
-                    | await journal.delays(change.tx, placed, change.now),
-                )
+            await change.record(
+                "priority",
+                entry,
+                delivery=hint.delivery,
+                data={"by": hint.sender, "priority": placed.priority, "position": placed.position}
+                | await journal.delays(change.tx, placed, change.now),
             )
 
     async def _may_rank(self, repository: Repository, policy: Policy, hint: Hint) -> bool:

@@ -238,18 +238,9 @@ async def prioritise(
         standing = Standing(priority, entry.first, entry.interrupts, entry.fixes_base, entry.freeze_exempt)
         placed = await tx.entries.reprioritise(entry, standing, policy.ageing)
         await tx.queues.wake(entry.queue_id, now)
-        noted = await journal.note(
-            tx,
-            now,
-            "priority",
-            entry.repository,
-            entry.base_branch,
-            entry.number,
-            entry_id=entry.id,
-            delivery=delivery,
-            data={"by": by, "priority": priority, "position": placed.position},
+        await change.record(
+            "priority", entry, delivery=delivery, data={"by": by, "priority": priority, "position": placed.position}
         )
-        change.happenings.append(noted)
     entries = await tx.entries.of_queue(entry.queue_id)
     turns = await tx.timeline.durations(entry.repository.id, entry.base_branch, "landed", "front")
     return Prioritised(placed, len(entries), delay(entries, placed, turns, now))

@@ -4,14 +4,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
+from queue_engine import journal
 from queue_engine.core.bell import Bell
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter, Silent
 from queue_engine.core.progress import ProgressEvent, ProgressNotifier, Unheard
 from queue_engine.journal import Happening
+from queue_engine.model import Entry
 from queue_engine.policies import Policies
 from queue_engine.port import GitHub
+from queue_engine.reasons import Reason
 from queue_engine.store import Store, Transaction
 
 Publish = Callable[[Happening], None]
@@ -30,6 +34,23 @@ class Change:
     now: datetime
     happenings: list[Happening] = field(default_factory=list)
     progress: list[ProgressEvent] = field(default_factory=list)
+
+    async def record(
+        self,
+        event: str,
+        entry: Entry,
+        *,
+        reason: Reason | None = None,
+        delivery: str | None = None,
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        """Append an event of an entry to its timeline, to be published after the commit."""
+        of_entry = (entry.repository, entry.base_branch, entry.number)
+        self.happenings.append(
+            await journal.note(
+                self.tx, self.now, event, *of_entry, entry_id=entry.id, reason=reason, delivery=delivery, data=data
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

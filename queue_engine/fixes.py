@@ -7,7 +7,6 @@ not be set again: GitHub tells who carries it, who set it, and when.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from queue_engine import journal
 from queue_engine.door import may_queue
 from queue_engine.engine import Change, Engine
 from queue_engine.model import Entry, Queue
@@ -44,15 +43,4 @@ async def let_through(change: Change, entry_id: str, by: str) -> None:
     if entry is None or entry.fixes_base:
         return
     await change.tx.entries.save(replace(entry, fixes_base=True))
-    change.happenings.append(
-        await journal.note(
-            change.tx,
-            change.now,
-            "priority",
-            entry.repository,
-            entry.base_branch,
-            entry.number,
-            entry_id=entry.id,
-            data={"by": by, "priority": entry.priority, "position": entry.position},
-        )
-    )
+    await change.record("priority", entry, data={"by": by, "priority": entry.priority, "position": entry.position})

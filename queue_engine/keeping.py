@@ -77,19 +77,7 @@ class Keeper:
                 change.progress.append(event)
             story = _story(entry, saved, change.now, ended)
             for word, data in story.items():
-                change.happenings.append(
-                    await journal.note(
-                        change.tx,
-                        change.now,
-                        word,
-                        saved.repository,
-                        saved.base_branch,
-                        saved.number,
-                        entry_id=saved.id,
-                        delivery=saved.delivery,
-                        data=data,
-                    )
-                )
+                await change.record(word, saved, delivery=saved.delivery, data=data)
         for word, data in story.items():
             _log.info(word, repository=saved.repository.full_name, number=saved.number, **data)
         return saved
@@ -112,20 +100,7 @@ class Keeper:
             )
             # No head: it is no refusal of it, and counts for none.
             data = {"detail": words}
-            change.happenings.append(
-                await journal.note(
-                    change.tx,
-                    change.now,
-                    "blocked",
-                    saved.repository,
-                    saved.base_branch,
-                    saved.number,
-                    entry_id=saved.id,
-                    reason=reason,
-                    delivery=saved.delivery,
-                    data=data,
-                )
-            )
+            await change.record("blocked", saved, reason=reason, delivery=saved.delivery, data=data)
         _log.info("blocked", repository=saved.repository.full_name, number=saved.number, reason=reason.value)
 
     async def dismiss(

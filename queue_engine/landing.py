@@ -41,19 +41,12 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
             detail=None if agree else detail,
             landed_sha=landed.sha,
         )
-        change.happenings.append(
-            await journal.note(
-                tx,
-                now,
-                EntryStatus.LANDED.value,
-                entry.repository,
-                entry.base_branch,
-                entry.number,
-                entry_id=entry.id,
-                delivery=entry.delivery,
-                data={"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.tested_tree, "head": entry.head}
-                | figures,
-            )
+        await change.record(
+            EntryStatus.LANDED.value,
+            entry,
+            delivery=entry.delivery,
+            data={"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.tested_tree, "head": entry.head}
+            | figures,
         )
         await tx.known.tell(entry.repository.id, _moves(entry, landed), now)
         others = await tx.entries.of_queue(queue.id)

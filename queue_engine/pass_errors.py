@@ -98,19 +98,13 @@ async def _remove(engine: Engine, entry: Entry, detail: str) -> None:
             return
         await tx.entries.remove(present)
         await tx.queues.wake(entry.queue_id, now)
-        noted = await journal.note(
-            tx,
-            now,
+        await change.record(
             EntryStatus.FAILED.value,
-            entry.repository,
-            entry.base_branch,
-            entry.number,
-            entry_id=entry.id,
+            entry,
             reason=Reason.INTERNAL_ERROR,
             delivery=entry.delivery,
             data={"head": entry.head, "from": entry.status.value, "detail": detail},
         )
-        change.happenings.append(noted)
 
 
 async def _pause(engine: Engine, queue: Queue, cause: BaseException) -> None:

@@ -212,18 +212,7 @@ async def _take_turn(engine: Engine, front: Entry, other: Entry, policy: Policy,
         saved = await change.tx.entries.get(front.id)
         assert saved is not None
         await journal.tell_progress(change.tx, saved, NoticeKind.QUEUED, policy, change.now, depth=depth)
-        change.happenings.append(
-            await journal.note(
-                change.tx,
-                change.now,
-                EntryStatus.PENDING.value,
-                saved.repository,
-                saved.base_branch,
-                saved.number,
-                entry_id=saved.id,
-                data={"head": saved.head, "yields_to": other.number},
-            )
-        )
+        await change.record(EntryStatus.PENDING.value, saved, data={"head": saved.head, "yields_to": other.number})
     _log.info("turn_taken", repository=front.repository.full_name, number=front.number, by=other.number)
 
 
