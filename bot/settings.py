@@ -100,6 +100,10 @@ class Settings(Choices):
     """Between two reconciliation sweeps."""
     lease: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_LEASE_SECONDS")
     """How long a process that died can keep work from the others."""
+    metrics: Annotated[Literal["open", "token"], BeforeValidator(_lower)] = Field(
+        "open", validation_alias="IMQ_METRICS"
+    )
+    """Who reads the metrics: whoever reaches the port, or callers with an operator's token."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         "info", validation_alias="IMQ_LOG_LEVEL"
     )
@@ -206,6 +210,7 @@ _WAYS_OUT: Mapping[str, str] = {
     "IMQ_TRIGGER_LABEL": "give a label's name of at most 50 characters",
     "IMQ_ORGANIZATION_CONFIG": "give off, tighten or trust",
     "IMQ_LOG_LEVEL": "give debug, info, warning or error",
+    "IMQ_METRICS": "give open or token",
     "IMQ_LOG_FORMAT": "give json or console",
     "IMQ_ALLOW_EPHEMERAL_SQLITE": "give 1 or 0",
 }

@@ -5,6 +5,7 @@ that they may read: neither a name nor a count tells of others.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -19,6 +20,8 @@ from queue_engine.core.slots import SlotsStatus
 from queue_engine.engine import Engine
 from queue_engine.store.depths import QueueDepth
 from queue_engine.store.processes import ProcessReport
+
+_ID = 16
 
 _FRESH = timedelta(seconds=1)
 """How long one look at the database answers everybody."""
@@ -86,7 +89,8 @@ class QueueStatus:
 
 def _queue(queue: QueueDepth, most: int) -> dict[str, Any]:
     return {
-        "id": str(queue.queue_id),
+        # Numbers given one after the other would tell how many queues there are that the caller does not see.
+        "id": hashlib.sha256(f"{queue.repository.id} {queue.base_branch}".encode()).hexdigest()[:_ID],
         "repository": queue.repository.full_name,
         "branch": queue.base_branch,
         "depth": queue.depth,

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from bot.api.access import Access
 from bot.api.app import PREFIX, create_api, description, routes
+from bot.api.auth import for_operators
 from bot.board import Board
 from bot.gateway.gateway import Gateway
 from bot.gateway.shared_pace import SharedPace
@@ -127,7 +128,8 @@ class Bot:
         access = Access(self.engine, self.gateway.people)
         app.router.add_routes([description(routes(self.engine, access))])
         app.add_subapp(PREFIX, create_api(self.engine, access))
-        app.router.add_get("/metrics", self.board.handle)
+        guarded = for_operators(self.board.handle, self.engine.store, self.clock)
+        app.router.add_get("/metrics", guarded if self.settings.metrics == "token" else self.board.handle)
         status = QueueStatus(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
         app.router.add_get("/queue/status", status.handle)
         return app

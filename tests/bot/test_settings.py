@@ -141,6 +141,7 @@ def test_private_key_unusable_is_explained_without_repeating_it(
         ("IMQ_GITHUB_API_URL", "http://ghe.example/api/v3", "write https://"),
         ("IMQ_GITHUB_WEBHOOK_SECRET", "hunter2", "too short: it has 7 characters, and 20 are the least"),
         ("IMQ_GITHUB_WEBHOOK_SECRET", "abcab" * 9, "too simple"),
+        ("IMQ_METRICS", "public", "give open or token"),
         ("IMQ_BIND", "example.com", "IP address"),
         ("IMQ_ORGANIZATION_CONFIG", "yes", "off, tighten or trust"),
         ("DATABASE_URL", "mysql://db/imq", "sqlite:///FILE"),

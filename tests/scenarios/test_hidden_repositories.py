@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -10,7 +11,7 @@ import pytest
 from queue_engine.facts import Permission
 from tests.scenarios.api_walk import OUTSIDE, Call, calls, served
 from tests.scenarios.callers import Caller, caller
-from tests.scenarios.world import FILES, LABEL, World
+from tests.scenarios.world import FILES, LABEL, World, a_world
 
 HIDDEN, MISSING = "acme/nightingale", "acme/nowhere"
 WORDS = ("nightingale", "operation-dusk", "Overture", "mona")
@@ -100,6 +101,18 @@ async def test_page_of_figures_names_nobody_and_nothing(world: World, session: a
     assert 'imq_github_requests_total{call="GET /repos/{owner}/{repo}/pulls"' in page
     names = (*WORDS, pull.head_sha, "acme", "widgets", "ci/test", LABEL, "for mona")
     assert [name for name in names if name in page] == []
+
+
+async def test_metrics_are_shown_to_operators_alone_where_that_is_set(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> None:
+    """Sums tell of private repositories too: whoever may not see all of them sees no page."""
+    async with a_world(tmp_path, settings={"IMQ_METRICS": "token"}) as world:
+        rhea, nobody = await caller(world, session, "rhea"), Caller(world, session, None)
+        prometheus = await caller(world, session, None, name="p", operator=True, access=Permission.READ)
+        answers = [await each.read("/metrics") for each in (nobody, rhea, prometheus)]
+    assert [status for status, _, _ in answers] == [401, 403, 200]
+    assert ["imq_queues" in text for _, text, _ in answers] == [False, False, True]
 
 
 async def test_stranger_waits_as_long_for_a_hidden_repository_as_for_a_missing_one(

@@ -1,5 +1,6 @@
 """What `/queue/status` tells, and to whom."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -86,4 +87,5 @@ async def test_status_of_a_paused_queue_says_why(world: World, session: aiohttp.
         await tx.queues.find_or_create(repository, "next", now)
         await tx.queues.pause(paused.id, Pause(Reason.TREE_MISMATCH, "looked into", now))
     (told,) = (await mona.ask("GET", "/queue/status")).body["queues"]
+    assert re.fullmatch(r"[0-9a-f]{16}", told["id"]), "numbers would tell how many queues are hidden"
     assert (told["paused"], told["depth"], told["accepting"]) == ("tree_mismatch", 0, True)
