@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ import queue_engine
 from queue_engine.core.database import Database, metadata
 from queue_engine.core.idempotency import KEPT, Keys
 from queue_engine.core.jobs import Jobs
+from queue_engine.facts import Permission
 from queue_engine.migrations import HEAD, UnknownRevision, current, migrate, running
 from queue_engine.model import EntryStatus
 from queue_engine.priority import Standing
 from queue_engine.store import Store
 from queue_engine.store.held import HeldPullRequest
-from queue_engine.store.tables import entries, queues, repositories
+from queue_engine.store.tables import api_tokens, entries, queues, repositories
+from queue_engine.store.tokens import Grant
 from tests.queue_engine.store.examples import stand
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -142,6 +145,21 @@ async def test_migrations_keep_who_waits_for_a_place_and_what_was_answered(empty
         assert await tx.answers.find(1, 7, comment_id=70) == await tx.answers.find(1, 7, comment_id=71) == answer
     async with empty_database.reading() as connection:
         assert await connection.run_sync(differences) == []
+
+
+async def test_migrations_keep_tokens_valid_with_all_that_they_could_do(empty_database: Database) -> None:
+    """Made before tokens had a scope, a checksum, a person's id and an end."""
+    await migrate(empty_database, "0014")
+    secret = "imq_" + "aZ0-_" * 8 + "abc"
+    digest = hashlib.sha256(secret.encode()).hexdigest()
+    async with empty_database.transaction() as connection:
+        told = {"id": "t", "name": "ops", "token_hash": digest, "login": "mona", "operator": True, "created_at": NOW}
+        await connection.execute(insert(api_tokens).values(told))
+    await migrate(empty_database)
+    async with Store(empty_database).reading() as tx:
+        token = await tx.tokens.find(secret, NOW)
+    assert token is not None
+    assert token.grant == Grant(login="mona", operator=True, access=Permission.MAINTAIN)
 
 
 async def test_migrations_by_many_processes_at_once_happen_once(empty_database_url: str) -> None:

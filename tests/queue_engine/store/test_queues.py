@@ -81,6 +81,18 @@ async def test_repository_is_found_by_the_name_it_has_now_in_any_letters(t: Tran
     assert await t.queues.repository("acme", "sled") == heir
 
 
+async def test_some_repository_is_one_of_the_owner_where_there_is_one(t: Transaction) -> None:
+    """Whatever stands in for a name that is not known is asked of the same installation, if it can be."""
+    assert await t.queues.some_repository("acme") is None
+    strangers = replace(REPOSITORY, id=1, owner="globex", installation_id=9)
+    for each in (strangers, REPOSITORY):
+        await t.queues.refresh_repository(each)
+    assert await t.queues.some_repository("ACME") == REPOSITORY
+    assert await t.queues.some_repository("nobody") == strangers
+    assert await t.queues.repository_by_id(1) == strangers
+    assert await t.queues.repository_by_id(4711) is None
+
+
 async def in_trouble(t: Transaction, main: Queue, number: int, *, priority: int = 0) -> None:
     added = await stand(t, main, number, priority=priority)
     await t.entries.save(replace(added, trouble=3, trouble_since=NOW))
