@@ -75,3 +75,15 @@ async def test_tag_moves_back_only_by_force(client: Client) -> None:
     await client.call("PATCH", place, 200, json_body={"sha": old, "force": True})
     await client.call("PATCH", place, 200, json_body={"sha": new})
     assert client.repo.sha("tags/v1") == new
+
+
+async def test_commit_of_an_app_is_signed_as_the_switch_says(client: Client) -> None:
+    """By GitHub itself where the App names no author, as it documents for bots; or not at all."""
+    tip = client.repo.sha()
+    new = {"message": "Own", "tree": client.repo.tree(), "parents": [tip]}
+    verified = []
+    for signed in (True, False):
+        client.github.behaviour.app_commits_signed = signed
+        made = await client.call("POST", f"{R}/git/commits", 201, json_body={**new, "message": f"Signed: {signed}"})
+        verified.append(made["verification"]["verified"])
+    assert verified == [True, False]

@@ -217,3 +217,17 @@ async def test_branch_moved_backwards_needs_force(client: Client) -> None:
     forced = {"repositoryId": known, "refUpdates": [back | {"force": True}]}
     assert "errors" not in await ask(client, UPDATE, input=forced)
     assert client.repo.sha("main") == start
+
+
+async def test_moved_ref_is_refused_in_either_words(client: Client) -> None:
+    """No thread quotes GitHub: the refusal tells where the ref stands, or only that it cannot be updated."""
+    known = (await ask(client, REPOSITORY_ID))["data"]["repository"]["id"]
+    main, new = client.repo.sha(), client.repo.push("next", {"x": "1\n"}, by="maria")
+    move = {"name": "refs/heads/main", "beforeOid": new, "afterOid": new}
+    words = []
+    for told in (True, False):
+        client.github.behaviour.moved_refs_told = told
+        refused = await ask(client, UPDATE, input={"repositoryId": known, "refUpdates": [move]})
+        words.append(refused["errors"][0]["message"])
+    assert client.repo.sha() == main
+    assert [main in said for said in words] == [True, False]

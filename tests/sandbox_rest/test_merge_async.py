@@ -238,3 +238,16 @@ async def test_stack_may_honour_bypass_lists(client: Client, bypass: bool) -> No
     _, two, _ = stacked(client)
     client.repo.add_ruleset("strict", branches=["main"], required_checks=["x"], bypass={"imq": "always"}, by="acme")
     assert (await merged_later(client, two))["status"] == ("merged" if bypass else "failed")
+
+
+async def test_result_is_shown_with_the_permission_that_the_switch_names(client: Client) -> None:
+    """The reference names none: reading pull requests is enough, or reading contents is needed as well."""
+    client.github.behaviour.merge_async = True
+    pull = opened(client)
+    asked = await ask(client, pull, 202)
+    place = f"{R}/pulls/{pull.number}/merge-async/{asked['details']['uuid']}"
+    reader = {"Authorization": f"Bearer {client.installation_token({'pull_requests': 'read'})}"}
+    await client.get(place, who="nobody", headers=reader)
+    client.github.behaviour.merge_results_need_contents = True
+    refused = await client.get(place, 403, who="nobody", headers=reader)
+    assert refused.headers["X-Accepted-GitHub-Permissions"] == "contents=read"
