@@ -25,10 +25,12 @@ def branch_rules(
     *,
     own_app_id: int,
     bypassed: Mapping[int, str] = MappingProxyType({}),
+    untold: frozenset[int] = frozenset(),
 ) -> BranchRules:
     """Both together: the strictest counts. Of protection that is only a summary the checks are all that is known.
 
     `bypassed` are the rulesets that IMQ may bypass, by id, with their names: what they demand holds all the same.
+    Of the rulesets `untold` GitHub does not tell whether IMQ may bypass them: IMQ counts their approvals itself.
     """
     classic = _classic(protection, own_app_id) if protection is not None and protection.enabled else _NONE
     everywhere = tuple(rules)
@@ -46,7 +48,7 @@ def branch_rules(
         methods=ruled.methods,
         deployments=ruled.deployments,
         workflows=ruled.workflows,
-        approvals_bypassed=bypasses.approvals_bypassed(everywhere, bypassed),
+        approvals_bypassed=bypasses.approvals_bypassed(everywhere, untold.union(bypassed)),
         bypassed=_unchecked(everywhere, bypassed),
     )
 

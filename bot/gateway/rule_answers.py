@@ -93,11 +93,12 @@ class DeploymentsRuleAnswer(BaseModel):
 class RulesetAnswer(BaseModel):
     """`GET /repos/{owner}/{repo}/rulesets/{ruleset_id}`: always, pull_requests_only, exempt, or never.
 
-    GitHub tells this of the caller, and only here, for an organisation's ruleset too (schema `repository-ruleset`).
+    GitHub tells this of the caller, and only here, for an organisation's ruleset too (schema `repository-ruleset`); an
+    App without any further permission is told it as well (s4k10503/velvet #320).
     """
 
     name: str = ""
-    current_user_can_bypass: str = "never"
+    current_user_can_bypass: str | None = None
 
 
 class ScanningToolAnswer(BaseModel):

@@ -20,6 +20,8 @@ from queue_engine.model import Repository
 _REMEMBERED = timedelta(hours=2)
 """Webhooks tell of changes; this bounds how long one that was lost can mislead."""
 _MOST_BRANCHES = 10_000
+_BOUND = (None, "never")
+"""What GitHub tells of a ruleset that IMQ is not known to bypass."""
 _PLAN_GATE = "upgrade to github"
 
 
@@ -50,8 +52,11 @@ class RuleBook:
         protection = await self._protection(repository, variables)
         rulesets = await self._rulesets(repository, variables)
         asked = {rule.ruleset_id for rule in rulesets if rule.ruleset_id is not None and bypasses.matters(rule)}
-        bypassed = {number: name for number in sorted(asked) if (name := await self._bypassed(repository, number))}
-        rules = branch_rules(protection, rulesets, own_app_id=self._own_app_id, bypassed=bypassed)
+        told = {number: await self._ruleset(repository, number) for number in sorted(asked)}
+        can = {number: answer.current_user_can_bypass for number, answer in told.items()}
+        bypassed = {number: told[number].name or f"ruleset {number}" for number in can if can[number] not in _BOUND}
+        untold = frozenset(number for number in can if can[number] is None)
+        rules = branch_rules(protection, rulesets, own_app_id=self._own_app_id, bypassed=bypassed, untold=untold)
         if forgotten == self._forgotten[repository.id]:
             # Otherwise the rules changed while they were read: good for this answer, not for later ones.
             self._cache[key] = rules
@@ -91,12 +96,11 @@ class RuleBook:
                 return []
             raise
 
-    async def _bypassed(self, repository: Repository, ruleset: int) -> str | None:
-        """The ruleset's name if IMQ is on the list of those who may bypass it, as far as GitHub tells it."""
+    async def _ruleset(self, repository: Repository, ruleset: int) -> RulesetAnswer:
+        """What GitHub tells of a ruleset; an empty answer where it shows IMQ none of it."""
         template = "/repos/{owner}/{repo}/rulesets/{ruleset_id}"
         variables = {**place(repository), "ruleset_id": str(ruleset)}
         try:
-            answer = await self._connection.get(repository.installation_id, RulesetAnswer, template, variables)
+            return await self._connection.get(repository.installation_id, RulesetAnswer, template, variables)
         except (NotFound, Forbidden):
-            return None
-        return None if answer.current_user_can_bypass == "never" else answer.name or f"ruleset {ruleset}"
+            return RulesetAnswer()

@@ -96,3 +96,15 @@ async def test_code_scanning_that_github_enforces_needs_no_check(
     github.on("GET", RULES, Says([rule("code_scanning", code_scanning_tools=[{"tool": "CodeQL"}])]))
     github.on("GET", RULESET, Says({"current_user_can_bypass": "never"}))
     assert (await gateway.branch_rules(repository, "main")).required_checks == frozenset()
+
+
+@pytest.mark.parametrize("answer", [Says({"name": "main"}), Says({"message": "Not Found"}, status=404)])
+async def test_approvals_are_counted_where_github_does_not_tell_whether_imq_may_bypass_them(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, answer: Says
+) -> None:
+    """P4: nobody relies on GitHub to count them; what IMQ cannot check is left to GitHub, and refuses nobody."""
+    demanded = rule("pull_request", required_approving_review_count=1, require_code_owner_review=True)
+    github.on("GET", RULES, Says([demanded]))
+    github.on("GET", RULESET, answer)
+    rules = await gateway.branch_rules(repository, "main")
+    assert (rules.approvals, rules.approvals_bypassed, rules.bypassed) == (1, True, ())
