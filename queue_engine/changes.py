@@ -16,9 +16,10 @@ from queue_engine.command_consent import overtaken
 from queue_engine.core.line import Line
 from queue_engine.door import may_queue
 from queue_engine.engine import Engine
-from queue_engine.errors import StaleVersion
+from queue_engine.errors import EarlierLabel, OutdatedRead, StaleVersion
 from queue_engine.facts import PullRequest
 from queue_engine.hints import Hint, HintKind
+from queue_engine.label_order import await_earlier, postpone
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.places import still_waiting
 from queue_engine.policy import Policy, carries
@@ -44,13 +45,34 @@ class PullRequestChanges:
             return
         # The place in the line is taken before anything is asked for: knocks are answered in their order (P3).
         with self._knocking.stand(repository.id) as turn:
-            if await self._queues(repository, hint, hint.label):
-                if hint.sender == await self._engine.github.own_login():
+            try:
+                if await self._queues_now(repository, hint, hint.label, hint.number, turn):
                     return
-                if await self._entry(repository, hint) is None:
-                    await self._knock(repository, hint, hint.number, turn)
-                    return
+            except (OutdatedRead, EarlierLabel) as why:
+                await postpone(self._engine, repository, hint, why)
+                raise
         await self._other_label(repository, hint)
+
+    async def _queues_now(
+        self, repository: Repository, hint: Hint, label: str, number: int, turn: Callable[[], Awaitable[None]]
+    ) -> bool:
+        """Judge a label that queues at the door, after those that came before; False for any other label."""
+
+        async def in_order() -> None:
+            await turn()
+            await await_earlier(self._engine, repository, hint)
+
+        if not await self._queues(repository, hint, label):
+            return False
+        if hint.sender == await self._engine.github.own_login():
+            return True
+        if await self._entry(repository, hint) is not None:
+            return False
+        if hint.tries:
+            # Nothing is read while an earlier label is still to be answered.
+            await await_earlier(self._engine, repository, hint)
+        await self._knock(repository, hint, number, in_order)
+        return True
 
     async def changed(self, repository: Repository, hint: Hint) -> None:
         """Something about a pull request changed: if it is queued, find out whether it may stay."""

@@ -49,6 +49,14 @@ class OutdatedRead(Unavailable):
     """
 
 
+class EarlierLabel(EngineError):
+    """A label that came before this one is not answered yet: this one is answered after `delay` (P3)."""
+
+    def __init__(self, message: str, *, delay: timedelta) -> None:
+        super().__init__(message)
+        self.delay = delay
+
+
 class RateLimited(GitHubError):
     """A primary or secondary limit was met. `retry_after` is how long GitHub asks to wait. Nothing was done."""
 

@@ -55,6 +55,10 @@ class Hint(BaseModel):
     """For LABELED and COMMENT: the instant of the pull request's last change, which was the label, or the comment."""
     arrived_at: datetime | None = None
     """When the delivery was stored, if its job has failed since: what it asks for keeps its place in the order."""
+    order: int = Field(default=0, exclude=True)
+    """Its place in the order in which deliveries were stored."""
+    tries: int = Field(default=0, exclude=True)
+    """How often IMQ has put it off before, for a read that was outdated or an earlier label."""
     label: str | None = None
     title: str | None = None
     """For CONSENT by `edited`: the new title, if it was only the title."""

@@ -23,7 +23,7 @@ from queue_engine.core.outcomes import Dead, Hold, Outcome
 from queue_engine.core.trace import current
 from queue_engine.core.worker import Handler
 from queue_engine.engine import Engine
-from queue_engine.errors import Forbidden, OutdatedRead, RateLimited, StaleVersion, Unauthorized
+from queue_engine.errors import EarlierLabel, Forbidden, OutdatedRead, RateLimited, StaleVersion, Unauthorized
 from queue_engine.hints import Hint, HintKind
 from queue_engine.journal import PLACE_JOB
 from queue_engine.known.facts import Fact, Named
@@ -151,7 +151,7 @@ class Inbox:
             self._engine.meter.count("jobs_reprocessed", number, kind=kind)
 
     async def _follow(self, job: Job) -> None:
-        hint = Hint.model_validate(job.request)
+        hint = Hint.model_validate(job.request).model_copy(update={"order": job.seq, "tries": _held(job)})
         if job.claims > 1:
             hint = hint.model_copy(update={"arrived_at": job.created_at})
         with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
@@ -206,6 +206,11 @@ def _process_of(hint: Hint) -> str:
     return f"{of}:{hint.number or hint.branch or hint.head_sha or hint.kind}"[:255]
 
 
+def _held(job: Job) -> int:
+    """How often a job was held before: neither its failures nor the deaths of its workers count."""
+    return job.claims - 1 - job.attempt - job.deaths
+
+
 def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
     """GitHub's limits and lost races are no failures of a job: it is held as long as GitHub asks.
 
@@ -220,8 +225,10 @@ def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
             return Hold(limited.retry_after)
         except StaleVersion:
             return Hold(timedelta(0))
+        except EarlierLabel as earlier:
+            return Hold(earlier.delay)
         except OutdatedRead:
-            tries = job.claims - 1 - job.attempt - job.deaths
+            tries = _held(job)
             if OUTDATED.exhausted(tries):
                 raise
             return Hold(backoff.wait(OUTDATED, tries, random=random))

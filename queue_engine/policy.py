@@ -155,6 +155,8 @@ class Policy:
     """How long the front may start over and over because its base keeps moving."""
     doubt_looks: int = 5
     """How often a merge whose answer was lost is looked for again when the base has moved."""
+    update_refusals: int = 3
+    """How often IMQ asks again after an update that GitHub refused without a known reason: as long as reads lag."""
     merge_refusals: int = 3
     """Merge calls that GitHub must refuse at least before a refusal is final."""
     permission_look: timedelta = timedelta(hours=1)

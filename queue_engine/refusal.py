@@ -69,7 +69,11 @@ def named(words: str) -> Reason | None:
 
 
 def judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, now: datetime) -> Action:
-    """422 has several causes, told apart by facts: a new head, nothing to update, a conflict, or a real refusal."""
+    """422 has several causes, told apart by facts: a new head, nothing to update, a conflict, or a real refusal.
+
+    GitHub refuses by what is there now, and the pull request is read from a replica: the head that somebody pushed
+    meanwhile (mergify #443) may show seconds later.
+    """
     if seen.pull is None:
         return Look(Fact.PULL)
     if seen.pull.head_sha != entry.head:
@@ -84,7 +88,8 @@ def judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, n
         return Leave(_why_forbidden(entry, seen.pull), detail=words)
     if seen.pull.mergeable is False or "conflict" in _without_names(words):
         return Leave(Reason.CONFLICT)
-    if seen.pull.mergeable is True:
+    unexplained = named(words) is None and entry.recheck < policy.update_refusals
+    if seen.pull.mergeable is True and not unexplained:
         return Leave(Reason.UPDATE_REFUSED, detail=words)
     if now - entry.status_since >= policy.update_timeout:
         return Leave(Reason.MERGEABLE_UNKNOWN, detail=words)

@@ -119,6 +119,17 @@ class Reviewed(_Told):
     state: str
 
 
+class Postponed(_Told):
+    """IMQ could not answer a label yet, as reads do not show it; labels that came after it wait until then.
+
+    `order` is its webhook's place in the order of arrival.
+    """
+
+    kind: Literal["postponed"] = "postponed"
+    order: int
+    until: Instant
+
+
 class Named(_Told):
     """GitHub named it, so that it exists."""
 
@@ -126,7 +137,7 @@ class Named(_Told):
 
 
 Told = Annotated[
-    PullState | LabelWritten | Merged | Commanded | Push | CheckEnded | StatusSet | Reviewed | Named,
+    PullState | LabelWritten | Merged | Commanded | Push | CheckEnded | StatusSet | Reviewed | Postponed | Named,
     Field(discriminator="kind"),
 ]
 
@@ -156,6 +167,11 @@ def of_pull(number: int) -> str:
 def of_branch(name: str) -> str:
     """The subject of a branch."""
     return f"branch {name}"
+
+
+def of_labels(base_branch: str) -> str:
+    """The subject of the labels that were set on pull requests for a branch."""
+    return f"labels {base_branch}"
 
 
 def of_commit(sha: str) -> str:

@@ -369,14 +369,25 @@ def test_refused_update_is_judged_by_facts_before_words() -> None:
         (False, "no", Reason.CONFLICT),
         (None, "merge conflict between base and head", Reason.CONFLICT),
         (True, "Cannot update this protected ref.", Reason.UPDATE_REFUSED),
+        (True, "Validation failed", Reason.UPDATE_REFUSED),
     ],
 )
 def test_refused_update_leaves_for_what_is_known(mergeable: bool | None, words: str, reason: Reason) -> None:
     """A conflict is one by GitHub's own computation or by its words; anything else is told in them."""
     facts = seen(pull=pull(mergeable=mergeable, head_repository=REPOSITORY.full_name), comparison=comparison(behind=1))
-    judged = judge_refused_update(entry(status=UPDATING), words, facts, POLICY, NOW)
+    asked = entry(status=UPDATING, recheck=POLICY.update_refusals)
+    judged = judge_refused_update(asked, words, facts, POLICY, NOW)
     assert isinstance(judged, Leave)
     assert judged.reason is reason
+
+
+def test_refused_update_that_nothing_explains_is_asked_for_again() -> None:
+    """P4: a replica may not show the push yet for which GitHub refuses."""
+    words = "expected head sha didn\u2019t match current head ref."
+    facts, asked = seen(pull=pull(), comparison=comparison(behind=1)), entry(status=UPDATING)
+    judged = judge_refused_update(asked, words, facts, POLICY, NOW)
+    assert isinstance(judged, Wait)
+    assert (judged.entry.recheck, judged.until) == (1, NOW + POLICY.ask_again.base)
 
 
 @pytest.mark.parametrize(

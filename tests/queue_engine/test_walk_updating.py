@@ -64,11 +64,23 @@ def test_walk_whose_update_was_refused_because_nothing_is_missing_is_checked() -
 )
 def test_walk_whose_update_was_refused_for_good_leaves(words: str, mergeable: bool | None, reason: Reason) -> None:
     """A conflict or another refusal, told apart by what GitHub says of the pull request."""
-    walk = behind(pull=pull(mergeable=mergeable), updates=[Refusal(words)])
+    walk = behind(pull=pull(mergeable=mergeable), updates=[Refusal(words)] * 4)
     action = walk.go()
+    while isinstance(action, Wait):
+        action = walk.wait()
     assert isinstance(action, Leave)
     assert action.reason is reason
     assert reason is Reason.CONFLICT or action.detail == words
+
+
+def test_walk_whose_update_was_refused_for_a_push_that_reads_show_later_leaves() -> None:
+    """P4: GitHub refuses by the head that is there, and a replica shows it seconds later."""
+    walk = behind(pull=pull(mergeable=True), updates=[Refusal("expected head sha didn't match current head ref.")] * 2)
+    assert isinstance(walk.go(), Wait)
+    assert isinstance(walk.wait(), Wait)
+    walk.github.push("evil", parents=("head-1",), merge_base="base-1")
+    walk.now = walk.due
+    assert walk.left() is Reason.HEAD_CHANGED
 
 
 def test_walk_whose_update_was_refused_while_mergeability_is_unknown_asks_again_within_bounds() -> None:

@@ -8,9 +8,7 @@ import aiohttp
 import pytest
 
 from tests.scenarios.callers import Caller, caller
-from tests.scenarios.world import World, a_world
-
-LAG = timedelta(seconds=2)
+from tests.scenarios.world import LAG, World, a_world
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -2,7 +2,11 @@
 
 from datetime import timedelta
 
+import pytest
+
 from tests.scenarios.world import CI_TIME, LABEL, World
+
+pytestmark = pytest.mark.lagging
 
 
 def changing(path: str, text: str) -> dict[str, str]:
@@ -37,7 +41,10 @@ async def test_pull_request_behind_the_base_is_updated_checked_and_lands(world: 
 
 
 async def test_pull_requests_land_in_the_order_of_their_labels(world: World) -> None:
-    """P3: first in, first out, each tested on top of the one before; requests stay within the goal of fifteen."""
+    """P3: first in, first out, each tested on top of the one before; requests stay within the goal of fifteen.
+
+    Where reads lag, those that are asked again after 1 and 2 seconds come on top.
+    """
     pulls = [
         world.repository.open_pull_request(f"Add {n}", head=f"add-{n}", by="mona", files={f"new{n}.py": f"{n}\n"})
         for n in range(5)
@@ -56,7 +63,7 @@ async def test_pull_requests_land_in_the_order_of_their_labels(world: World) -> 
     ]
     assert [f"#{pull.number}" in line for pull, line in zip(reversed(pulls), merged, strict=False)] == [True] * 5
     assert all(world.spoken(pull) == 1 for pull in pulls)
-    assert (world.requests() - before) / len(pulls) <= 15
+    assert (world.requests() - before) / len(pulls) <= (24 if world.settling else 15)
 
 
 async def test_two_changes_green_alone_and_red_together_never_both_land(world: World) -> None:

@@ -12,6 +12,8 @@ from structlog.testing import capture_logs
 from sandbox.git import Signature
 from tests.scenarios.world import CI_TIME, FILES, LABEL, World, total_at_most_ten
 
+pytestmark = pytest.mark.lagging
+
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
 UPDATE = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
 Parents = Callable[[World, Any], tuple[str, ...]]
@@ -69,7 +71,6 @@ async def test_landed_pull_request_says_itself_that_its_tree_was_not_tested(worl
     assert re.search(r"^imq_queues_paused 1", await world.bot.board.page(), re.MULTILINE)
 
 
-@pytest.mark.lagging
 async def test_push_between_the_last_look_and_the_merge_is_refused_under_strict_protection(world: World) -> None:
     """P1: strict protection closes the window: GitHub refuses, the new base is tested, and the right tree lands."""
     world.repository.protect("main", required_checks=[("ci/test", world.app_id("ci"))], strict=True, by="rhea")
@@ -123,7 +124,6 @@ CRAFTED: dict[str, Parents] = {
 }
 
 
-@pytest.mark.lagging
 @pytest.mark.parametrize(
     ("craft", "phase"),
     [
@@ -154,7 +154,6 @@ async def test_commit_crafted_like_an_update_never_lands(world: World, craft: st
     assert world.repository.tree("main") == before
 
 
-@pytest.mark.lagging
 @pytest.mark.parametrize("phase", ["before", "after"])
 async def test_merge_crafted_by_a_forks_owner_never_lands(world: World, phase: str) -> None:
     """P4: right parents in the right order, any content: a stranger's head is a stranger's, whatever it merges."""

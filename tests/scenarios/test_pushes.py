@@ -1,9 +1,12 @@
 """What a push costs whom: the place in line, or the place in the queue."""
 
+import pytest
+
 from tests.scenarios.choosing import configure, leaves
 from tests.scenarios.world import CI_TIME, LABEL, World
 
 
+@pytest.mark.lagging
 async def test_push_by_somebody_who_may_queue_costs_the_place_and_no_more(world: World) -> None:
     """It joins again at the end, under the name of whoever pushed, with the head that was pushed (P4)."""
     await configure(world, "on_push: requeue\n")
@@ -62,6 +65,7 @@ async def test_push_by_somebody_without_the_right_takes_it_out(world: World) -> 
     assert await world.entries() == ()
 
 
+@pytest.mark.lagging
 async def test_push_by_a_stranger_to_his_fork_takes_it_out(world: World) -> None:
     """P4: a fork's owner needs no right on the repository to push to the fork."""
     await configure(world, "on_push: requeue\n")
@@ -81,6 +85,7 @@ async def test_own_update_is_no_push_that_costs_the_place(world: World) -> None:
     assert await world.reasons(pull) == []
 
 
+@pytest.mark.lagging
 async def test_push_during_an_update_is_told_from_it_by_its_parents(world: World) -> None:
     """Work that is pushed while IMQ updates joins at the end; it never lands as the update."""
     await configure(world, "on_push: requeue\n")

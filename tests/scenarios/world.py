@@ -25,6 +25,8 @@ from tests.scenarios.starting import SharedClock, lay_out, plain_logs, start_bot
 LABEL = "merge-queue"
 REPOSITORY = "acme/widgets"
 CI_TIME = timedelta(minutes=3)
+LAG = timedelta(seconds=2)
+"""How old the state is that reads show in the stories that run with lag too."""
 PERMISSIONS = {
     "actions": "write",
     "administration": "read",
@@ -72,9 +74,15 @@ class World:
     environment: dict[str, str]
     bot: Bot
     runner: web.AppRunner
+    settling: timedelta = timedelta(0)
+    """How long reads keep IMQ from what is due: where they lag, `settle` lets so much time pass."""
 
-    async def settle(self) -> datetime:
-        """Let both sides do all that is due now; returns when there will be more to do."""
+    async def settle(self) -> None:
+        """Let both sides do all that is due now, and where reads lag what IMQ does once they show it."""
+        await self.pass_time(self.settling)
+
+    async def _run_due(self) -> datetime:
+        """Let both sides do all that is due at this instant; returns when there will be more to do."""
         for _ in range(5000):
             ran = await self.github.schedule.run_due()
             bots = await self.bot.next_due()
@@ -90,7 +98,7 @@ class World:
         """Let time pass until `true` holds; fails with the state of things when it does not hold in time."""
         end = self.clock.now() + within
         while True:
-            due = await self.settle()
+            due = await self._run_due()
             if true():
                 return
             if due > end:
@@ -101,7 +109,7 @@ class World:
         """Let `duration` pass, with everything that happens meanwhile."""
         end = self.clock.now() + duration
         while True:
-            due = await self.settle()
+            due = await self._run_due()
             if self.clock.now() >= end:
                 return
             self.clock.set(min(end, due))
@@ -283,6 +291,7 @@ async def a_world(
         world._point_webhooks()
         if lag:
             server.lag.set(lag)
+            world.settling = lag * 4
         await world.settle()
         try:
             yield world

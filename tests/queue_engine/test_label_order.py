@@ -1,0 +1,99 @@
+"""P3: which labels wait for an earlier one, and until when."""
+
+from datetime import datetime, timedelta
+from typing import cast
+
+import pytest
+
+from queue_engine.core.database import Database
+from queue_engine.engine import Engine
+from queue_engine.errors import EarlierLabel, OutdatedRead
+from queue_engine.hints import Hint, HintKind
+from queue_engine.label_order import await_earlier, postpone
+from queue_engine.policies import Fixed
+from queue_engine.policy import Policy
+from queue_engine.port import GitHub as Port
+from queue_engine.store import Store
+from tests.queue_engine.examples import NOW, REPOSITORY, SECOND
+from tests.queue_engine.scene import Clock, GitHub
+
+OUTDATED = OutdatedRead("the label is known to have changed")
+
+
+class Moved(Clock):
+    """A clock that a test sets."""
+
+    at: datetime = NOW
+
+    def now(self) -> datetime:
+        return self.at
+
+
+@pytest.fixture
+def clock() -> Moved:
+    return Moved()
+
+
+@pytest.fixture
+def engine(sqlite_database: Database, clock: Moved) -> Engine:
+    policies = Fixed(Policy())
+    return Engine(Store(sqlite_database), cast(Port, GitHub()), clock, policies, random=lambda: 0.5, owner="w")
+
+
+def label(order: int, *, tries: int = 0, branch: str = "main") -> Hint:
+    """The webhook of a label, stored as number `order`."""
+    return Hint(kind=HintKind.LABELED, delivery=f"{order}", installation_id=1, branch=branch, order=order, tries=tries)
+
+
+async def waits_until(engine: Engine, hint: Hint) -> datetime | None:
+    """Until when a label waits for an earlier one; None if for none."""
+    try:
+        await await_earlier(engine, REPOSITORY, hint)
+    except EarlierLabel as earlier:
+        return engine.clock.now() + earlier.delay
+    return None
+
+
+@pytest.mark.parametrize(
+    ("later", "waits"),
+    [
+        (label(8), True),
+        (label(8, tries=3), True),
+        (label(8, tries=4), False),
+        (label(7), False),
+        (label(6), False),
+        (label(8, branch="release"), False),
+    ],
+)
+async def test_label_waits_for_an_earlier_one_of_its_base_branch(engine: Engine, later: Hint, waits: bool) -> None:
+    """Not for itself, not for a later one, and not more often than a read is asked again (P5)."""
+    await postpone(engine, REPOSITORY, label(7), OUTDATED)
+    assert (await waits_until(engine, later) is not None) is waits
+
+
+@pytest.mark.parametrize(("tries", "seconds"), [(0, 2.1), (1, 3.2), (2, 5.4), (3, 9), (4, None)])
+async def test_label_waits_until_the_earlier_one_was_read_again(
+    engine: Engine, clock: Moved, tries: int, seconds: float | None
+) -> None:
+    """After 1, 2, 4 and 8 seconds with their jitter, and the time of one read; then for no longer."""
+    await postpone(engine, REPOSITORY, label(7, tries=tries), OUTDATED)
+    until = None if seconds is None else NOW + timedelta(seconds=seconds)
+    assert await waits_until(engine, label(8)) == until
+    if until is not None:
+        clock.at = until
+        assert await waits_until(engine, label(8)) is None
+
+
+async def test_label_that_waits_postpones_those_after_it_just_as_long(engine: Engine) -> None:
+    """So waits do not add up along a line of labels."""
+    await postpone(engine, REPOSITORY, label(7), OUTDATED)
+    delay = 2.1 * SECOND
+    await postpone(engine, REPOSITORY, label(8), EarlierLabel("earlier", delay=delay))
+    assert await waits_until(engine, label(9)) == NOW + delay
+
+
+async def test_label_waits_for_the_last_of_those_before_it(engine: Engine) -> None:
+    """Each time that a read is asked again the wait is told anew."""
+    await postpone(engine, REPOSITORY, label(7, tries=1), OUTDATED)
+    await postpone(engine, REPOSITORY, label(7), OUTDATED)
+    assert await waits_until(engine, label(8)) == NOW + 3.2 * SECOND
