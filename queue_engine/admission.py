@@ -7,22 +7,20 @@ from datetime import datetime
 import structlog
 
 from queue_engine import journal, telling
-from queue_engine.approvals import reviews_of
 from queue_engine.core import trace
-from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock, unmet
+from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock
 from queue_engine.engine import Change, Engine
-from queue_engine.facts import BranchRules, Labelling, Permission, PullRequest, Snapshot
+from queue_engine.facts import Labelling, Permission, PullRequest, Snapshot
 from queue_engine.insistence import TurnedAway, tell_unheard, turned_away
 from queue_engine.label_consent import last_dequeue
-from queue_engine.merging import merge_method, needs_signed_commits
 from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import NoticeKind
 from queue_engine.places import keep_waiting, places_taken
 from queue_engine.policy import Policy, carries
-from queue_engine.port import GitHub
-from queue_engine.priority import of_these, standing_of
+from queue_engine.priority import Standing, of_these, standing_of
 from queue_engine.reasons import Reason
 from queue_engine.refusing import door_notice, refuse
+from queue_engine.requirements import demands_on
 from queue_engine.store import DuplicateEntry
 from queue_engine.store.outbox import LetterKind
 
@@ -141,10 +139,7 @@ async def let_in(
         if pull.comments != 0:
             await change.tx.outbox.look_first(request.repository, pull.number, change.now)
         if leaving is not None:
-            # Others give places and then wake the queue: in this order nobody waits for each other.
-            await change.tx.queues.give_places(queue.id)
-            left = await journal.dismiss(change.tx, leaving, why, policy, change.now, delivery=request.delivery)
-            change.happenings.append(left)
+            await _leave(change, queue, leaving, why, policy, request.delivery)
         depth = await places_taken(change, queue, pull.number)
         waiting = await change.tx.held.find(request.repository.id, pull.number)
         before = waiting or leaving
@@ -153,16 +148,7 @@ async def let_in(
             return Ignore()
         # Whoever asks anew vouches for what is there now.
         vouched = pull.labels if request.anew or before is None else of_these(pull.labels, before.vouched)
-        answer = knock(
-            pull,
-            repository=request.repository,
-            labelled_head=request.head_sha or pull.head_sha,
-            by=by,
-            permission=taken.permission or Permission.NONE,
-            demands=demands,
-            depth=depth,
-            policy=policy,
-        )
+        answer = judged(request, taken, demands, policy, depth=depth)
         match answer:
             case Admit():
                 priority = None if waiting is None else waiting.priority
@@ -175,38 +161,26 @@ async def let_in(
     return answer if standing is None else standing
 
 
-async def demands_on(
-    engine: Engine, repository: Repository, taken: Snapshot, policy: Policy
-) -> tuple[Snapshot, Demands]:
-    """What its base branch demands of a pull request, and how that is met, with the snapshot to judge it by.
-
-    Raises GitHubError.
-    """
-    pull = taken.pull
-    rules = await engine.github.branch_rules(repository, pull.base_branch)
-    demands = await read_demands(engine.github, repository, taken, rules, policy)
-    if unmet(pull, repository, demands, policy) is None:
-        return taken, demands
-    # Somebody may have changed them since they were read: nobody is turned away by what is only remembered.
-    engine.github.forget_rules(repository.id)
-    fresh = await engine.github.branch_rules(repository, pull.base_branch)
-    if merge_method(pull, fresh, policy) is None:
-        allowed = (await engine.github.snapshot(repository, pull.number, login=None)).pull.methods
-        taken = replace(taken, pull=replace(pull, methods=allowed))
-    if fresh == rules and taken.pull == pull:
-        return taken, demands
-    return taken, await read_demands(engine.github, repository, taken, fresh, policy)
+async def _leave(
+    change: Change, queue: Queue, leaving: Entry, why: Reason, policy: Policy, delivery: str | None
+) -> None:
+    # Others give places and then wake the queue: in this order nobody waits for each other.
+    await change.tx.queues.give_places(queue.id)
+    change.happenings.append(await journal.dismiss(change.tx, leaving, why, policy, change.now, delivery=delivery))
 
 
-async def read_demands(
-    github: GitHub, repository: Repository, taken: Snapshot, rules: BranchRules, policy: Policy
-) -> Demands:
-    """These rules, with reviews and signatures where they matter. Raises GitHubError."""
-    pull = taken.pull
-    signed = needs_signed_commits(pull, rules, policy)
-    unsigned = await github.unsigned_commits(repository, pull.number) if signed else ()
-    reviews = await reviews_of(github, repository, taken, rules)
-    return Demands(rules, reviews, unsigned, taken.decision, taken.resolved)
+def judged(request: Knock, taken: Snapshot, demands: Demands, policy: Policy, *, depth: int) -> Answer:
+    """The door's answer, with so many places taken."""
+    return knock(
+        taken.pull,
+        repository=request.repository,
+        labelled_head=request.head_sha or taken.pull.head_sha,
+        by=request.by or "",
+        permission=taken.permission or Permission.NONE,
+        demands=demands,
+        depth=depth,
+        policy=policy,
+    )
 
 
 async def _admit(
@@ -224,23 +198,7 @@ async def _admit(
     if priority is not None:
         given = replace(given, priority=priority)
     try:
-        entry = await tx.entries.add(
-            queue_id=queue.id,
-            number=pull.number,
-            title=pull.title,
-            author=pull.author,
-            queued_by=request.by or "",
-            queued_head=pull.head_sha,
-            enqueued_at=now,
-            arrived_at=request.arrived_at,
-            ageing=policy.ageing,
-            trace=trace.current(),
-            delivery=request.delivery,
-            vouched=sorted(vouched),
-            known_behind=bool(taken.behind),
-            base_tip=taken.base_tip if taken.behind else None,
-            **vars(given),
-        )
+        entry = await _join(change, queue, taken, policy, request, vouched, given)
     except DuplicateEntry:
         standing = await tx.entries.find(queue.repository.id, pull.number)
         assert standing is not None
@@ -255,6 +213,36 @@ async def _admit(
     await change.record("queued", entry, delivery=request.delivery, data=data | await journal.delays(tx, entry, now))
     await tx.queues.wake(queue.id, now)
     return entry
+
+
+async def _join(
+    change: Change,
+    queue: Queue,
+    taken: Snapshot,
+    policy: Policy,
+    request: Knock,
+    vouched: frozenset[str],
+    given: Standing,
+) -> Entry:
+    """Add the entry. Raises DuplicateEntry."""
+    pull = taken.pull
+    return await change.tx.entries.add(
+        queue_id=queue.id,
+        number=pull.number,
+        title=pull.title,
+        author=pull.author,
+        queued_by=request.by or "",
+        queued_head=pull.head_sha,
+        enqueued_at=change.now,
+        arrived_at=request.arrived_at,
+        ageing=policy.ageing,
+        trace=trace.current(),
+        delivery=request.delivery,
+        vouched=sorted(vouched),
+        known_behind=bool(taken.behind),
+        base_tip=taken.base_tip if taken.behind else None,
+        **vars(given),
+    )
 
 
 async def _hold(

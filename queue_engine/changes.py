@@ -1,4 +1,4 @@
-"""Hints about pull requests: labels, pushes, titles, reviews.
+"""Hints about pull requests: labels, pushes, titles.
 
 They cost requests only where something queued may change. Nothing in a hint changes anything by itself that a fresh
 read would not (webhooks are hints, GitHub is the truth).
@@ -11,7 +11,6 @@ import structlog
 
 from queue_engine import journal
 from queue_engine.admission import Knock, admit
-from queue_engine.approvals import missing_approval, reviews_of
 from queue_engine.command_consent import overtaken
 from queue_engine.core.line import Line
 from queue_engine.door import may_queue
@@ -109,40 +108,6 @@ class PullRequestChanges:
         )
         if called_off:
             await self._take_back(repository, hint)
-
-    async def reviewed(self, repository: Repository, hint: Hint) -> None:
-        """Somebody reviewed, or a review was dismissed: where rules ask for reviews a queued one may have to leave.
-
-        Raises StaleVersion when the entry changed while GitHub was asked.
-        """
-        entry = await self._entry(repository, hint)
-        if entry is None:
-            return
-        # The policy first: asked for it, a process learns that rules changed of which another one has heard.
-        policy = await self._engine.policies.of(repository, entry.base_branch)
-        rules = await self._engine.github.branch_rules(repository, entry.base_branch)
-        if not (rules.approvals or rules.code_owners):
-            return
-        taken = await self._engine.github.snapshot(repository, entry.number, login=None)
-        pull, reviews = taken.pull, await reviews_of(self._engine.github, repository, taken, rules)
-        missing = None if reviews is None else missing_approval(reviews, rules, taken.decision)
-        if missing is None:
-            return
-        reason, detail = missing
-        async with self._engine.change() as change:
-            standing = await change.tx.entries.get(entry.id)
-            if standing is None:
-                return
-            if standing.merge_requested_at is not None:
-                await change.tx.entries.save(replace(standing, suspect=True))
-                return
-            if standing.version != entry.version:
-                raise StaleVersion(f"pull request {pull.number} was read before its entry changed")
-            people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
-            left = await journal.dismiss(
-                change.tx, standing, reason, policy, change.now, detail=detail, people=people, delivery=hint.delivery
-            )
-            change.happenings.append(left)
 
     async def _queues(self, repository: Repository, hint: Hint, label: str) -> bool:
         """Whether this label queues: on any branch, or on the pull request's base by that branch's own rules."""

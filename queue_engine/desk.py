@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import structlog
 
 from queue_engine import journal
-from queue_engine.admission import Knock, demands_on, let_in
+from queue_engine.admission import Knock, judged, let_in
 from queue_engine.core.slots import QueueFull
-from queue_engine.door import Hold, Refuse, knock, may_queue
+from queue_engine.door import Hold, Refuse, may_queue
 from queue_engine.engine import Change, Engine
 from queue_engine.errors import EngineError, GitHubError, StaleVersion, Unavailable
 from queue_engine.facts import Permission, PullRequest, Snapshot
@@ -22,6 +22,7 @@ from queue_engine.policy import Policy
 from queue_engine.priority import Delay, Standing, delay
 from queue_engine.reasons import Reason
 from queue_engine.refusing import step_out
+from queue_engine.requirements import demands_on
 
 _log = structlog.get_logger("imq.desk")
 
@@ -273,16 +274,7 @@ async def _take_place(engine: Engine, request: Knock, taken: Snapshot, policy: P
     async with engine.change() as change:
         tx, number = change.tx, request.number
         queue = await tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
-        answer = knock(
-            pull,
-            repository=request.repository,
-            labelled_head=request.head_sha or pull.head_sha,
-            by=request.by or "",
-            permission=taken.permission or Permission.NONE,
-            demands=demands,
-            depth=await places_taken(change, queue, number),
-            policy=policy,
-        )
+        answer = judged(request, taken, demands, policy, depth=await places_taken(change, queue, number))
         if isinstance(answer, Hold | Refuse):
             raise _refusal(engine, answer, policy)
         waited = await tx.held.find(request.repository.id, number) is not None

@@ -34,6 +34,7 @@ from queue_engine.places import HELD_JOB
 from queue_engine.redelivery import DELIVERIES
 from queue_engine.reports import Reports
 from queue_engine.repositories import remember_name
+from queue_engine.review_hints import reviewed
 from queue_engine.store.outbox import LETTER_JOB
 from queue_engine.sweep import PURGE_JOB, Sweeper
 from queue_engine.waiting_line import WaitingLine
@@ -176,7 +177,7 @@ class Inbox:
             case HintKind.CONSENT:
                 await self._changes.changed(repository, hint)
             case HintKind.REVIEW:
-                await self._changes.reviewed(repository, hint)
+                await reviewed(self._engine, repository, hint)
             case HintKind.CHECK | HintKind.CHECKS:
                 await self._reports.ended(repository, hint)
             case HintKind.BASE_MOVED:

@@ -8,7 +8,7 @@ import structlog
 
 from queue_engine import journal
 from queue_engine.checks import rerun_names
-from queue_engine.engine import Engine
+from queue_engine.engine import Change, Engine
 from queue_engine.facts import CheckReport, PullRequest
 from queue_engine.history import check_limit_by
 from queue_engine.invariants import check_transition
@@ -61,18 +61,10 @@ class Keeper:
             saved = await change.tx.entries.save(changed)
             if changed.head != entry.head:
                 await cancel_later(change.tx, replace(entry, candidate_head=None), self.policy, change.now)
-            if (moved or tell) and (kind := _TOLD.get(saved.status)):
-                await journal.tell_progress(
-                    change.tx,
-                    saved,
-                    kind,
-                    self.policy,
-                    change.now,
-                    depth=depth,
-                    checks=checks,
-                    # Once the run says what is awaited, further reports are progress: told by its own, rarer letters.
-                    check_run=moved or not entry.awaited_checks,
-                )
+            if moved or tell:
+                # Once the run says what is awaited, further reports are progress: told by its own, rarer letters.
+                run = moved or not entry.awaited_checks
+                await self._tell(change, saved, depth=depth, checks=checks, check_run=run)
             if (event := progress(entry, saved)) is not None:
                 change.progress.append(event)
             story = _story(entry, saved, change.now, ended)
@@ -81,6 +73,14 @@ class Keeper:
         for word, data in story.items():
             _log.info(word, repository=saved.repository.full_name, number=saved.number, **data)
         return saved
+
+    async def _tell(self, change: Change, saved: Entry, *, depth: int, checks: Checks, check_run: bool) -> None:
+        """Tell people of the status that it has now, if it is one to be told."""
+        tx, now = change.tx, change.now
+        if (kind := _TOLD.get(saved.status)) is not None:
+            await journal.tell_progress(
+                tx, saved, kind, self.policy, now, depth=depth, checks=checks, check_run=check_run
+            )
 
     async def wait_out(self, changed: Entry, next_try: datetime, *, depth: int) -> Entry:
         """Store that GitHub's trouble goes on, and tell people of it once it has lasted."""

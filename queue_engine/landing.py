@@ -1,12 +1,13 @@
 """P1 after the merge: the landed tree is compared with the tested tree; a mismatch stops the queue and says so."""
 
 from dataclasses import replace
+from typing import Any
 
 import structlog
 
 from queue_engine import journal
 from queue_engine.cleanup import clear_up
-from queue_engine.engine import Engine
+from queue_engine.engine import Change, Engine
 from queue_engine.facts import Commit
 from queue_engine.history import figures_of
 from queue_engine.invariants import check_transition
@@ -31,7 +32,6 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
         tx, now = change.tx, change.now
         await tx.entries.remove(entry)
         await tx.refusals.clear(entry.repository.id, entry.number)
-        figures = figures_of(entry, await tx.timeline.of_pull_request(entry.repository.id, entry.number), now)
         await journal.tell_end(
             tx,
             entry,
@@ -42,11 +42,7 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
             landed_sha=landed.sha,
         )
         await change.record(
-            EntryStatus.LANDED.value,
-            entry,
-            delivery=entry.delivery,
-            data={"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.tested_tree, "head": entry.head}
-            | figures,
+            EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _facts(change, entry, landed)
         )
         await tx.known.tell(entry.repository.id, _moves(entry, landed), now)
         others = await tx.entries.of_queue(queue.id)
@@ -59,14 +55,27 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
             await journal.free_place(tx, queue.id, now)
         else:
             change.happenings.append(await journal.pause(tx, queue, others, Reason.TREE_MISMATCH, detail, policy, now))
-            if _pushed_by_hand(entry, landed):
-                untested = RedBase("", landed.sha, now, 0, now + policy.ask_again.maximum, untested=True)
-                await tx.red_bases.note(queue.id, untested)
+            await _look_at_untested(change, queue, entry, landed, policy)
     if agree:
         _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
     else:
         _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=detail)
     return agree
+
+
+async def _facts(change: Change, entry: Entry, landed: Commit) -> dict[str, Any]:
+    """What the timeline keeps of the landing."""
+    events = await change.tx.timeline.of_pull_request(entry.repository.id, entry.number)
+    trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.tested_tree, "head": entry.head}
+    return trees | figures_of(entry, events, change.now)
+
+
+async def _look_at_untested(change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy) -> None:
+    """Have the new tip's checks looked at, if they can tell whether it is sound."""
+    if _pushed_by_hand(entry, landed):
+        look_at = change.now + policy.ask_again.maximum
+        untested = RedBase("", landed.sha, change.now, 0, look_at, untested=True)
+        await change.tx.red_bases.note(queue.id, untested)
 
 
 def _pushed_by_hand(entry: Entry, landed: Commit) -> bool:

@@ -12,7 +12,6 @@ from bot.commands.present import present
 from bot.gateway.gateway import Gateway
 from bot.settings import Settings
 from notifications import texts
-from queue_engine.admission import read_demands
 from queue_engine.checks import judge, required_checks
 from queue_engine.config.effective import policy_for, rule_for
 from queue_engine.config.freezes import frozen_until
@@ -27,6 +26,7 @@ from queue_engine.model import Repository
 from queue_engine.policy import Policy, SharedConfig, carries
 from queue_engine.port import GitHub
 from queue_engine.priority import standing_of
+from queue_engine.requirements import read_demands
 
 
 class NotForeseen(Exception):

@@ -4,15 +4,14 @@ from typing import Any
 
 import pytest
 
-from queue_engine.changes import PullRequestChanges
 from queue_engine.core.database import Database
 from queue_engine.errors import StaleVersion
 from queue_engine.hints import Hint, HintKind
 from queue_engine.model import Entry
 from queue_engine.reasons import Reason
 from queue_engine.review import review
+from queue_engine.review_hints import reviewed
 from queue_engine.store import Store
-from queue_engine.waiting_line import WaitingLine
 from tests.queue_engine.examples import CHECKING, NOW, REPOSITORY, UPDATING, pull
 from tests.queue_engine.scene import Scene
 from tests.queue_engine.sweeping import sweep_repository
@@ -131,7 +130,6 @@ async def test_dismissed_approval_of_an_entry_that_changed_meanwhile_is_judged_a
     """Reviews that were read before the entry changed dequeue nobody; the hint is followed once more."""
     await scene.front(status=CHECKING)
     scene.github.approvals = 1
-    changes = PullRequestChanges(scene.engine, WaitingLine(scene.engine))
     hint = Hint(kind=HintKind.REVIEW, delivery="guid", installation_id=70, number=1)
 
     async def entry_changes() -> None:
@@ -139,9 +137,9 @@ async def test_dismissed_approval_of_an_entry_that_changed_meanwhile_is_judged_a
 
     scene.github.meanwhile["reviews"] = entry_changes
     with pytest.raises(StaleVersion):
-        await changes.reviewed(REPOSITORY, hint)
+        await reviewed(scene.engine, REPOSITORY, hint)
     assert await left(scene) == []
-    await changes.reviewed(REPOSITORY, hint)
+    await reviewed(scene.engine, REPOSITORY, hint)
     assert await left(scene) == [Reason.APPROVAL_MISSING]
 
 

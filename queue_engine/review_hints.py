@@ -1,0 +1,46 @@
+"""Hints about reviews: a queued pull request whose approval was taken back leaves."""
+
+from dataclasses import replace
+
+from queue_engine import journal
+from queue_engine.approvals import missing_approval, reviews_of
+from queue_engine.engine import Engine
+from queue_engine.errors import StaleVersion
+from queue_engine.hints import Hint
+from queue_engine.model import Repository
+
+
+async def reviewed(engine: Engine, repository: Repository, hint: Hint) -> None:
+    """Somebody reviewed, or a review was dismissed: where rules ask for reviews a queued one may have to leave.
+
+    Raises StaleVersion when the entry changed while GitHub was asked.
+    """
+    async with engine.store.reading() as tx:
+        entry = await tx.entries.find(repository.id, hint.number or 0)
+    if entry is None:
+        return
+    # The policy first: asked for it, a process learns that rules changed of which another one has heard.
+    policy = await engine.policies.of(repository, entry.base_branch)
+    rules = await engine.github.branch_rules(repository, entry.base_branch)
+    if not (rules.approvals or rules.code_owners):
+        return
+    taken = await engine.github.snapshot(repository, entry.number, login=None)
+    pull, reviews = taken.pull, await reviews_of(engine.github, repository, taken, rules)
+    missing = None if reviews is None else missing_approval(reviews, rules, taken.decision)
+    if missing is None:
+        return
+    reason, detail = missing
+    async with engine.change() as change:
+        standing = await change.tx.entries.get(entry.id)
+        if standing is None:
+            return
+        if standing.merge_requested_at is not None:
+            await change.tx.entries.save(replace(standing, suspect=True))
+            return
+        if standing.version != entry.version:
+            raise StaleVersion(f"pull request {pull.number} was read before its entry changed")
+        people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
+        left = await journal.dismiss(
+            change.tx, standing, reason, policy, change.now, detail=detail, people=people, delivery=hint.delivery
+        )
+        change.happenings.append(left)
