@@ -11,15 +11,23 @@ from bot.commands.jobs import jobs
 from bot.commands.surroundings import settings as _settings
 from bot.commands.tokens import token
 from bot.commands.validate import validate
+from bot.printable import echo, printable
 
 
 class _Commands(click.Group):
-    """Whatever the command, what is wrong with the database is told by a sentence, not by a traceback."""
+    """Whatever the command, what is wrong with the database is told by a sentence, not by a traceback.
+
+    No sentence has control characters, whose ever words are in it.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            if type(error) is click.ClickException and error.message != printable(error.message):
+                raise click.ClickException(printable(error.message)) from None
+            raise
         except Exception as error:
             from queue_engine.core.outage import fault_of
 
@@ -73,7 +81,7 @@ def resume(repository: str, branch: str) -> None:
         cause = asyncio.run(maintenance.resume(settings, repository, branch))
     except maintenance.NoSuchPause as problem:
         raise click.ClickException(str(problem)) from None
-    click.echo(f"Resumed {repository} {branch}; it was paused for {cause}")
+    echo(f"Resumed {repository} {branch}; it was paused for {cause}")
 
 
 @main.command()

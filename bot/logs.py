@@ -1,14 +1,17 @@
 """Logging: every line structured, with the trace and delivery that it belongs to, and never with a secret."""
 
+import io
 import logging
 import re
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TextIO
 
 import structlog
-from structlog.typing import EventDict, Processor, WrappedLogger
+from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
+from bot.printable import on_one_line, printable
 from queue_engine.core import trace
 from queue_engine.core.outage import fault_of
 
@@ -108,10 +111,29 @@ def _add_component_and_trace(_logger: WrappedLogger, _method: str, event: EventD
 def _rendering(console: bool) -> list[Processor]:
     without_meta: Processor = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     if console:
-        # Plain tracebacks: the pretty ones print local variables, secrets among them.
-        plain = structlog.dev.plain_traceback
-        return [without_meta, structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain)]
+        renderer = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=_indented_traceback)
+        return [without_meta, _values_on_one_line, renderer, _without_control_characters]  # type: ignore[list-item]
     return [without_meta, structlog.processors.format_exc_info, _event_first, structlog.processors.JSONRenderer()]
+
+
+def _indented_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
+    """A plain traceback: the pretty ones print local variables, secrets among them. An error's lines look like none."""
+    plain = io.StringIO()
+    structlog.dev.plain_traceback(plain, exc_info)
+    stream.write(textwrap.indent(plain.getvalue(), "  "))
+
+
+def _values_on_one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """No value begins a line that looks like another event; what is no text is shown by `repr`, which escapes too."""
+    for key, value in event.items():
+        if isinstance(value, str) and key not in ("exception", "stack"):
+            event[key] = on_one_line(value)
+    return event
+
+
+def _without_control_characters(_logger: WrappedLogger, _method: str, rendered: str) -> str:
+    """Whatever strangers called a branch or a pull request, an error that quotes it cannot steer the terminal."""
+    return printable(rendered)
 
 
 def _event_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -8,6 +8,7 @@ import click
 
 from bot.commands.surroundings import columns, instant, on_store
 from bot.logs import mask
+from bot.printable import echo
 from queue_engine.core.dead_letters import DeadLetter
 from queue_engine.inbox import RETRIED_JOB
 from queue_engine.store import Store
@@ -34,7 +35,7 @@ def list_jobs(job_type: str | None, retryable: bool | None, limit: int) -> None:
 
     letters, count = on_store(work)
     if not letters:
-        click.echo("There are no such dead letters.")
+        echo("There are no such dead letters.")
         return
     rows = (
         (
@@ -46,9 +47,9 @@ def list_jobs(job_type: str | None, retryable: bool | None, limit: int) -> None:
         )
         for each in letters
     )
-    click.echo(columns(("ID", "TYPE", "FAILED", "RETRYABLE", "ERROR"), rows))
+    echo(columns(("ID", "TYPE", "FAILED", "RETRYABLE", "ERROR"), rows))
     if count > len(letters):
-        click.echo(f"{count - len(letters)} more: see --limit.", err=True)
+        echo(f"{count - len(letters)} more: see --limit.", err=True)
 
 
 @jobs.command()
@@ -75,7 +76,7 @@ def show(job_id: str) -> None:
         ("error", mask(letter.error_message)),
         ("payload", mask(json.dumps(letter.payload, indent=2, ensure_ascii=False))),
     ):
-        click.echo(f"{name + ':':<11}{value}")
+        echo(f"{name + ':':<11}{value}")
 
 
 @jobs.command()
@@ -104,7 +105,7 @@ def retry(job_id: str | None, every: bool) -> None:
     again = on_store(work)
     if job_id is not None and not again:
         raise _unknown(job_id)
-    click.echo(f"Enqueued again: {again}")
+    echo(f"Enqueued again: {again}")
 
 
 @jobs.command()
@@ -118,7 +119,7 @@ def discard(job_id: str) -> None:
 
     if not on_store(work):
         raise _unknown(job_id)
-    click.echo(f"Discarded {job_id}.")
+    echo(f"Discarded {job_id}.")
 
 
 def _unknown(job_id: str) -> click.ClickException:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import click
 
 from bot.logs import configure
+from bot.printable import echo, on_one_line
 from bot.settings import Choices, Settings, SettingsProblem, load_choices, load_settings
 from queue_engine.core.database import Database
 from queue_engine.core.outage import fault_of
@@ -24,7 +25,7 @@ def settings() -> Settings:
     try:
         found = load_settings(os.environ)
     except SettingsProblem as problem:
-        click.echo(str(problem), err=True)
+        echo(str(problem), err=True)
         sys.exit(2)
     configure(found.log_level, found.log_format)
     return found
@@ -35,7 +36,7 @@ def choices() -> Choices:
     try:
         return load_choices(os.environ)
     except SettingsProblem as problem:
-        click.echo(str(problem), err=True)
+        echo(str(problem), err=True)
         sys.exit(2)
 
 
@@ -70,7 +71,7 @@ async def _on_store(database: Database, work: Callable[[Store], Awaitable[T]]) -
 
 def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in plain text, each column as wide as its longest cell."""
-    table = [tuple(titles), *map(tuple, rows)]
+    table = [tuple(map(on_one_line, row)) for row in (titles, *rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
     return "\n".join(line.rstrip() for line in lines)

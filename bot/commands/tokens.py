@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, time
 import click
 
 from bot.commands.surroundings import columns, instant, on_store, settings
+from bot.printable import echo
 from queue_engine.config.durations import duration
 from queue_engine.facts import Account, Permission
 from queue_engine.store import Store, Transaction
@@ -69,8 +70,8 @@ def create(
     secret = on_store(work)
     if secret is None:
         raise click.ClickException(f"There is a token named {name} already: revoke it, or choose another name.")
-    click.echo(secret)
-    click.echo("It is shown this once. Send it as `Authorization: Bearer ...`.", err=True)
+    echo(secret)
+    echo("It is shown this once. Send it as `Authorization: Bearer ...`.", err=True)
 
 
 @token.command("list")
@@ -83,11 +84,11 @@ def list_tokens() -> None:
 
     tokens = on_store(work)
     if not tokens:
-        click.echo("There are no tokens.")
+        echo("There are no tokens.")
         return
     now = datetime.now(UTC)
     titles = ("NAME", "PERSON", "OPERATOR", "ACCESS", "SCOPE", "CREATED", "LAST USED", "EXPIRES")
-    click.echo(columns(titles, (_row(each, scope, now) for each, scope in tokens)))
+    echo(columns(titles, (_row(each, scope, now) for each, scope in tokens)))
 
 
 @token.command()
@@ -101,7 +102,7 @@ def revoke(name: str) -> None:
 
     if not on_store(work):
         raise click.ClickException(f"There is no token named {name}; `imq token list` shows those that there are.")
-    click.echo(f"Revoked {name}.")
+    echo(f"Revoked {name}.")
 
 
 def _check_owner(login: str | None, operator: bool, *, scoped: bool) -> None:

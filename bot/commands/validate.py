@@ -12,6 +12,7 @@ import click
 from ruamel.yaml import YAML
 
 from bot.commands.surroundings import choices, settings
+from bot.printable import echo
 from queue_engine.config.effective import as_keys
 from queue_engine.config.problems import ConfigError
 from queue_engine.config.reading import decoded, read
@@ -43,11 +44,11 @@ def validate(file: Path, against: str | None, by: str | None, shared: bool, as_j
     try:
         config = read(decoded(content), defaults)
     except ConfigError as error:
-        click.echo(_problems_as_json(error) if as_json else _problems(file, content, error))
+        echo(_problems_as_json(error) if as_json else _problems(file, content, error))
         raise SystemExit(1) from None
     if pull is None:
         found = levels(config, defaults, allowed)
-        click.echo(_json(_meaning(found)) if as_json else _shown(file, found))
+        echo(_json(_meaning(found)) if as_json else _shown(file, found))
         return
     operators = settings()
     # Imported when needed: without --against the command answers at once.
@@ -57,7 +58,7 @@ def validate(file: Path, against: str | None, by: str | None, shared: bool, as_j
         sight = asyncio.run(foresee(operators, config, pull["repository"], int(pull["number"]), by=by, shared=shared))
     except NotForeseen as problem:
         raise click.ClickException(str(problem)) from None
-    click.echo(_json(sight.as_json()) if as_json else sight.as_text())
+    echo(_json(sight.as_json()) if as_json else sight.as_text())
 
 
 def _problems(file: Path, content: bytes, error: ConfigError) -> str:

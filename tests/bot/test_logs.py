@@ -165,3 +165,22 @@ def test_token_of_any_kind_is_masked(secret: str) -> None:
     """Tokens are opaque, of any length, and change their looks."""
     assert secret.split()[-1] not in mask(f"sent {secret}, then left")
     assert mask(f"sent {secret}, then left").endswith(", then left")
+
+
+@pytest.mark.parametrize("log_format", ["console", "json"])
+def test_control_characters_never_reach_a_console(log_format: str) -> None:
+    """Events, values, lists of them, and errors that quote them: nothing clears the screen or forges a line."""
+    stream = io.StringIO()
+    configure("info", log_format, stream)
+    evil = "x\x1b[2J\u202e\x9b\ud800\r\n2026-01-05 [info     ] landed"
+    log = structlog.get_logger("imq")
+    try:
+        raise ValueError(evil)
+    except ValueError:
+        log.exception("failed", branch=evil, labels=[evil], one="plain")
+    log.info(evil)
+    logging.getLogger("aiohttp.server").error("%s", evil)
+    shown = stream.getvalue()
+    shown.encode()
+    assert shown.replace("\n", "").replace("\t", "").isprintable()
+    assert [line for line in shown.splitlines() if line.startswith("2026-01-05 [info")] == []

@@ -54,6 +54,16 @@ def test_list_shows_a_line_for_each_the_latest_first(imq: Imq) -> None:
     assert second.endswith("OSError: postgresql://imq:[secret]@db is away")
 
 
+def test_words_of_strangers_cannot_steer_the_terminal(imq: Imq) -> None:
+    """An error quotes a branch, a payload has a title: both may hold what clears the screen."""
+    bury(imq, replace(LETTER, error_message="no \x1b[2J\u202ebranch", payload={"title": "\x9b2Jx\u2066"}))
+    for command in (("list",), ("show", LETTER.id)):
+        shown = imq("jobs", *command).stdout
+        assert shown.replace("\n", "").isprintable(), shown
+        assert r"no \u001b[2J\u202ebranch" in shown
+    assert r"\u009b2Jx\u2066" in shown
+
+
 def test_list_is_limited_and_filtered_and_says_what_it_leaves_out(imq: Imq) -> None:
     """A thousand lines would help nobody."""
     bury(imq, LETTER, replace(named("b"), job_type="letter"), replace(named("c"), retryable=False))
