@@ -52,6 +52,7 @@ EVENTS = (
 )
 FILES = {"README.md": "Widgets\n", "app.py": "one\ntwo\nthree\n", "limits.txt": "0\n"}
 
+SECRET = "s3cret-0123456789abcdef"
 KEY = KeyPair()
 """The App's key, made once: it takes as long as half a story."""
 
@@ -240,6 +241,23 @@ class World:
         self.app.webhook_url = f"http://127.0.0.1:{self.runner.addresses[0][1]}/webhook"
 
 
+def _people_and_repository(github: GitHub, settings: dict[str, Any], *, ci: bool, protect: bool) -> tuple[Any, Any]:
+    """The people, the App, and the one repository that the App is installed on."""
+    for login in ("mona", "hubot", "tria", "rhea"):
+        github.create_user(login)
+    github.create_user("robot[bot]", kind="Bot")
+    app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret=SECRET)
+    app.key = KEY
+    people = {"mona": "write", "hubot": "write", "tria": "triage", "rhea": "admin", "robot[bot]": "write"}
+    handle = github.create_repository(REPOSITORY, files=FILES, collaborators=people, **settings)
+    github.install(app, "acme")
+    if ci:
+        made = handle.add_ci("ci/test", duration=CI_TIME, judge=total_at_most_ten)
+    if protect:
+        handle.protect("main", required_checks=[("ci/test", made.app.id) if ci else "ci/test"])
+    return app, handle
+
+
 @asynccontextmanager
 async def a_world(
     directory: Path,
@@ -260,26 +278,11 @@ async def a_world(
     github.timings.notice_after(timedelta(seconds=1))
     server = SandboxServer(github)
     await server.start()
-    for login in ("mona", "hubot", "tria", "rhea"):
-        github.create_user(login)
-    github.create_user("robot[bot]", kind="Bot")
-    app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret-0123456789abcdef")
-    app.key = KEY
-    handle = github.create_repository(
-        REPOSITORY,
-        files=FILES,
-        collaborators={"mona": "write", "hubot": "write", "tria": "triage", "rhea": "admin", "robot[bot]": "write"},
-        **(repository or {}),
-    )
-    github.install(app, "acme")
-    if ci:
-        made = handle.add_ci("ci/test", duration=CI_TIME, judge=total_at_most_ten)
-    if protect:
-        handle.protect("main", required_checks=[("ci/test", made.app.id) if ci else "ci/test"])
+    app, handle = _people_and_repository(github, repository or {}, ci=ci, protect=protect)
     environment = {
         "IMQ_GITHUB_APP_ID": str(app.id),
         "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
-        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
+        "IMQ_GITHUB_WEBHOOK_SECRET": SECRET,
         "IMQ_GITHUB_API_URL": server.url,
         "DATABASE_URL": f"sqlite:///{directory / 'imq.db'}",
         "PORT": "0",
