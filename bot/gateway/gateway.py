@@ -1,18 +1,15 @@
 """The gateway itself: every question and effect of `queue_engine.port` as requests to GitHub's APIs."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, timedelta
 
 import aiohttp
-import structlog
 from yarl import URL
 
 from bot.gateway import facts
 from bot.gateway.answers import (
-    CheckRunAnswer,
-    CheckSuiteAnswer,
     CommitAnswer,
     ComparisonAnswer,
     DeliveryAnswer,
@@ -22,9 +19,8 @@ from bot.gateway.answers import (
     PullRequestAnswer,
     RepositoryAnswer,
     ShaAnswer,
-    StatusAnswer,
-    WorkflowRunAnswer,
 )
+from bot.gateway.check_reads import CheckReads
 from bot.gateway.client import Call
 from bot.gateway.connection import Connection, Page, listed, understood
 from bot.gateway.histories import compare_histories, may_lack_diff
@@ -33,7 +29,6 @@ from bot.gateway.limits import Budget
 from bot.gateway.people import People
 from bot.gateway.rules import RuleBook
 from bot.gateway.shared_pace import SharedPace
-from bot.gateway.snapshots import Snapshots
 from bot.gateway.surroundings import OWN_RULES
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter
@@ -41,8 +36,6 @@ from queue_engine.core.slots import SlotsStatus
 from queue_engine.errors import Forbidden, GitHubError, NotFound, Unavailable
 from queue_engine.facts import (
     BranchRules,
-    CheckReport,
-    CheckSuite,
     Commit,
     Comparison,
     Delivery,
@@ -50,18 +43,14 @@ from queue_engine.facts import (
     MergeMethod,
     PullRequest,
     RepositoryState,
-    RequiredCheck,
-    WorkflowRun,
 )
 from queue_engine.model import Repository
-
-log = structlog.get_logger(__name__)
 
 _MERGE_LIMIT = timedelta(seconds=60)
 """Merges of big repositories take long, and a merge given up on must be read back."""
 
 
-class Gateway(Snapshots):
+class Gateway(CheckReads):
     """Implements the ports `GitHub` and `Letters`. Raises the errors of `queue_engine.errors` and no others.
 
     `private_key` is a PEM; ValueError if it is none. The session stays the caller's: it is neither opened nor closed.
@@ -162,42 +151,6 @@ class Gateway(Snapshots):
         """Drop remembered rules and merge methods of this repository."""
         self._rules.forget(repository_id)
         self._forget_methods(repository_id)
-
-    async def check_reports(
-        self, repository: Repository, sha: str, required: Collection[RequiredCheck]
-    ) -> tuple[CheckReport, ...]:
-        """Check runs and, where they can matter, the combined status of a commit; all pages of both."""
-        where, installation = {**place(repository), "ref": sha}, repository.installation_id
-        template = "/repos/{owner}/{repo}/commits/{ref}/check-runs?filter=latest&per_page=100"
-        runs = await self._connection.items(installation, CheckRunAnswer, template, where, key="check_runs")
-        reported = {(run.name, run.app.id if run.app else None) for run in runs}
-        statuses: list[StatusAnswer] = []
-        if not required or any(
-            check.app_id is None or (check.name, check.app_id) not in reported for check in required
-        ):
-            template = "/repos/{owner}/{repo}/commits/{ref}/status?per_page=100"
-            statuses = await self._connection.items(installation, StatusAnswer, template, where, key="statuses")
-        jobs_of = await self.workflow_runs(repository, sha) if facts.is_contested(runs) else ()
-        return facts.check_reports(runs, statuses, own_app_id=self._app_id, workflow_runs=jobs_of)
-
-    async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
-        """`GET /repos/{owner}/{repo}/actions/runs?head_sha=`; none where IMQ may not read them."""
-        template = "/repos/{owner}/{repo}/actions/runs{?head_sha,per_page}"
-        where = {**place(repository), "head_sha": sha, "per_page": "100"}
-        installation = repository.installation_id
-        try:
-            runs = await self._connection.items(installation, WorkflowRunAnswer, template, where, key="workflow_runs")
-        except (Forbidden, NotFound) as error:
-            log.info("workflow runs unreadable", repository=repository.full_name, error=error.message)
-            return ()
-        return tuple(facts.workflow_run(run) for run in runs if run.head_sha == sha)
-
-    async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
-        """`GET /repos/{owner}/{repo}/commits/{ref}/check-suites`, without IMQ's own."""
-        template = "/repos/{owner}/{repo}/commits/{ref}/check-suites?per_page=100"
-        where, installation = {**place(repository), "ref": sha}, repository.installation_id
-        suites = await self._connection.items(installation, CheckSuiteAnswer, template, where, key="check_suites")
-        return tuple(facts.check_suite(each) for each in suites if each.app is None or each.app.id != self._app_id)
 
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
         """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch`."""
