@@ -7,108 +7,23 @@ told by `unsure`, set before anything is created: the next sender looks for what
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import (
-    BindParameter,
     Row,
-    and_,
-    bindparam,
-    case,
-    delete,
-    func,
-    or_,
-    select,
-    type_coerce,
-    update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core import trace
-from queue_engine.core.database import Insert, Upsert, UtcDateTime
 from queue_engine.core.dead_letters import DeadLetters
 from queue_engine.model import Repository
 from queue_engine.notice import Notice
+from queue_engine.store import outbox_statements as sql
 from queue_engine.store.letters import LETTER_JOB, NAME, Letter, LetterKind, dead_id, dead_letter, letter_of
-from queue_engine.store.repositories import REPOSITORY_FIELDS, remember
-from queue_engine.store.tables import entries, outbox, repositories
-from queue_engine.store.tables import held as held_table
+from queue_engine.store.repositories import remember
 
 __all__ = ["LETTER_JOB", "Letter", "LetterKind", "Outbox"]
-
-_ID: BindParameter[int] = bindparam("its_id")
-_DUE: BindParameter[datetime] = bindparam("its_due", type_=UtcDateTime)
-_NOW: BindParameter[datetime] = bindparam("now", type_=UtcDateTime)
-_ITS_OWN = and_(*(outbox.c[name] == bindparam(f"its_{name}") for name in NAME))
-_SOONER = case((and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < _DUE), outbox.c.due_at), else_=_DUE)
-"""When to send what is to be sent at `its_due`: sooner if it waits already and was to be sent sooner."""
-
-
-def _want(insert: Insert) -> Any:
-    # Not `updated_at`, which says when the row was settled last.
-    state = ("notice", "label", "attempts", "error", "dead", "trace")
-    return insert.values(due_at=_DUE).on_conflict_do_update(
-        index_elements=NAME,
-        set_={
-            **{name: insert.excluded[name] for name in state},
-            "due_at": _SOONER,
-            "version": outbox.c.version + 1,
-        },
-    )
-
-
-_WANT = Upsert(outbox, _want)
-_AGAIN = (
-    update(outbox).where(_ITS_OWN, outbox.c.notice.is_not(None)).values(due_at=_SOONER, version=outbox.c.version + 1)
-)
-_WITHDRAW = delete(outbox).where(_ITS_OWN)
-_EXISTS = select(outbox.c.id).where(_ITS_OWN)
-_WANTED = select(outbox.c.notice).where(_ITS_OWN)
-_BEGUN = or_(
-    outbox.c.remote_id.is_not(None), and_(outbox.c.unsure, outbox.c.notice.is_not(None)), outbox.c.due_at.is_not(None)
-)
-_STANDS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
-_LOOK_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
-_REVIVE = update(outbox).where(_ITS_OWN, outbox.c.dead)
-
-_FIRST = (
-    select(outbox.c.id)
-    .where(outbox.c.due_at <= _NOW, or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= _NOW))
-    .order_by(outbox.c.due_at, outbox.c.id)
-    .limit(1)
-    .with_for_update(skip_locked=True)
-)
-_TAKE = update(outbox).where(outbox.c.id == _FIRST.scalar_subquery()).returning(outbox.c.id)
-_CHANGE = update(outbox).where(outbox.c.id == _ID)
-_GET = select(outbox, *REPOSITORY_FIELDS[1:]).join(repositories).where(outbox.c.id == _ID)
-_HELD = and_(outbox.c.id == _ID, outbox.c.lease_owner == bindparam("its_owner"))
-_SENT = delete(outbox).where(_HELD, outbox.c.version == bindparam("its_version"))
-_RELEASE_ALL = update(outbox).where(outbox.c.lease_owner.is_not(None)).values(lease_owner=None, leased_until=None)
-_CLAIMABLE = case((outbox.c.leased_until > outbox.c.due_at, outbox.c.leased_until), else_=outbox.c.due_at)
-NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), UtcDateTime))
-"""When the next letter can be claimed."""
-
-_STANDING = or_(
-    *(
-        select(table.c.number)
-        .where(table.c.repository_id == outbox.c.repository_id, table.c.number == outbox.c.number)
-        .exists()
-        for table in (entries, held_table)
-    )
-)
-_PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~_STANDING)
-
-
-@cache
-def _settle(names: tuple[str, ...]) -> Any:
-    """Free the lease, and set these of the claimed version: one wanted meanwhile keeps its own."""
-    newer = outbox.c.version != bindparam("its_version")
-    kept = {
-        name: case((newer, outbox.c[name]), else_=bindparam(f"its_{name}", type_=outbox.c[name].type)) for name in names
-    }
-    return update(outbox).where(_HELD).values(lease_owner=None, leased_until=None, **kept).returning(outbox)
 
 
 class Outbox:
@@ -160,7 +75,7 @@ class Outbox:
             "trace": trace.current(),
             "its_due": due,
         }
-        await self._connection.execute(_WANT.on(self._connection), state)
+        await self._connection.execute(sql.WANT.on(self._connection), state)
         await self._dead_letters.discard(dead_id(kind, repository.id, number))
         self._due()
 
@@ -182,49 +97,49 @@ class Outbox:
             "dead": False,
             "updated_at": now,
         }
-        await self._connection.execute(_LOOK_FIRST.on(self._connection), row)
+        await self._connection.execute(sql.LOOK_FIRST.on(self._connection), row)
 
     async def again(self, kind: LetterKind, repository_id: int, number: int, *, due: datetime) -> bool:
         """Have what was wanted last sent once more at `due`, or sooner if it is to go out sooner: what it is made of
         beside the notice has changed. False if nothing was ever wanted."""
         its_own = _its_own(kind, repository_id, number)
-        found = await self._connection.execute(_AGAIN, {**its_own, "its_due": due})
+        found = await self._connection.execute(sql.AGAIN, {**its_own, "its_due": due})
         self._due()
         return found.rowcount == 1
 
     async def withdraw(self, kind: LetterKind, repository_id: int, number: int) -> None:
         """Drop a letter that must not go out any more, such as a label removal after the label was set again."""
-        await self._connection.execute(_WITHDRAW, _its_own(kind, repository_id, number))
+        await self._connection.execute(sql.WITHDRAW, _its_own(kind, repository_id, number))
         await self._dead_letters.discard(dead_id(kind, repository_id, number))
 
     async def wanted(self, kind: LetterKind, repository_id: int, number: int) -> Notice | None:
         """What was last wanted to stand on GitHub, sent or not; None if nothing was."""
         its_own = _its_own(kind, repository_id, number)
-        found = (await self._connection.execute(_WANTED, its_own)).scalar_one_or_none()
+        found = (await self._connection.execute(sql.WANTED, its_own)).scalar_one_or_none()
         return None if found is None else Notice.model_validate(found)
 
     async def exists(self, kind: LetterKind, repository_id: int, number: int) -> bool:
         """Whether there is a row of this kind. One that removes a label exists until GitHub has confirmed it."""
         its_own = _its_own(kind, repository_id, number)
-        return (await self._connection.execute(_EXISTS, its_own)).first() is not None
+        return (await self._connection.execute(sql.EXISTS, its_own)).first() is not None
 
     async def stands(self, kind: LetterKind, repository_id: int, number: int) -> bool:
         """Whether something of this kind is on GitHub, unfinished, or on its way there."""
-        return bool((await self._connection.execute(_STANDS, _its_own(kind, repository_id, number))).scalar_one())
+        return bool((await self._connection.execute(sql.STANDS, _its_own(kind, repository_id, number))).scalar_one())
 
     async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> Letter | None:
         """Take the letter that is due longest and in nobody's hands, until `now + lease`; None if there is none."""
         lent = {"now": now, "lease_owner": owner, "leased_until": now + lease}
-        letter_id = (await self._connection.execute(_TAKE, lent)).scalar_one_or_none()
+        letter_id = (await self._connection.execute(sql.TAKE, lent)).scalar_one_or_none()
         if letter_id is None:
             return None
-        row = (await self._connection.execute(_GET, {"its_id": letter_id})).one()
+        row = (await self._connection.execute(sql.GET, {"its_id": letter_id})).one()
         try:
             return letter_of(row)
         except ValidationError as error:
             # Written by another version of IMQ: it must not stand before all others for ever.
             values = {**_ended(str(error), row.attempts, now), "lease_owner": None, "leased_until": None}
-            await self._connection.execute(_CHANGE, {**values, "its_id": letter_id})
+            await self._connection.execute(sql.CHANGE, {**values, "its_id": letter_id})
             await self._dead_letters.keep(dead_letter(row, str(error), now, attempts=row.attempts, retryable=False))
             return await self.claim(owner=owner, now=now, lease=lease)
 
@@ -259,7 +174,7 @@ class Outbox:
     async def done(self, letter: Letter, now: datetime) -> None:
         """The claimed version stands on GitHub: nothing is due any more, unless another was wanted meanwhile."""
         if letter.kind is LetterKind.LABEL_OFF:
-            await self._connection.execute(_SENT, _held(letter))
+            await self._connection.execute(sql.SENT, _held(letter))
         await self._settle(letter, due_at=None, attempts=0, error=None, updated_at=now)
 
     async def retry(self, letter: Letter, *, at: datetime, error: str) -> None:
@@ -281,7 +196,7 @@ class Outbox:
         """Make a dead letter due again, known by the payload of its dead letter. False if it is not dead any more."""
         kind, repository_id, number = (its_name[part] for part in NAME)
         again = {"due_at": now, "dead": False, "attempts": 0, "error": None, "updated_at": now}
-        revived = await self._connection.execute(_REVIVE, {**again, **_its_own(kind, repository_id, number)})
+        revived = await self._connection.execute(sql.REVIVE, {**again, **_its_own(kind, repository_id, number)})
         # It may have died once more between being wanted again and this.
         await self._dead_letters.discard(dead_id(kind, repository_id, number))
         self._due()
@@ -289,11 +204,11 @@ class Outbox:
 
     async def next_due(self) -> datetime | None:
         """When the next letter can be claimed: an instant that may be past; None if nothing waits."""
-        return (await self._connection.execute(NEXT_DUE)).scalar_one()
+        return (await self._connection.execute(sql.NEXT_DUE)).scalar_one()
 
     async def release_all(self) -> None:
         """Drop every lease: for the start of the only process on this database. What was due is due."""
-        await self._connection.execute(_RELEASE_ALL)
+        await self._connection.execute(sql.RELEASE_ALL)
 
     async def purge(self, before: datetime) -> int:
         """Forget letters that were finished before then, of pull requests that stand nowhere.
@@ -301,10 +216,10 @@ class Outbox:
         With them goes the id of the comment: choose a time after which nobody queues a pull request again.
         Returns how many.
         """
-        return (await self._connection.execute(_PURGE, {"before": before})).rowcount
+        return (await self._connection.execute(sql.PURGE, {"before": before})).rowcount
 
     async def _note(self, letter: Letter, **facts: object) -> None:
-        await self._connection.execute(_CHANGE, {**facts, "its_id": letter.id})
+        await self._connection.execute(sql.CHANGE, {**facts, "its_id": letter.id})
 
     async def _settle(self, letter: Letter, **values: object) -> Row[Any] | None:
         """Free the lease. `values` are for the claimed version; one wanted meanwhile keeps its due time and count.
@@ -312,7 +227,7 @@ class Outbox:
         Returns the row as it is now, None if the lease was lost.
         """
         kept = {f"its_{name}": value for name, value in values.items()}
-        settled = await self._connection.execute(_settle(tuple(values)), {**kept, **_held(letter)})
+        settled = await self._connection.execute(sql.settle(tuple(values)), {**kept, **_held(letter)})
         row: Row[Any] | None = settled.one_or_none()
         return row
 

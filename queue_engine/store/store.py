@@ -25,8 +25,8 @@ from queue_engine.store.entries import Entries
 from queue_engine.store.figures import Figures
 from queue_engine.store.held import Held
 from queue_engine.store.known import KnownFacts
-from queue_engine.store.outbox import NEXT_DUE as NEXT_LETTER
 from queue_engine.store.outbox import Outbox
+from queue_engine.store.outbox_statements import NEXT_DUE as NEXT_LETTER
 from queue_engine.store.pace import Pace
 from queue_engine.store.processes import Processes
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
