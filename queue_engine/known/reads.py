@@ -12,7 +12,7 @@ import structlog
 
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter, Silent
-from queue_engine.errors import NotFound, OutdatedRead
+from queue_engine.errors import Invalid, NotFound, OutdatedRead
 from queue_engine.facts import (
     BranchRules,
     BranchTip,
@@ -219,8 +219,8 @@ class ComparedReads(Forwarding):
         with remembered_answers() as answers:
             try:
                 answer = await asking
-            except NotFound as missing:
-                if await self._named(repository.id, set(named) | {subject}):
+            except (NotFound, Invalid) as missing:
+                if _is_missing(missing) and await self._named(repository.id, set(named) | {subject}):
                     raise self._outdated(repository, subject, f"just named, not found: {missing.message}") from missing
                 raise
         known = (await self._known(repository.id, {subject})).get(subject, ())
@@ -275,3 +275,8 @@ def _outdated_snapshot(taken: Snapshot, known: Sequence[Known], now: datetime) -
 def _outdated_tip(branch: str, tip: str, known: Sequence[Known], now: datetime) -> str | None:
     gone = superseded(tip, pushes(known, now))
     return f"the branch {branch} is known to have moved on from {tip}" if gone else None
+
+
+def _is_missing(refusal: NotFound | Invalid) -> bool:
+    """Whether GitHub does not know what it was asked about: of a commit it says so with 422 (homu #141)."""
+    return isinstance(refusal, NotFound) or refusal.message.startswith("No commit found for SHA")

@@ -95,9 +95,9 @@ async def test_process_that_is_killed_takes_few_points_along(
 ) -> None:
     """What it had reserved ahead is missing for a minute: a house that crashes again and again must not stand still."""
     monkeypatch.setattr(pacing, "DOCUMENTED", Rates(points_per_minute=200))
-    for _ in range(40):
+    for _ in range(70):
         await gateways[0].pull_request(repository, 3)
-    for _ in range(180 - 40 - 20):
+    for _ in range(180 - 70 - 20):
         await gateways[1].pull_request(repository, 3)
 
 

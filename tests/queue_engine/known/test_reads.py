@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from queue_engine.core.database import Database
-from queue_engine.errors import NotFound, OutdatedRead
+from queue_engine.errors import Invalid, NotFound, OutdatedRead
 from queue_engine.facts import BranchTip, MergeMethod, Review, ReviewState, Snapshot
 from queue_engine.known.cached import remembered
 from queue_engine.known.facts import (
@@ -174,6 +174,17 @@ READS: dict[str, tuple[str, Callable[[ComparedReads], Awaitable[object]]]] = {
     "branch_rules": (of_branch("main"), lambda github: github.branch_rules(REPOSITORY, "main")),
 }
 """What a webhook names, and a read of it, by the port's name."""
+
+
+@pytest.mark.parametrize(("words", "passes"), [("No commit found for SHA: head-1", True), ("Validation Failed", False)])
+async def test_unprocessable_passes_with_time_for_a_commit_that_is_known_to_exist(
+    scene: Scene, words: str, passes: bool
+) -> None:
+    """Of a commit that a replica does not know yet GitHub says 422, not 404 (homu #141, rultor #1344)."""
+    scene.inner.answers["check_reports"] = Invalid(words, status=422)
+    await scene.tell((of_commit("head-1"), Named()))
+    with pytest.raises(OutdatedRead if passes else Invalid):
+        await scene.github.check_reports(REPOSITORY, "head-1", ())
 
 
 @pytest.mark.parametrize("name", READS)
