@@ -21,6 +21,7 @@ from benchmarks.kills import kills_row
 from benchmarks.merging import requests_rows, ten_row
 from benchmarks.reaction import reaction_row
 from benchmarks.stage import READS_LAG
+from benchmarks.strangers import strangers_row
 from benchmarks.table import Row, save, show
 
 Measure = Callable[..., Coroutine[None, None, list[Row]]]
@@ -32,6 +33,7 @@ MEASURES: Mapping[str, Measure] = {
     "kills": kills_row,
     "idle": idle_rows,
     "fairness": fairness_rows,
+    "strangers": strangers_row,
     "burst": burst_row,
     "jobs": jobs_rows,
 }

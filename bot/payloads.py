@@ -121,6 +121,7 @@ class ReviewEvent(OfRepository):
 
 class Issue(BaseModel):
     number: Number
+    user: Sender | None = None
     pull_request: dict[str, Any] | None = None
     """There only if the issue is a pull request."""
     updated_at: datetime | None = None
@@ -130,6 +131,7 @@ class Comment(BaseModel):
     id: Identity
     body: Text | None = None
     created_at: datetime | None = None
+    author_association: Word | None = None
 
 
 class CommentEvent(OfRepository):

@@ -23,7 +23,9 @@ from queue_engine.config.problems import ConfigError
 from queue_engine.config.reading import read
 from queue_engine.config.shared import levels, limited, not_reviewed
 from queue_engine.core.clock import Clock
+from queue_engine.door import may_queue
 from queue_engine.errors import Invalid
+from queue_engine.facts import Permission
 from queue_engine.model import Repository
 from queue_engine.policy import Policy, SharedConfig
 from queue_engine.store import Store
@@ -144,6 +146,15 @@ class Policies:
             # A shared configuration that may only tighten adds no label.
             return self._defaults.trigger_labels
         return labels_of(found.config, self._defaults)
+
+    async def admit_readers(self, repository: Repository, login: str) -> bool:
+        """Whether some branch's policy in the default branch's file lets them. Raises GitHubError."""
+        found = await self._found(repository, None)
+        policies = [self._defaults]
+        if found is not None:
+            allowed = self._shared if found.shared else SharedConfig.TRUST
+            policies = [policy for _, policy in levels(found.config, self._defaults, allowed)]
+        return any(may_queue(policy, login, Permission.READ) is None for policy in policies)
 
     def remembers(self, repository_id: int, base_branch: str) -> bool:
         """Whether this branch's own file, or that there is none, is remembered."""

@@ -144,6 +144,8 @@ def _comment(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id
         number=said.issue.number,
         comment_id=said.comment.id,
         commands=commands,
+        association=said.comment.author_association,
+        author=said.issue.user.login if said.issue.user else None,
         updated_at=max(stamps, default=None),
         facts=told.of_comment_event(said),
     )

@@ -18,11 +18,12 @@ from queue_engine.notice import NoticeKind
 from queue_engine.places import keep_waiting, places_taken
 from queue_engine.policy import Policy, carries
 from queue_engine.priority import Standing, of_these, standing_of
-from queue_engine.reasons import Reason
+from queue_engine.reasons import OF_THE_PERSON, Reason
 from queue_engine.refusing import door_notice, refuse
 from queue_engine.requirements import demands_on
 from queue_engine.store import DuplicateEntry
 from queue_engine.store.outbox import LetterKind
+from queue_engine.throttle import count_without_right
 
 _log = structlog.get_logger("imq.admission")
 
@@ -157,6 +158,8 @@ async def let_in(
                 await _hold(engine, change, queue, pull, policy, request, vouched)
             case Refuse(reason, detail) if not answered:
                 await refuse(change, queue, pull, reason, policy, by=by, delivery=request.delivery, detail=detail)
+                if reason in OF_THE_PERSON:
+                    await count_without_right(change, request.repository, by)
     _log.info("knock", repository=request.repository.full_name, number=request.number, answer=type(answer).__name__)
     return answer if standing is None else standing
 

@@ -75,6 +75,10 @@ class Hint(BaseModel):
     comment_id: int | None = None
     commands: tuple[str, ...] = ()
     """For COMMENT: its lines that are commands, without the slash."""
+    association: str | None = None
+    """For COMMENT: what its author is to the repository, such as MEMBER. GitHub hides private members: NONE."""
+    author: str | None = None
+    """For COMMENT: who opened the pull request."""
     check_name: str | None = None
     passed: bool | None = None
     """For CHECK: whether its conclusion passes (success, skipped, neutral)."""

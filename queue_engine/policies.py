@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from queue_engine.door import may_queue
+from queue_engine.facts import Permission
 from queue_engine.model import Repository
 from queue_engine.policy import Policy
 
@@ -20,6 +22,13 @@ class Policies(Protocol):
         """Every trigger label of this repository, whatever the branch, as its default branch's configuration has them.
 
         Raises GitHubError as `of` does.
+        """
+        ...
+
+    async def admit_readers(self, repository: Repository, login: str) -> bool:
+        """Whether this person may queue on some branch with read access alone.
+
+        The default branch's configuration tells. Raises GitHubError as `of` does.
         """
         ...
 
@@ -45,6 +54,10 @@ class Fixed:
     async def labels(self, repository: Repository) -> tuple[str, ...]:
         """Its trigger labels."""
         return self._policy.trigger_labels
+
+    async def admit_readers(self, repository: Repository, login: str) -> bool:
+        """Whether the one policy lets them."""
+        return may_queue(self._policy, login, Permission.READ) is None
 
     def remembers(self, repository_id: int, base_branch: str) -> bool:
         """No branch has anything of its own."""

@@ -8,6 +8,7 @@ from queue_engine.engine import Engine
 from queue_engine.errors import StaleVersion
 from queue_engine.hints import Hint
 from queue_engine.model import Repository
+from queue_engine.throttle import is_outsider, is_throttled
 
 
 async def reviewed(engine: Engine, repository: Repository, hint: Hint) -> None:
@@ -17,12 +18,16 @@ async def reviewed(engine: Engine, repository: Repository, hint: Hint) -> None:
     """
     async with engine.store.reading() as tx:
         entry = await tx.entries.find(repository.id, hint.number or 0)
-    if entry is None:
+    by = hint.sender if hint.action == "submitted" and not hint.sender_is_bot else None
+    if entry is None or (by is not None and await is_throttled(engine, repository, by)):
         return
     # The policy first: asked for it, a process learns that rules changed of which another one has heard.
     policy = await engine.policies.of(repository, entry.base_branch)
     rules = await engine.github.branch_rules(repository, entry.base_branch)
     if not (rules.approvals or rules.code_owners):
+        return
+    if by is not None and await is_outsider(engine, repository, by):
+        # GitHub's rules do not count it, and all reviews are judged once more right before the merge.
         return
     taken = await engine.github.snapshot(repository, entry.number, login=None)
     pull, reviews = taken.pull, await reviews_of(engine.github, repository, taken, rules)

@@ -29,6 +29,7 @@ from queue_engine.repositories import MISSING_JOB, ask_about, examine, named_by
 from queue_engine.review import contradicts, review
 from queue_engine.stale_comments import STALE_COMMENTS_JOB, StaleComments, note_life, request_look
 from queue_engine.store.answers import KEPT
+from queue_engine.throttle import KEPT as THROTTLE_KEPT
 
 SWEEP_JOB = "sweep"
 """Kind of the job that lists the installations and asks for each to be swept."""
@@ -187,12 +188,13 @@ class Sweeper:
                     await ask_about(change, repository)
 
     async def purge(self, job: Job) -> None:
-        """Drop keys that have expired, letters that were delivered long ago, and answers as old."""
+        """Drop keys and throttles that have expired, letters that were delivered long ago, and answers as old."""
         async with self._engine.change() as change:
             await change.tx.keys.purge(change.now)
             await change.tx.outbox.purge(change.now - _KEEP_LETTERS)
             await change.tx.answers.purge(change.now - KEPT)
             await change.tx.known.purge(change.now - FACTS_KEPT)
+            await change.tx.throttles.purge(change.now - THROTTLE_KEPT)
 
     async def sweep_repository(self, job: Job) -> None:
         """Compare one repository's pull requests with its queues, and ask for each difference to be followed up.

@@ -9,7 +9,7 @@ import structlog
 
 from queue_engine import telling
 from queue_engine.commands.asked import Asked, misread
-from queue_engine.commands.catalogue import MOST_COMMANDS, Name, Right
+from queue_engine.commands.catalogue import MOST_COMMANDS, Command, Name, Right
 from queue_engine.commands.codes import ReplyCode
 from queue_engine.commands.looking import status, why
 from queue_engine.commands.queueing import call_off, queue, requeue, unqueue
@@ -21,6 +21,7 @@ from queue_engine.hints import Hint
 from queue_engine.model import Repository
 from queue_engine.notice import CommandAnswer, Reply
 from queue_engine.store.answers import KEPT
+from queue_engine.throttle import TRUSTED, count_without_right, is_outsider, is_throttled
 
 _log = structlog.get_logger("imq.commands")
 
@@ -51,6 +52,8 @@ class Commands:
         async with self._engine.store.reading() as tx:
             answer = await tx.answers.find(repository.id, number, comment_id=comment)
         replies = () if answer is None else answer.replies
+        if not replies and not await self._heard(repository, hint, by):
+            return
         wanted = min(len(hint.commands), MOST_COMMANDS + 1)
         if not replies and not await self._react(repository, comment, "eyes"):
             return
@@ -61,12 +64,40 @@ class Commands:
                 return
             for line in hint.commands[len(replies) : wanted]:
                 replies = await self._answer(asked, comment, line, replies)
+        await self._count(repository, hint, by, replies)
         accepted = all(reply.accepted for reply in replies)
         await self._react(repository, comment, "+1" if accepted else "confused")
 
+    async def _heard(self, repository: Repository, hint: Hint, by: str) -> bool:
+        """Whether this comment is answered. Raises GitHubError.
+
+        A stranger has answers to what everybody may ask, and the author of the pull request to everything; both are
+        counted as if they had no right to it.
+        """
+        if await is_throttled(self._engine, repository, by):
+            return False
+        if hint.association in TRUSTED:
+            return True
+        is_author = hint.author is not None and by.casefold() == hint.author.casefold()
+        if is_author or any(command.right is Right.ANYBODY for command in _commands(hint)):
+            async with self._engine.change() as change:
+                await count_without_right(change, repository, by)
+            return True
+        return not await is_outsider(self._engine, repository, by)
+
+    async def _count(self, repository: Repository, hint: Hint, by: str, replies: tuple[Reply, ...]) -> None:
+        """Count a comment none of whose commands its author had the right to; else forget the count."""
+        without = all(reply.code is ReplyCode.NOT_ALLOWED for reply in replies)
+        with_right = any(command.right is not Right.ANYBODY for command in _commands(hint)) and not without
+        async with self._engine.change() as change:
+            if without:
+                await count_without_right(change, repository, by)
+            elif with_right:
+                await change.tx.throttles.clear(repository.id, by)
+
     async def _asked(self, repository: Repository, hint: Hint, by: str) -> Asked:
         """One snapshot tells all that a command is judged by, with the person's right where one of them takes it."""
-        rights = {typed.command.right for typed in map(read, hint.commands) if isinstance(typed, Typed)}
+        rights = {command.right for command in _commands(hint)}
         login = by if rights & {Right.QUEUEING, Right.STEERING} else None
         taken = await self._engine.github.snapshot(repository, hint.number or 0, login=login)
         policy = await self._engine.policies.of(repository, taken.pull.base_branch)
@@ -156,3 +187,8 @@ class Commands:
             answer=last.code.value,
         )
         return replies
+
+
+def _commands(hint: Hint) -> list[Command]:
+    """What a comment asks for, as far as it is understood."""
+    return [typed.command for typed in map(read, hint.commands) if isinstance(typed, Typed)]

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect, text
 
 from queue_engine.core.database import Database
 
-HEAD = "0016"
+HEAD = "0017"
 """The newest revision that this code knows."""
 
 _LOCK = 0x494D51

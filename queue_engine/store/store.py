@@ -35,6 +35,7 @@ from queue_engine.store.red_bases import RedBases
 from queue_engine.store.refusals import Refusals
 from queue_engine.store.stalls import Stalls
 from queue_engine.store.sweeps import Sweeps
+from queue_engine.store.throttles import Throttles
 from queue_engine.store.timeline import Timeline
 from queue_engine.store.tokens import Tokens
 
@@ -65,6 +66,7 @@ class Transaction:
         self.entries = Entries(connection)
         self.timeline = Timeline(connection)
         self.refusals = Refusals(connection)
+        self.throttles = Throttles(connection)
         self.answers = Answers(connection)
         self.held = Held(connection)
         self.known = KnownFacts(connection)

@@ -200,6 +200,16 @@ refusals = Table(
     Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
 )
 
+throttles = Table(
+    "throttles",
+    metadata,
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("login", String(255), primary_key=True),
+    Column("times", Integer, nullable=False),
+    Column("at", UtcDateTime, nullable=False, info=ahead(Ahead.PAST)),
+)
+"""People who asked for something without the right to it, by folded login: how often in a row, and when last."""
+
 pace_reservations = Table(
     "pace_reservations",
     metadata,

@@ -150,6 +150,9 @@ class Unreadable:
     async def labels(self, *_: object) -> tuple[str, ...]:
         raise self.error
 
+    async def admit_readers(self, *_: object) -> bool:
+        raise self.error
+
     def remembers(self, repository_id: int, base_branch: str) -> bool:
         raise AssertionError
 

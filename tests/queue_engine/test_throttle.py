@@ -1,0 +1,48 @@
+"""How long a person without the right is ignored, and what is remembered of them."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from queue_engine.store import Store
+from queue_engine.store.throttles import Throttle
+from queue_engine.throttle import KEPT, count_without_right, ignored_until, is_throttled
+from tests.queue_engine.examples import NOW, REPOSITORY
+from tests.queue_engine.scene import Scene
+
+
+@pytest.fixture
+def scene(store: Store) -> Scene:
+    """On both databases."""
+    return Scene(store)
+
+
+@pytest.mark.parametrize(
+    ("times", "seconds"), [(1, 0), (3, 0), (4, 30), (5, 60), (6, 120), (10, 1920), (11, 3600), (500, 3600)]
+)
+def test_person_without_the_right_is_ignored_for_twice_as_long_each_time(times: int, seconds: int) -> None:
+    """Three times are free: everybody may err."""
+    assert ignored_until(Throttle(times, NOW)) - NOW == timedelta(seconds=seconds)
+
+
+async def test_person_without_the_right_is_counted_by_repository_and_folded_login(scene: Scene) -> None:
+    """A renamed case is the same person; another repository knows nothing of it."""
+    for login in ("Eve", "eve", "EVE", "eve"):
+        async with scene.engine.change() as change:
+            await count_without_right(change, REPOSITORY, login)
+    assert await is_throttled(scene.engine, REPOSITORY, "eVe")
+    assert not await is_throttled(scene.engine, replace(REPOSITORY, id=2), "eve")
+    async with scene.engine.change() as change:
+        await change.tx.throttles.clear(REPOSITORY.id, "eve")
+    assert not await is_throttled(scene.engine, REPOSITORY, "eve")
+
+
+async def test_count_of_a_person_starts_again_after_a_quiet_day(scene: Scene) -> None:
+    """And what is older is dropped."""
+    async with scene.engine.change() as change:
+        await change.tx.throttles.put(REPOSITORY.id, "eve", Throttle(9, change.now - KEPT - timedelta(seconds=1)))
+        await count_without_right(change, REPOSITORY, "eve")
+        assert await change.tx.throttles.find(REPOSITORY.id, "eve") == Throttle(1, change.now)
+        assert await change.tx.throttles.purge(change.now) == 0
+        assert await change.tx.throttles.purge(change.now + timedelta(seconds=1)) == 1
