@@ -35,12 +35,15 @@ NASTY = st.one_of(
         ]
     ),
 )
+PARSER = MarkdownIt("commonmark")
+"""As GitHub reads Markdown; made once, because to make one takes as long as to parse a comment."""
+
 _OUTSIDE_CODE = re.compile(r"(?<![\w`])@([\w./\[\]-]+)")
 
 
 def flat(markdown: str) -> Iterator[Token]:
     """Every token that the parser sees, inline ones in place of their paragraph."""
-    for token in MarkdownIt("commonmark").parse(markdown):
+    for token in PARSER.parse(markdown):
         yield from (token.children or []) if token.type == "inline" else [token]
 
 

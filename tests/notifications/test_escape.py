@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from notifications.escape import code, link, mention, one_line
+from tests.notifications.hostile import PARSER
 
 HOSTILE = st.text(alphabet=st.one_of(st.sampled_from("`<!->[]()@#*_~\\&;:/|\n\r\t $ab1"), st.characters()), max_size=80)
 
@@ -14,7 +14,7 @@ HOSTILE = st.text(alphabet=st.one_of(st.sampled_from("`<!->[]()@#*_~\\&;:/|\n\r\
 def test_code_any_text_is_one_code_span_and_nothing_else(text: str) -> None:
     """Whatever the text, at the start of a line or within one, a CommonMark parser sees a single code span."""
     for before, after in (("", ""), ("- ", ": x"), ("x ", " x")):
-        tokens = MarkdownIt("commonmark").parse(before + code(text) + after)
+        tokens = PARSER.parse(before + code(text) + after)
         inline = [child for token in tokens if token.type == "inline" for child in token.children or []]
         assert [child.content.strip() for child in inline if child.type == "text"] == [
             part for part in (before.strip("- "), after.strip()) if part
@@ -89,7 +89,7 @@ def test_link_address_with_markdown_in_it_is_encoded() -> None:
 def test_link_any_address_stays_inside_its_link(name: str, rest: str) -> None:
     """Whatever follows the host, the parser sees one link to that host around one code span, or no link."""
     markdown = link(name, f"https://ci.example/{rest}")
-    (inline,) = [token for token in MarkdownIt("commonmark").parse(markdown) if token.type == "inline"]
+    (inline,) = [token for token in PARSER.parse(markdown) if token.type == "inline"]
     kinds = [child.type for child in inline.children or []]
     assert kinds in (["link_open", "code_inline", "link_close"], ["code_inline"])
     if kinds[0] == "link_open":

@@ -12,6 +12,7 @@ from queue_engine.commands.parsing import commands_in
 from queue_engine.commands.reading import Misread, Typed, points, read
 
 FENCE = "```"
+_PARSER = MarkdownIt("commonmark")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def _as_shown(text: str) -> set[int]:
         marks.get(number, "") + (line[1:] if number in marks else line) for number, line in enumerate(lines)
     )
     shown, quotes = "", 0
-    for token in MarkdownIt("commonmark").parse(marked):
+    for token in _PARSER.parse(marked):
         quotes += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
         if quotes:
             continue
