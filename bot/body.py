@@ -25,21 +25,27 @@ async def read_body(request: web.Request, what: str, most: int, within: timedelt
     """
     if "Content-Encoding" in request.headers:
         raise Refused(415, f"the {what} must not have a Content-Encoding")
-    too_large = Refused(413, f"the {what} is larger than {_size(most)}")
-    if (request.content_length or 0) > most:
-        raise too_large
     body = bytearray()
     try:
+        if (request.content_length or 0) > most:
+            raise _too_large(what, most)
         async with asyncio.timeout(within.total_seconds()):
             async for chunk in request.content.iter_any():
                 body += chunk
                 if len(body) > most:
-                    raise too_large
+                    raise _too_large(what, most)
+        return bytes(body)
     except TimeoutError:
         raise Refused(408, f"the {what} did not arrive in time") from None
     except (OSError, web.RequestPayloadError):
         raise Refused(400, f"the {what} was cut off") from None
-    return bytes(body)
+    finally:
+        # The request keeps an error of its body, whose traceback keeps this frame, until garbage is collected.
+        body.clear()
+
+
+def _too_large(what: str, most: int) -> Refused:
+    return Refused(413, f"the {what} is larger than {_size(most)}")
 
 
 def _size(size: int) -> str:

@@ -17,6 +17,9 @@ from aiohttp.http import HttpProcessingError
 from bot.http.connections import Connections
 from bot.http.limits import Limits
 
+_COPIES = 2
+"""Of a header in memory: aiohttp keeps each field as bytes and as text, long before the header is complete."""
+
 _MOST_FIELDS = 64
 """In a header. GitHub sends about 12, proxies add some."""
 
@@ -87,8 +90,9 @@ class ClientConnection(web.RequestHandler):
         """Take bytes from the client, or none if they are dropped with the connection."""
         if not self._handling and self._timer is None and self._has_whole_body():
             self._drop_after(self._limits.header)
-        self._held += len(data)
-        self._connections.received(len(data))
+        size = len(data) if self._handling else len(data) * _COPIES
+        self._held += size
+        self._connections.received(size)
         if self.transport is not None and not self.transport.is_closing():
             super().data_received(data)
 
@@ -117,6 +121,8 @@ class ClientConnection(web.RequestHandler):
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         log.debug("request_malformed", error=type(exc).__name__)
+        # Its traceback keeps the frame that keeps what came, and this error: a circle, until garbage is collected.
+        exc.__traceback__ = None
         answer = web.json_response({"error": "the request is not understood: it is not HTTP/1.1"}, status=400)
         answer.force_close()
         return answer
