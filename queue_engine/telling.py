@@ -88,11 +88,18 @@ async def tell_retrying(
 
 
 async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: datetime) -> Notice:
-    """The notice with the place in line as it is now, if it tells of one and that has changed."""
-    if notice.kind is not NoticeKind.QUEUED or notice.position is None:
+    """The notice with the place in line as it is now, if it tells of one and that has changed.
+
+    One that waits for a place reads how many were before it when it began to wait, which stays true.
+    """
+    if notice.position is None or notice.kind is NoticeKind.HELD:
         return notice
     entry = await tx.entries.find(repository.id, notice.number)
-    if entry is None or entry.status is not EntryStatus.PENDING or entry.position == notice.position:
+    if entry is None or entry.position == notice.position:
+        return notice
+    if notice.kind is not NoticeKind.QUEUED:
+        return notice.model_copy(update={"position": entry.position})
+    if entry.status is not EntryStatus.PENDING:
         return notice
     depth = await tx.entries.count(entry.queue_id)
     return notice.model_copy(update={"at": now, **await _place(tx, entry, now, depth=depth)})

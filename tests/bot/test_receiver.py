@@ -187,6 +187,14 @@ async def test_delivery_neither_signed_nor_well_formed_is_refused_as_unsigned(
     assert (status, "X-Hub-Signature-256" in answer["error"]) == (401, True)
 
 
+async def test_body_of_another_secret_is_refused_before_it_is_read_as_json(
+    session: aiohttp.ClientSession, url: str
+) -> None:
+    """What a stranger sent is not parsed: its signature is refused, whatever it holds."""
+    status, answer = await _post(session, url, b"{", X_Hub_Signature_256="sha256=" + "0" * 64)
+    assert (status, answer["error"]) == (401, "the signature does not match the webhook secret")
+
+
 async def test_delivery_that_cannot_be_stored_is_not_accepted(
     session: aiohttp.ClientSession, url: str, inbox: Inbox
 ) -> None:

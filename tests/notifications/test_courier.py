@@ -1,6 +1,7 @@
 """The courier: everything that is wanted arrives, and stands there once."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -82,10 +83,24 @@ async def test_comment_yields_to_merges_unless_somebody_must_act_on_it(
     assert post.asked_with == [(Priority.BACKGROUND, 1), (Priority.BACKGROUND, 1), (Priority.NOW, 1)]
 
 
+@pytest.mark.parametrize(
+    ("changes", "told", "renewed"),
+    [
+        ({}, "position 2 of 2 when it joined", "position 1 of 1 as of 2026-03-14 15:14 UTC"),
+        ({"text": "Place {position} on {base}."}, "Place 2 on main.", "Place 1 on main."),
+        ({"kind": NoticeKind.PAUSED, "text": "Paused at {position}."}, "Paused at 2.", "Paused at 1."),
+    ],
+)
 async def test_comment_shows_the_position_of_when_it_is_edited(
-    store: Store, courier: Courier, post: Post, clock: MovedClock
+    store: Store,
+    courier: Courier,
+    post: Post,
+    clock: MovedClock,
+    changes: dict[str, Any],
+    told: str,
+    renewed: str,
 ) -> None:
-    """Whatever the reason of the edit: a place in line that has changed meanwhile is renewed."""
+    """Whatever the reason of the edit: a place in line that has changed meanwhile is renewed, in own words too."""
     async with store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
         first, _ = [
@@ -94,7 +109,8 @@ async def test_comment_shows_the_position_of_when_it_is_edited(
             )
             for n in (41, 42)
         ]
-    await want(store, LetterKind.COMMENT, notice(NoticeKind.QUEUED, position=1, depth=2, enqueued_at=NOW))
+    queued = notice(NoticeKind.QUEUED, position=1, depth=2, enqueued_at=NOW)
+    await want(store, LetterKind.COMMENT, queued.model_copy(update=changes))
     await courier.run_due()
     async with store.transaction() as tx:
         await tx.entries.remove(first)
@@ -102,8 +118,8 @@ async def test_comment_shows_the_position_of_when_it_is_edited(
     clock.move(timedelta(minutes=5))
     await courier.run_due()
     ((before, after),) = [comment.bodies for comment in post.comments_on(42)]
-    assert "position 2 of 2 when it joined" in before
-    assert "position 1 of 1 as of 2026-03-14 15:14 UTC" in after
+    assert told in before
+    assert renewed in after
 
 
 async def test_label_off_is_sent_and_forgotten(store: Store, courier: Courier, post: Post) -> None:

@@ -91,6 +91,26 @@ async def test_processor_advances_a_queue_again_after_its_pass(scene: Scene, mon
     assert calls == [0, 1, 2, 0], "a pass that succeeds ends the count"
 
 
+async def test_processor_advances_a_queue_at_once_that_was_woken_during_its_pass(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pass may have read what the hint tells of before that was true; so it does not decide when to look again."""
+    passes = Passes()
+    monkeypatch.setattr(processor, "advance", passes)
+    queue = await scene.front()
+    async with scene.store.transaction() as tx:
+        await tx.queues.wake(queue.id, NOW)
+    parts = Processor(scene.engine)
+    assert await parts.start_due()
+    await passes.begun.wait()
+    async with scene.store.transaction() as tx:
+        await tx.queues.wake(queue.id, NOW)
+    passes.end.set()
+    await parts.drain()
+    assert await parts.run_due()
+    assert not await parts.run_due()
+
+
 class Leased:
     """Stands for `advance`: one pass that asks before its next step whether it still holds the lease."""
 

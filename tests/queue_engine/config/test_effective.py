@@ -24,6 +24,7 @@ OPERATORS = {
     "stall_timeout",
     "ask_again",
     "update_look",
+    "update_refusals",
     "check_look",
     "progress_edits",
     "courtesy",
@@ -65,7 +66,7 @@ freeze:
   exempt_labels: [Hotfix]
 comments:
   level: outcomes
-  texts: {landed: "Thanks!"}
+  texts: {queued: "Place {position} on {base}, by {label}."}
 """
 
 ALL_OF_IT = Policy(
@@ -105,7 +106,7 @@ ALL_OF_IT = Policy(
     ),
     freeze_exempt_labels=frozenset({"hotfix"}),
     comments=CommentLevel.OUTCOMES,
-    texts={"landed": "Thanks!"},
+    texts={"queued": "Place {position} on {base}, by {label}."},
 )
 
 

@@ -175,6 +175,22 @@ async def test_worker_retries_after_the_wait_that_its_handler_names(database: Da
     assert (meter.counts["jobs_done", "k"], meter.counts["jobs_recovered", "k"]) == (2, 1)
 
 
+async def test_worker_counts_what_a_killed_worker_left_as_recovered(database: Database, clock: Clock) -> None:
+    """Done after a death without any failure, it was recovered as well."""
+    await put(database, "a")
+    died = worker_of(database, clock, {"k": Desk()}, owner="dies")
+    await died.start_due()
+    await died.cancel()
+    clock.time += LEASE
+    meter = Counted()
+
+    async def handle(job: Job) -> None:
+        assert (job.attempt, job.deaths) == (0, 1)
+
+    await worker_of(database, clock, {"k": handle}, owner="lives", meter=meter).run_due()
+    assert meter.counts == {("jobs_done", "k"): 1, ("jobs_recovered", "k"): 1}
+
+
 async def live_and_let_poison_kill(database: Database, clock: Clock, life: int) -> Desk:
     """A worker's life: it takes what is due and ends its jobs, unless one of them ends it."""
     desk = Desk()
