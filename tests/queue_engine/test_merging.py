@@ -82,8 +82,10 @@ def test_merge_asks_for_co_authors_only_where_the_template_names_them() -> None:
 
 
 def test_merge_by_a_method_forbidden_since_the_door_is_not_asked_for() -> None:
-    """Settings may change while it waits; its people read which method it was."""
-    assert ready(Policy(method=SQUASH), pull=pull(methods=(MERGE,))) == Leave(
+    """Settings may change while it waits; IMQ reads them anew before it leaves, and people read which method it was."""
+    forbidden: dict[str, Any] = {"pull": pull(methods=(MERGE,))}
+    assert ready(Policy(method=SQUASH), **forbidden) == Look(Fact.FRESH_RULES)
+    assert ready(Policy(method=SQUASH), **forbidden, rules_fresh=True) == Leave(
         Reason.METHOD_NOT_ALLOWED, detail="squash"
     )
     refused = {"merge_refused": "Merge commits are not allowed on this repository.", "refused_methods": {MERGE}}
@@ -107,7 +109,7 @@ def test_merge_that_github_would_not_check_for_approvals_is_checked_by_imq() -> 
 
 
 def test_merge_under_a_ruleset_that_became_bypassed_is_not_asked_for() -> None:
-    """Rules may change while it waits."""
-    assert ready(POLICY, rules=rules("ci", bypassed=("main: workflows",))) == Leave(
-        Reason.RULESET_BYPASSED, detail="main: workflows"
-    )
+    """Rules may change while it waits; they are read anew before it leaves."""
+    bypassed = rules("ci", bypassed=("main: workflows",))
+    assert ready(POLICY, rules=bypassed) == Look(Fact.FRESH_RULES)
+    assert ready(POLICY, rules=bypassed, rules_fresh=True) == Leave(Reason.RULESET_BYPASSED, detail="main: workflows")

@@ -66,7 +66,7 @@ async def test_what_happened_in_the_future_happened_now(database: Database) -> N
 def test_every_instant_that_is_stored_says_what_it_is() -> None:
     """Else a clock that was wrong could leave something waiting for ever.
 
-    The timeline only tells what was, and the end of a freeze was chosen by a person, as far ahead as it may be.
+    The timeline only tells what was. A person chose the end of a freeze and of a token, as far ahead as it may be.
     """
     silent = {
         f"{table.name}.{column.name}"
@@ -74,7 +74,7 @@ def test_every_instant_that_is_stored_says_what_it_is() -> None:
         for column in table.columns
         if isinstance(column.type, UtcDateTime) and not column.info
     }
-    assert silent == {"timeline.at", "queues.paused_until"}
+    assert silent == {"timeline.at", "queues.paused_until", "api_tokens.expires_at"}
     assert idempotency_keys.c.expires_at.info == ahead(Ahead.KEPT)
 
 
