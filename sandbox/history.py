@@ -32,6 +32,8 @@ class History:
         self._github = github
         self._versions: dict[Any, list[Version]] = {}
         self._planned = False
+        self._shown: datetime | None = None
+        self._present: list[tuple[Any, tuple[Any, ...]]] = []
         self.keep = timedelta(0)
 
     def start(self, keep: timedelta) -> None:
@@ -72,24 +74,32 @@ class History:
                 versions.pop(0)
 
     @contextmanager
-    def as_of(self, instant: datetime) -> Iterator[None]:
-        """Within it all records show what they were at an instant. Nothing may be awaited or changed in there."""
-        self.note()
-        present = []
-        for record, versions in self._versions.items():
-            if versions[-1][0] > instant:
-                present.append((record, _getter(record.__class__)(record)))
-                _set(record, _at(versions, instant))
-        stores = [repository.git for repository in self._github.state.repositories.values()]
-        for git in stores:
-            git.as_of = instant
+    def as_of(self, instant: datetime | None) -> Iterator[None]:
+        """Within it all records show what they were at an instant; None: the present. Nothing may be awaited or
+        changed in there. Inside of another one, this one counts until it ends."""
+        outer = self._shown
+        if instant == outer:
+            yield
+            return
+        self._show(instant)
         try:
             yield
         finally:
-            for git in stores:
-                git.as_of = None
-            for record, values in present:
-                _set(record, values)
+            self._show(outer)
+
+    def _show(self, instant: datetime | None) -> None:
+        """Show what was at an instant instead of what is shown."""
+        for record, values in self._present:
+            _set(record, values)
+        self._present, self._shown = [], instant
+        if instant is not None:
+            self.note()
+            for record, versions in self._versions.items():
+                if versions[-1][0] > instant:
+                    self._present.append((record, _getter(record.__class__)(record)))
+                    _set(record, _at(versions, instant))
+        for repository in self._github.state.repositories.values():
+            repository.git.as_of = instant
 
     def _records(self) -> Iterator[Any]:
         for repository in self._github.state.repositories.values():

@@ -1,6 +1,7 @@
 """A query from its text to its answer."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from graphql import (
 from sandbox.errors import ApiError
 from sandbox.graphql import errors
 from sandbox.graphql.connections import Cost, Info, Unbounded, cost_of
-from sandbox.graphql.objects import May, Objects
+from sandbox.graphql.objects import May, Objects, View
 from sandbox.graphql.ref_updates import update_refs
 from sandbox.payloads import timestamp
 from sandbox.rest.access import visible
@@ -61,12 +62,20 @@ class Execution:
     """One caller's query. `cost` is known before anything is resolved."""
 
     def __init__(
-        self, github: "GitHub", caller: Caller, query: str, variables: Mapping[str, Any], operation: str | None
+        self,
+        github: "GitHub",
+        caller: Caller,
+        query: str,
+        variables: Mapping[str, Any],
+        operation: str | None,
+        *,
+        branches: View = nullcontext,
     ) -> None:
         self._github = github
         self._caller = caller
         self._variables = variables
         self._operation = operation
+        self._branches = branches
         self._document, self._mistakes = read(query, github.behaviour.graphql_stacks)
         self._refused: Unbounded | None = None
         self.cost = Cost(1, 0)
@@ -113,7 +122,8 @@ class Execution:
         if found is None or not visible(self._github, self._caller, found):
             raise errors.not_found(f"Repository with the name '{owner}/{name}'")
         by_app = self._caller.installation is not None
-        return Objects(self._github, found, self._permissions(found), by_app=by_app).repository()
+        may = self._permissions(found)
+        return Objects(self._github, found, may, by_app=by_app, branches=self._branches).repository()
 
     def _permissions(self, repository: Repository) -> May:
         """An App reads what its token allows, and of public repositories what everybody may."""

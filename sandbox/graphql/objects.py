@@ -1,6 +1,7 @@
 """What the types of the schema show of the sandbox's records; a field that costs work is a function."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +16,24 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 May = Callable[[str], bool]
 """Whether the caller has this permission (`contents`) for reading."""
+View = Callable[[], AbstractContextManager[None]]
+"""Within it records show what one part of an answer tells."""
 
 
 class Objects:
-    """Shows records to one caller. `may` are the caller's permissions on the repository asked for."""
+    """Shows records to one caller. `may` are the caller's permissions on the repository asked for.
 
-    def __init__(self, github: "GitHub", repository: Repository, may: May, *, by_app: bool) -> None:
+    Branches and commits are looked up within `branches`: they may be of another age than the pull request.
+    """
+
+    def __init__(
+        self, github: "GitHub", repository: Repository, may: May, *, by_app: bool, branches: View = nullcontext
+    ) -> None:
         self._github = github
         self._may = may
         self._by_app = by_app
         self._repository = repository
+        self._branches = branches
 
     def repository(self) -> Record:
         """`Repository`."""
@@ -158,7 +167,8 @@ class Objects:
         }
 
     def _ref(self, branch: str) -> Record | None:
-        tip = self._repository.git.branch(branch)
+        with self._branches():
+            tip = self._repository.git.branch(branch)
         if tip is None:
             return None
         return {
@@ -172,9 +182,10 @@ class Objects:
     def _compare(self, tip: str, head_ref: str) -> Record | None:
         self._require("contents")
         git = self._repository.git
-        head = git.branch(head_ref)
-        if head is None and self._github.behaviour.comparison_of_commits:
-            head = git.resolve(head_ref)
+        with self._branches():
+            head = git.branch(head_ref)
+            if head is None and self._github.behaviour.comparison_of_commits:
+                head = git.resolve(head_ref)
         if head is None:
             return None
         ahead, behind = git.ahead_behind(head, tip)
@@ -189,7 +200,8 @@ class Objects:
 
     def _object(self, _info: Info, *, oid: str | None = None, expression: str | None = None) -> Record | None:
         self._require("contents")
-        sha = self._repository.git.resolve(oid or expression or "")
+        with self._branches():
+            sha = self._repository.git.resolve(oid or expression or "")
         return None if sha is None else self._commit(sha)
 
     def _collaborators(

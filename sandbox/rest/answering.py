@@ -136,6 +136,8 @@ class Answering:
             request.headers.get("Accept", ""),
         )
         kind = None if incoming.writes else kind_of(route)
+        if kind == "graphql":
+            call.branches = self._lag.part("graphql_branches")
         members = sees_members(caller, found)
         with self._lag.view(kind) as incoming.exchange.lag, self._github.accounts.showing_members(members):
             return route.handler(call)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -26,6 +27,7 @@ class Call:
 
     `params` come from the path and `query` from behind it; `data` is the JSON body. `api_url` is where this API is
     served (for Link headers); `url` is this request's address without the query. `accept` is the media type asked for.
+    Within `branches` branches and commits show what this answer tells of them.
     """
 
     github: "GitHub"
@@ -40,6 +42,7 @@ class Call:
     url: str
     found: Repository | None = field(default=None)
     accept: str = ""
+    branches: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
     def repository(self) -> Repository:

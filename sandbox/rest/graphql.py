@@ -22,7 +22,7 @@ def query(call: Call) -> Answer:
         return Answer({"errors": [{"message": "A query attribute must be specified and must be a string."}]})
     if not isinstance(variables or {}, dict):
         return Answer({"errors": [{"message": "Variables must be an object."}]})
-    execution = Execution(call.github, call.caller, text, variables or {}, operation)
+    execution = Execution(call.github, call.caller, text, variables or {}, operation, branches=call.branches)
     # One point is counted for every request already.
     call.limits.spend(call.caller.key, "graphql", execution.cost.points - 1)
     return Answer(execution.answer(call.limits.budget(call.caller.key, "graphql")))

@@ -3,13 +3,19 @@
 GitHub sends webhooks before its API shows what they tell, and its replicas differ: two reads in a row may show the
 new state and then the old one again. (palantir/policy-bot #47, tanium/octobot #75, python/the-knights-who-say-ni #86;
 for fresh tokens octokit/auth-app.js #65.) Answers to writes, their preconditions, and webhooks are never old.
+
+Parts of one answer differ in age too: GitHub keeps pull requests in MySQL and branches in Spokes, each with replicas
+(github.blog, "Stretching Spokes"). Seen are `headRefOid` older than its branch (strands-labs/robots #2538),
+`baseRefOid` older than the base (EveryInc/compound-engineering-plugin #1347), and commits that lack a new head
+(policy-bot #78).
 """
 
 import random
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from sandbox.rest.routing import REPOSITORY, Route
@@ -30,6 +36,7 @@ Kind = Literal[
     "rules",  # branch protection and rulesets
     "repository",  # the repository itself, and what has no kind of its own
     "graphql",
+    "graphql_branches",  # branches and commits within a GraphQL answer; as old as the rest of it until this is set
     "token",  # an installation's token that was just issued: 401
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -98,3 +105,10 @@ class Lag:
             return
         with self._github.history.as_of(self._github.clock.now() - lag):
             yield lag
+
+    def part(self, kind: Kind) -> Callable[[], AbstractContextManager[None]]:
+        """What shows a part of one answer as old as its own kind, by one draw; if no lag is set, as the rest of it."""
+        if kind not in self._spans:
+            return nullcontext
+        lag = self.draw(kind)
+        return partial(self._github.history.as_of, self._github.clock.now() - lag if lag else None)

@@ -219,3 +219,33 @@ def test_every_read_of_a_repository_has_a_kind() -> None:
     assert kinds[at] == "repository"
     assert kinds["/app"] is None
     assert all(kind_of(route) is None for route in ROUTES if route.method != "GET" and route.resource == "core")
+
+
+PARTS = """
+{ repository(owner: "acme", name: "widgets") { pullRequest(number: 1) {
+  labels(first: 9) { nodes { name } }
+  baseRef { target { oid } compare(headRef: "topic") { behindBy baseTarget { oid } } }
+} } }
+"""
+
+
+@pytest.mark.parametrize("old", ["branches", "rest"])
+async def test_parts_of_one_graphql_answer_are_of_different_age(client: Client, pull: Any, old: str) -> None:
+    """The pull request is current where its branches are old, and the other way round."""
+    client.server.lag.set(LAG, "graphql_branches" if old == "branches" else "graphql")
+    if old == "rest":
+        client.server.lag.set(timedelta(0), "graphql_branches")
+    await client.settle(5)
+    before = client.repo.sha("main")
+    pull.label("go", by="tom")
+    after = client.repo.push("main", {"x": "1\n"})
+    for current in (False, True):
+        answer = (await client.call("POST", "/graphql", 200, json_body={"query": PARTS})).content
+        shown = answer["data"]["repository"]["pullRequest"]
+        assert [label["name"] for label in shown["labels"]["nodes"]] == (["go"] if current or old == "branches" else [])
+        tip = after if current or old == "rest" else before
+        base = shown["baseRef"]
+        assert base["target"]["oid"] == base["compare"]["baseTarget"]["oid"] == tip
+        assert base["compare"]["behindBy"] == (tip == after)
+        await client.settle(LAG.total_seconds() + 0.1)
+    assert client.repo.sha("main") == after, "what was shown is not what is"

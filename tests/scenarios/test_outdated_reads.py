@@ -20,7 +20,7 @@ async def test_comparison_that_lags_behind_a_landing_lands_nothing_untested(worl
     second = world.open("second", files={"others.txt": "6\n"})
     await world.pass_time(timedelta(minutes=10))
     world.github.webhooks.faults.drop(None, event="push")
-    world.server.lag.set(6 * SECONDS, "compare")
+    world.server.lag.set(6 * SECONDS, "compare", "graphql_branches")
     first.label(LABEL, by="mona")
     await world.until(lambda: first.merged)
     await world.pass_time(2 * SECONDS)
@@ -34,7 +34,7 @@ async def test_comparison_that_lags_behind_a_push_to_the_base_lands_nothing_unte
     """The same with a push by hand, which its webhook told."""
     pull = world.open("change", files={"others.txt": "6\n"})
     await world.pass_time(timedelta(minutes=10))
-    world.server.lag.set(6 * SECONDS, "compare")
+    world.server.lag.set(6 * SECONDS, "compare", "graphql_branches")
     world.repository.push("main", {"limits.txt": "6\n"}, "By hand", by="rhea")
     await world.pass_time(2 * SECONDS)
     pull.label(LABEL, by="mona")
