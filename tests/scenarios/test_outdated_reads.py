@@ -14,35 +14,6 @@ from tests.scenarios.world import LABEL, World
 SECONDS = timedelta(seconds=1)
 
 
-async def test_comparison_that_lags_behind_a_landing_lands_nothing_untested(world: World) -> None:
-    """Green alone, red together. No webhook tells of the landing: IMQ knows it by GitHub's answer to the merge."""
-    first = world.open("first", files={"limits.txt": "6\n"})
-    second = world.open("second", files={"others.txt": "6\n"})
-    await world.pass_time(timedelta(minutes=10))
-    world.github.webhooks.faults.drop(None, event="push")
-    world.server.lag.set(6 * SECONDS, "compare", "graphql_branches")
-    first.label(LABEL, by="mona")
-    await world.until(lambda: first.merged)
-    await world.pass_time(2 * SECONDS)
-    second.label(LABEL, by="mona")
-    await world.pass_time(timedelta(minutes=20))
-    assert not second.merged
-    assert await world.reasons(second) == ["checks_failed"]
-
-
-async def test_comparison_that_lags_behind_a_push_to_the_base_lands_nothing_untested(world: World) -> None:
-    """The same with a push by hand, which its webhook told."""
-    pull = world.open("change", files={"others.txt": "6\n"})
-    await world.pass_time(timedelta(minutes=10))
-    world.server.lag.set(6 * SECONDS, "compare", "graphql_branches")
-    world.repository.push("main", {"limits.txt": "6\n"}, "By hand", by="rhea")
-    await world.pass_time(2 * SECONDS)
-    pull.label(LABEL, by="mona")
-    await world.pass_time(timedelta(minutes=20))
-    assert not pull.merged
-    assert await world.reasons(pull) == ["checks_failed"]
-
-
 async def test_label_that_a_read_does_not_show_yet_queues_within_seconds(world: World) -> None:
     """GitHub sends the webhook first; the job of the delivery reads again, and keeps its turn."""
     pull = world.open("late")
@@ -65,15 +36,33 @@ async def test_label_taken_off_dequeues_although_reads_still_show_it(world: Worl
     assert await world.reasons(pull) == ["label_removed"]
 
 
-async def test_push_to_a_queued_head_dequeues_although_reads_still_show_the_old_head(world: World) -> None:
-    """P4: what was pushed is not what was consented to."""
+@pytest.mark.parametrize(("lag_of_pulls", "touched"), [(3 * SECONDS, True), (20 * SECONDS, False)])
+async def test_push_to_a_queued_head_dequeues_although_reads_still_show_the_old_head(
+    world: World, lag_of_pulls: timedelta, touched: bool
+) -> None:
+    """P4: what was pushed is not what was consented to. The old head is known by its webhook, however long reads show
+    it, and whether or not a push renews `updated_at`."""
+    world.github.behaviour.pushes_touch_pulls = touched
     pull = world.open("pushed")
     pull.label(LABEL, by="mona")
     await world.until_status(pull, "checking")
-    world.server.lag.set(3 * SECONDS, "pull_request")
+    world.server.lag.set(lag_of_pulls, "pull_request", "graphql")
     pull.push({"more.py": "unreviewed\n"}, "More", by="hubot")
-    await world.pass_time(10 * SECONDS)
+    await world.pass_time(lag_of_pulls * 2 + 4 * SECONDS)
     assert await world.reasons(pull) == ["head_changed"]
+
+
+async def test_command_typed_after_a_push_queues_the_new_head(world: World) -> None:
+    """P4: consent is given to what stands there when `/queue` is typed, not to what reads still show."""
+    pull = world.open("pushed-and-typed")
+    await world.pass_time(timedelta(minutes=10))
+    world.server.lag.set(5 * SECONDS, "pull_request", "graphql")
+    world.server.lag.set(timedelta(0), "graphql_branches")
+    pull.push({"more.py": "reviewed\n"}, "More", by="mona")
+    await world.pass_time(2 * SECONDS)
+    pull.comment("/queue", by="mona")
+    await world.until(lambda: pull.merged, within=timedelta(minutes=10))
+    assert not await world.reasons(pull)
 
 
 async def test_ended_check_that_is_not_listed_yet_is_looked_at_again_after_seconds(world: World) -> None:
