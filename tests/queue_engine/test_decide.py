@@ -1,6 +1,7 @@
 """Single decisions."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from tests.queue_engine.examples import (
     NOW,
     POLICY,
     READY,
+    SECOND,
     UPDATING,
     WAITING,
     comparison,
@@ -69,6 +71,38 @@ def test_update_forgets_what_was_known_of_the_head_before() -> None:
     updating = action.entry
     assert (updating.tested_tree, updating.awaited_checks, updating.reported_checks) == (None, (), ())
     assert (updating.known_behind, updating.base_tip, updating.recheck) == (False, "base-2", 0)
+
+
+def test_pending_head_that_the_comparison_finds_behind_is_updated() -> None:
+    """Where the query does not tell how far it is behind, as without GraphQL, the comparison does."""
+    untold = Snapshot(pull(), base_tip=None, behind=None)
+    facts = seen(pull=pull(), snapshot=untold, comparison=comparison(behind=2, base_tip="base-2"))
+    action = decide(entry(), facts, POLICY, NOW)
+    assert isinstance(action, Update)
+    assert (action.entry.status, action.entry.base_tip) == (UPDATING, "base-2")
+
+
+@pytest.mark.parametrize(("later", "action"), [(-SECOND, None), (SECOND, Leave(Reason.HEAD_CHANGED))])
+def test_new_head_of_a_fork_waits_for_the_webhook_that_names_who_pushed(later: timedelta, action: Leave | None) -> None:
+    """P4: without that it is a stranger's, whatever its parents; but not before the webhook had its time."""
+    waiting = entry(status=UPDATING, candidate_head="head-2", recheck_at=NOW)
+    fork = pull(head_sha="head-2", head_repository="ada/fork")
+    compared = comparison("head-2", parents=("head-1", "base-1"))
+    expected = action or Wait(waiting, NOW)
+    assert decide(waiting, seen(pull=fork, comparison=compared), POLICY, NOW + later) == expected
+
+
+def test_unproved_head_that_is_behind_is_proved_before_it_is_updated() -> None:
+    """P4: an update of a crafted head would hide what that came from."""
+    unproved = entry(status=READY, head="head-2", head_proved=False, updated_from="head-1")
+    at_head = pull(head_sha="head-2")
+    behind = Snapshot(at_head, base_tip="base-2", behind=1)
+    facts = seen(pull=at_head, snapshot=behind)
+    assert decide(unproved, facts, POLICY, NOW) == Look(Fact.COMPARISON)
+    proved = decide(replace(unproved, head_proved=True), facts, POLICY, NOW)
+    assert isinstance(proved, Update)
+    crafted = replace(facts, comparison=comparison("head-2", behind=1, parents=("evil", "base-1")))
+    assert decide(unproved, crafted, POLICY, NOW) == Leave(Reason.HEAD_CHANGED)
 
 
 def test_waiting_for_checks_names_the_required_ones_before_the_first_look() -> None:

@@ -13,7 +13,7 @@ from queue_engine.errors import Forbidden, ForbiddenTransition
 from queue_engine.facts import CheckState
 from queue_engine.keeping import Keeper
 from queue_engine.model import Entry, EntryStatus
-from queue_engine.notice import NoticeKind
+from queue_engine.notice import Notice, NoticeKind
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
@@ -26,6 +26,7 @@ from tests.queue_engine.examples import (
     POLICY,
     READY,
     REPOSITORY,
+    SECOND,
     UPDATING,
     comparison,
     pull,
@@ -99,6 +100,69 @@ async def test_entry_that_is_blocked_keeps_its_place_and_people_read_why(sqlite_
     assert [(one.event, one.reason, one.number, one.base_branch) for one in told] == [
         ("blocked", Reason.WORKFLOWS_PERMISSION, 1, "main")
     ]
+
+
+async def front(scene: Scene, **changes: Any) -> Entry:
+    queue = await scene.front(**changes)
+    async with scene.store.reading() as tx:
+        (entry,) = await tx.entries.of_queue(queue.id)
+    return entry
+
+
+async def shown(scene: Scene, kind: LetterKind = LetterKind.COMMENT) -> Notice | None:
+    async with scene.store.reading() as tx:
+        return await tx.outbox.wanted(kind, REPOSITORY.id, 1)
+
+
+@pytest.mark.parametrize(("lasted", "told"), [(MINUTE - SECOND, False), (MINUTE, True)])
+async def test_trouble_is_stored_and_told_once_it_has_lasted_a_minute(
+    sqlite_database: Database, lasted: timedelta, told: bool
+) -> None:
+    """People read since when GitHub does not answer, and when IMQ asks again."""
+    scene = Scene(Store(sqlite_database))
+    before = await front(scene, status=CHECKING)
+    waiting = replace(before, trouble=4, trouble_since=NOW - lasted)
+    after = await Keeper(scene.engine, POLICY).wait_out(waiting, NOW + HOUR, depth=3)
+    assert (after.trouble, after.trouble_since, after.version > before.version) == (4, NOW - lasted, True)
+    notice = await shown(scene)
+    assert (notice is not None) is told
+    if notice is not None:
+        assert (notice.kind, notice.depth) == (NoticeKind.CHECKING, 3)
+        assert (notice.retrying_since, notice.next_try) == (NOW - MINUTE, NOW + HOUR)
+
+
+async def test_change_of_status_is_told_with_its_checks_and_stands_in_the_timeline(sqlite_database: Database) -> None:
+    """What people read of it, and what pages are made from, is stored with it."""
+    scene = Scene(Store(sqlite_database))
+    before = replace(await front(scene, status=UPDATING), delivery="guid")
+    running = (report("ci", PENDING),)
+    bound = replace(before, status=CHECKING, head="head-2", base_tip="base-1")
+    await Keeper(scene.engine, POLICY).save(before, bound, depth=2, checks=running)
+    for kind in (LetterKind.COMMENT, LetterKind.CHECK_RUN):
+        notice = await shown(scene, kind)
+        assert notice is not None
+        assert (notice.kind, notice.head_sha, notice.depth, notice.checks) == (
+            NoticeKind.CHECKING,
+            "head-2",
+            2,
+            running,
+        )
+    event = (await story(scene))["checking"]
+    assert (event.data, event.delivery) == ({"head": "head-2", "base_tip": "base-1"}, "guid")
+
+
+async def test_entry_that_leaves_is_told_to_its_author_and_assignees(sqlite_database: Database) -> None:
+    """Whose move it is reads it; the timeline keeps the failed checks and the delivery that queued it."""
+    scene = Scene(Store(sqlite_database))
+    before = replace(await front(scene, status=CHECKING), delivery="guid")
+    red, assigned = (report("ci", FAILED),), pull(assignees=("kim", "ada"))
+    await Keeper(scene.engine, POLICY).dismiss(before, Reason.CHECKS_FAILED, assigned, detail=None, checks=red)
+    notice = await shown(scene)
+    assert notice is not None
+    assert (notice.reason, notice.people, notice.checks) == (Reason.CHECKS_FAILED, ("ada", "kim"), red)
+    event = (await story(scene))["failed"]
+    assert event.data is not None
+    assert (event.data["checks"], event.delivery) == (["ci"], "guid")
 
 
 async def story(scene: Scene) -> dict[str, TimelineEvent]:
