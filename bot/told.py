@@ -36,6 +36,7 @@ def of_pull_request_event(said: PullRequestEvent) -> tuple[Fact, ...]:
         label=changed.name if changed else None,
         label_set=said.action == "labeled",
         before=said.before if said.action == "synchronize" else None,
+        base_changed=said.action == "edited" and said.changes.base is not None,
     )
     facts = [Fact(subject=subject, told=state)]
     if said.action == "synchronize":

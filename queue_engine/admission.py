@@ -32,8 +32,9 @@ _log = structlog.get_logger("imq.admission")
 class Knock:
     """Somebody asks for a pull request to be queued.
 
-    `head_sha` is the head that the label was set on; None when only the sweep found the label, which then stands
-    for the present head. `labelled_at` is when it was set. `by_machine` tells automation from a person who tries again.
+    `head_sha` is the head that the label was set on, and `base_branch` the branch to land on; None when only the sweep
+    found the label, which then stands for the present ones. `labelled_at` is when it was set. `by_machine` tells
+    automation from a person who tries again.
     Who asks vouches for the labels that are there then. Without `anew` nobody does: it is the turn of one that waits
     for a place, or somebody pushed to it, and it stands by what was vouched for until then.
     """
@@ -42,6 +43,7 @@ class Knock:
     number: int
     by: str | None
     head_sha: str | None
+    base_branch: str | None = None
     labelled_at: datetime | None = None
     by_machine: bool = False
     arrived_at: datetime | None = None
@@ -178,6 +180,7 @@ def judged(request: Knock, taken: Snapshot, demands: Demands, policy: Policy, *,
         taken.pull,
         repository=request.repository,
         labelled_head=request.head_sha or taken.pull.head_sha,
+        labelled_base=request.base_branch or taken.pull.base_branch,
         by=request.by or "",
         permission=taken.permission or Permission.NONE,
         demands=demands,

@@ -88,7 +88,11 @@ class PullRequestChanges:
         async with self._engine.store.reading() as tx:
             queued = await tx.entries.stands(repository.id, hint.number)
             waits = not queued and await tx.held.find(repository.id, hint.number) is not None
-        if (queued or waits) and hint.action == "synchronize" and await overtaken(self._engine, repository, hint):
+        if (
+            (queued or waits)
+            and hint.action in {"synchronize", "edited"}
+            and await overtaken(self._engine, repository, hint)
+        ):
             return
         if waits and not await self._waiting.review(
             repository, hint.number, push=_push_of(hint), called_off=called_off
@@ -139,6 +143,7 @@ class PullRequestChanges:
                 number,
                 by=hint.sender,
                 head_sha=hint.head_sha,
+                base_branch=hint.branch,
                 labelled_at=hint.updated_at,
                 by_machine=hint.sender_is_bot,
                 arrived_at=hint.arrived_at,

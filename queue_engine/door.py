@@ -63,6 +63,7 @@ def knock(
     *,
     repository: Repository,
     labelled_head: str,
+    labelled_base: str,
     by: str,
     permission: Permission,
     demands: Demands,
@@ -71,7 +72,8 @@ def knock(
 ) -> Answer:
     """Judge a pull request at the door.
 
-    `labelled_head` is the head that the person saw when setting the label: consent is for it and no other (P4).
+    `labelled_head` and `labelled_base` are the head and the base branch that the person saw when setting the label:
+    consent is for them and no others (P4). Its author may change the base branch, without any right.
     `by` and `permission` are who asks, with which right.
     Closed pull requests and labels already gone need no words.
     """
@@ -79,7 +81,7 @@ def knock(
         return Ignore()
     refusal = (
         _of_the_person(policy, by, permission)
-        or _of_the_change(pull, labelled_head, policy)
+        or _of_the_change(pull, labelled_head, labelled_base, policy)
         or unmet(pull, repository, demands, policy)
     )
     if refusal is not None:
@@ -112,7 +114,9 @@ def _of_the_person(policy: Policy, by: str, permission: Permission) -> Refuse | 
     return None if reason is None else Refuse(reason)
 
 
-def _of_the_change(pull: PullRequest, labelled_head: str, policy: Policy) -> Refuse | None:
+def _of_the_change(pull: PullRequest, labelled_head: str, labelled_base: str, policy: Policy) -> Refuse | None:
+    if pull.base_branch != labelled_base:
+        return Refuse(Reason.BASE_CHANGED)
     if pull.stacked:
         return Refuse(Reason.STACKED)
     if not policy.served:

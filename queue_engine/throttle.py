@@ -30,6 +30,14 @@ TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _log = structlog.get_logger("imq.throttle")
 
 
+def asking(login: str) -> str:
+    """Under what name it is counted what somebody asks that everybody may ask: no login has a space.
+
+    So a maintainer whom GitHub calls a stranger may ask often, and is still heard when the queue must be paused.
+    """
+    return f"{login} asks"
+
+
 def ignored_until(throttle: Throttle) -> datetime:
     """When this person is heard again."""
     waits = throttle.times - _FREE

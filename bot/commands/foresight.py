@@ -151,6 +151,7 @@ async def foreseen(
         replace(pull, labels=pull.labels | {policy.trigger_label}),
         repository=repository,
         labelled_head=pull.head_sha,
+        labelled_base=pull.base_branch,
         by=by,
         permission=permission,
         demands=await read_demands(github, repository, taken, rules, policy),

@@ -21,7 +21,7 @@ from queue_engine.hints import Hint
 from queue_engine.model import Repository
 from queue_engine.notice import CommandAnswer, Reply
 from queue_engine.store.answers import KEPT
-from queue_engine.throttle import TRUSTED, count_without_right, is_outsider, is_throttled
+from queue_engine.throttle import TRUSTED, asking, count_without_right, is_outsider, is_throttled
 
 _log = structlog.get_logger("imq.commands")
 
@@ -72,16 +72,18 @@ class Commands:
         """Whether this comment is answered. Raises GitHubError.
 
         A stranger has answers to what everybody may ask, and the author of the pull request to everything; both are
-        counted as if they had no right to it.
+        counted as if they had no right to it. What everybody may ask is counted by itself.
         """
-        if await is_throttled(self._engine, repository, by):
+        rights = [command.right for command in _commands(hint)]
+        who = asking(by) if rights and set(rights) == {Right.ANYBODY} else by
+        if await is_throttled(self._engine, repository, who):
             return False
         if hint.association in TRUSTED:
             return True
         is_author = hint.author is not None and by.casefold() == hint.author.casefold()
-        if is_author or any(command.right is Right.ANYBODY for command in _commands(hint)):
+        if is_author or Right.ANYBODY in rights:
             async with self._engine.change() as change:
-                await count_without_right(change, repository, by)
+                await count_without_right(change, repository, who)
             return True
         return not await is_outsider(self._engine, repository, by)
 

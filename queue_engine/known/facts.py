@@ -42,7 +42,8 @@ class _Told(BaseModel):
 
 
 class PullState(_Told):
-    """A pull request as a webhook showed it, with what changed: a label (`label`), or the head (`before`)."""
+    """A pull request as a webhook showed it, with what changed: a label (`label`), the head
+    (`before`), or the base branch."""
 
     kind: Literal["pull"] = "pull"
     updated_at: Instant
@@ -56,6 +57,7 @@ class PullState(_Told):
     label: str | None = None
     label_set: bool = False
     before: str | None = None
+    base_changed: bool = False
 
 
 class LabelWritten(_Told):

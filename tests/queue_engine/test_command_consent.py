@@ -1,11 +1,11 @@
-"""P4: which head a command consents to, by the pushes that are known; and what becomes of one that a push overtook."""
+"""P4: which head and base branch a command consents to, and what becomes of one that was overtaken."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from queue_engine.command_consent import DETAIL, consents, overtaken, pushed_since
+from queue_engine.command_consent import DETAIL, changed_since, consents, overtaken
 from queue_engine.core.database import Database
 from queue_engine.hints import Hint, HintKind
 from queue_engine.known.facts import KEPT, Commanded, Fact, Known, PullState, of_pull
@@ -23,35 +23,39 @@ def scene(sqlite_database: Database) -> Scene:
     return Scene(Store(sqlite_database))
 
 
-def told(head: str = "head-1", *, at: datetime = NOW, before: str | None = "head-0") -> PullState:
+def told(
+    head: str = "head-1", *, at: datetime = NOW, before: str | None = "head-0", base_changed: bool = False
+) -> PullState:
     """A pull request as a webhook shows it: of a push, unless `before` is None."""
     state: dict[str, Any] = {"open": True, "merged": False, "draft": False, "labels": (), "title": "Change 1"}
-    return PullState(updated_at=at, head=head, base="main", before=before, **state)
+    return PullState(updated_at=at, head=head, base="main", before=before, base_changed=base_changed, **state)
 
 
 @pytest.mark.parametrize(
     ("fact", "told_at", "newer"),
     [
-        (told(), NOW, True),
-        (told(at=BEFORE), BEFORE, False),
-        (told(at=AFTER), BEFORE, True),
-        (told(at=BEFORE), AFTER, True),
-        (told("head-2"), NOW, False),
-        (told(before=None), NOW, False),
-        (Commanded(head="head-1", at=NOW), NOW, False),
+        (told(), NOW, Reason.HEAD_CHANGED),
+        (told(at=BEFORE), BEFORE, None),
+        (told(at=AFTER), BEFORE, Reason.HEAD_CHANGED),
+        (told(at=BEFORE), AFTER, Reason.HEAD_CHANGED),
+        (told("head-2"), NOW, None),
+        (told(before=None), NOW, None),
+        (told(before=None, base_changed=True), NOW, Reason.BASE_CHANGED),
+        (told(before=None, base_changed=True, at=BEFORE), BEFORE, None),
+        (Commanded(head="head-1", at=NOW), NOW, None),
     ],
 )
-def test_push_of_the_commands_second_or_told_after_it_may_be_newer(
-    fact: PullState | Commanded, told_at: datetime, newer: bool
+def test_change_of_the_commands_second_or_told_after_it_may_be_newer(
+    fact: PullState | Commanded, told_at: datetime, newer: Reason | None
 ) -> None:
     """GitHub's times have whole seconds, and deliveries come in any order."""
-    assert pushed_since([Known(fact, told_at)], "head-1", NOW) is newer
+    assert changed_since([Known(fact, told_at)], "head-1", NOW) is newer
 
 
 def test_one_push_that_may_be_newer_is_enough() -> None:
     """Older pushes and labels beside it excuse nothing."""
     known = [Known(told(at=BEFORE), BEFORE), Known(told(), NOW), Known(told(before=None), NOW)]
-    assert pushed_since(known, "head-1", NOW)
+    assert changed_since(known, "head-1", NOW) is Reason.HEAD_CHANGED
 
 
 async def know(scene: Scene, fact: PullState, *, number: int = 1, at: datetime = NOW) -> None:

@@ -20,6 +20,7 @@ def asked(
     changes: dict[str, Any] | None = None,
     *,
     labelled_head: str = "head-1",
+    labelled_base: str = "main",
     by: str = "max",
     permission: Permission = Permission.WRITE,
     depth: int = 0,
@@ -33,6 +34,7 @@ def asked(
         pull(**(changes or {})),
         repository=REPOSITORY,
         labelled_head=labelled_head,
+        labelled_base=labelled_base,
         by=by,
         permission=permission,
         demands=Demands(rules("ci", **demands), reviews, unsigned),
@@ -49,6 +51,11 @@ def review(author: str | None, state: ReviewState, *, by_writer: bool = True) ->
 def test_door_admits_what_is_fit(mergeable: bool | None) -> None:
     """A mergeability that GitHub has not computed yet is no reason to turn anybody away."""
     assert asked({"mergeable": mergeable}) == Admit()
+
+
+def test_door_admits_to_no_other_base_branch_than_the_label_was_set_for() -> None:
+    """Its author may change the base branch in the moment of the label, without any right."""
+    assert asked(labelled_base="dev") == Refuse(Reason.BASE_CHANGED)
 
 
 @pytest.mark.parametrize("permission", Permission)

@@ -75,8 +75,42 @@ async def test_command_some_seconds_after_a_push_queues_its_head(world: World, p
     assert "seen.py" in world.repository.files("main")
 
 
+async def test_command_of_the_second_of_a_changed_base_queues_nothing(world: World, pull: Any) -> None:
+    """The author of a pull request changes its base branch without any right on the repository."""
+    world.repository.create_branch("release", "main")
+    pull.edit_base("release", by="mona")
+    await world.pass_time(SECOND * 2)
+    pull.comment("/queue", by="hubot")
+    pull.edit_base("main", by="mona")
+    await world.settle()
+    await is_not_queued(world, pull, "changed")
+
+
+async def test_command_is_void_when_a_changed_base_of_its_second_is_told_later(world: World, pull: Any) -> None:
+    """The new base branch was read; its webhook came after the command was carried out."""
+    pull.push({"seen.py": "seen\n"}, by="mona")
+    world.repository.create_branch("release", "main")
+    pull.edit_base("release", by="mona")
+    await world.pass_time(SECOND * 2)
+    pull.edit_base("main", by="mona", webhook=False)
+    pull.comment("/queue", by="hubot")
+    await world.settle()
+    assert await world.status(pull) is not None
+    tell_changed_base(world, pull, before="release")
+    await world.settle()
+    assert await world.reasons(pull) == [Reason.BASE_CHANGED.value]
+    await is_not_queued(world, pull, "same second")
+
+
 def tell_push(world: World, pull: Any) -> None:
     """The webhook of the push comes late."""
     before = pull.record.repository.git.must(pull.head_sha).parents[0]
     actor = world.github.actor("hubot")
     world.github.happenings.pull_request(pull.record, "synchronize", actor, before=before, after=pull.head_sha)
+
+
+def tell_changed_base(world: World, pull: Any, *, before: str) -> None:
+    """The webhook of a changed base branch comes late."""
+    actor = world.github.actor("mona")
+    changes = {"base": {"ref": {"from": before}, "sha": {"from": world.repository.sha(before)}}}
+    world.github.happenings.pull_request(pull.record, "edited", actor, changes=changes)

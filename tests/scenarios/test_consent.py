@@ -108,6 +108,19 @@ async def test_update_by_somebody_else_with_the_right_parents_keeps_its_place(wo
     assert world.spoken(pull) == 1
 
 
+async def test_label_queues_for_the_base_branch_that_it_was_set_for_and_no_other(world: World) -> None:
+    """P4: the author of a pull request changes its base branch without any right, also in the moment of the label."""
+    world.repository.create_branch("dev", "main")
+    pull = world.open("pull", base="dev")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="hubot")
+    pull.edit_base("main", by="mona")
+    await world.pass_time(timedelta(hours=1))
+    assert not pull.merged
+    assert await world.reasons(pull) == [Reason.BASE_CHANGED.value]
+    assert LABEL not in pull.labels
+
+
 async def test_entry_leaves_before_its_merge_when_the_person_who_queued_it_lost_the_permission(world: World) -> None:
     """P4: no webhook tells IMQ of it, so the permission is read again right before the merge."""
     pull = await queued(world, "checking")

@@ -78,6 +78,19 @@ async def test_private_member_whom_github_calls_a_stranger_is_heard(world: World
     await world.until(lambda: pull.merged)
 
 
+async def test_private_maintainer_who_asked_often_can_still_pause_the_queue(world: World) -> None:
+    """Questions that everybody may ask silence nobody who may steer."""
+    world.github.behaviour.private_members = True
+    world.repository.record.owner.kind = "Organization"
+    world.repository.record.collaborators["hubot"] = "maintain"
+    pull = await ready(world)
+    for _ in range(8):
+        pull.comment("/why", by="hubot")
+    await world.settle()
+    await say(world, pull, "/pause", by="hubot")
+    assert await world.paused() is not None
+
+
 async def test_person_whom_the_configuration_lets_queue_is_heard(world: World) -> None:
     """Whatever GitHub's permission says."""
     _stranger(world)
