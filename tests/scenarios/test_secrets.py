@@ -1,4 +1,4 @@
-"""Secrets never stand in the log: a real process at debug level, good days and bad ones, searched for every secret."""
+"""Secrets stand in no log, answer or database: a real process at debug level, searched for every secret."""
 
 import asyncio
 import json
@@ -8,8 +8,10 @@ from typing import Any
 
 import aiohttp
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import make_url, select
 
+import queue_engine.store.tables  # noqa: F401 -- all tables
+from queue_engine.core.database import Database, metadata
 from tests.scenarios.processes import Theatre, a_theatre
 from tests.scenarios.template import ROOT
 from tests.scenarios.world import LABEL
@@ -62,18 +64,31 @@ async def a_token(theatre: Theatre) -> str:
     return token
 
 
-async def knock_everywhere(port: int, token: str) -> None:
-    """Operators and strangers send what they have to every door, some of it wrong."""
+async def ask_everywhere(port: int, token: str) -> str:
+    """Operators and strangers send what they have to every address, some of it wrong; all that they are answered."""
+    answers = []
     headers = {"Authorization": f"Bearer {token}", "X-Hub-Signature-256": f"sha256={STRANGERS_SECRET}"}
     paths = ("/webhook", "/api/v1/dead-letters", f"/api/v1/{token}", "/readyz", "/metrics", "/queue/status")
     async with aiohttp.ClientSession(headers=headers) as session:
         for path in paths:
             for method in ("GET", "POST", "DELETE"):
                 async with session.request(method, f"http://127.0.0.1:{port}{path}", json={"token": token}) as answer:
-                    await answer.read()
+                    answers.append(f"{dict(answer.headers)}{await answer.text()}")
+    return "\n".join(answers)
 
 
-async def test_no_secret_is_in_the_log_of_a_process(tmp_path: Path, database_url: str) -> None:
+async def stored_in(url: str) -> str:
+    """Every row of every table."""
+    database = Database(url)
+    try:
+        async with database.transaction() as connection:
+            rows = [(await connection.execute(select(table))).all() for table in metadata.sorted_tables]
+    finally:
+        await database.close()
+    return repr(rows)
+
+
+async def test_no_secret_is_in_log_answers_or_database_of_a_process(tmp_path: Path, database_url: str) -> None:
     """From its start to its end: a merge, refused tokens, faults of GitHub, strangers at the door, and a `kill -9`."""
     async with a_theatre(with_password(database_url), tmp_path) as theatre:
         app = next(app for app in theatre.github.state.apps.values() if app.slug == "imq")
@@ -83,8 +98,7 @@ async def test_no_secret_is_in_the_log_of_a_process(tmp_path: Path, database_url
         pull = theatre.repository.open_pull_request("Add", head="add", by="mona", files={"new.py": "new\n"})
         await theatre.start()
         token = await a_token(theatre)
-        await knock_everywhere(theatre.port, token)
-        await knock_everywhere(theatre.port, UNKNOWN_TOKEN)
+        answers = await ask_everywhere(theatre.port, token) + await ask_everywhere(theatre.port, UNKNOWN_TOKEN)
         theatre.server.faults.add(kind="fail", status=502, times=2)
         theatre.server.faults.add(
             kind="bad_json", method="POST", route="/app/installations/{installation_id}/access_tokens"
@@ -96,6 +110,7 @@ async def test_no_secret_is_in_the_log_of_a_process(tmp_path: Path, database_url
         await theatre.until(lambda: LABEL not in pull.labels, seconds=60)
         assert await theatre.stop() == 0
         written = theatre.log.read_text()
+        stored = await stored_in(theatre.environment["DATABASE_URL"])
     key = [line for line in app.private_key.splitlines() if "-----" not in line]
     tokens = {credential for credential in sent if credential.startswith("ghs_")}
     jwts = {credential for credential in sent if credential.count(".") == 2}
@@ -103,4 +118,6 @@ async def test_no_secret_is_in_the_log_of_a_process(tmp_path: Path, database_url
     assert jwts
     assert {json.loads(line)["level"] for line in written.splitlines()} >= {"debug", "info", "warning"}
     secrets = {*key, *tokens, *jwts, token, UNKNOWN_TOKEN, DATABASE_PASSWORD, WEBHOOK_SECRET, STRANGERS_SECRET}
-    assert [piece for secret in secrets for piece in pieces(secret) if piece in written] == []
+    for place in (written, answers, stored):
+        assert [piece for secret in secrets for piece in pieces(secret) if piece in place] == []
+    assert "ops" in stored, "the token's name, beside its hash"
