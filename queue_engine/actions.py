@@ -74,6 +74,8 @@ class Seen:
     """GitHub's words, when it refused to update the branch in this pass."""
     update_forbidden: bool = False
     """The refusal was a missing right, not a fact about the pull request."""
+    landed_sha: str | None = None
+    """The commit that GitHub answered the entry's merge with, if it was asked for and its answer is known."""
     merge_refused: str | None = None
     """GitHub's words, when it refused to merge in this pass."""
     refused_methods: frozenset[MergeMethod] = frozenset()

@@ -26,10 +26,11 @@ from queue_engine.errors import (
     OutdatedRead,
     RateLimited,
     StaleVersion,
+    TooEarly,
 )
 from queue_engine.facts import CheckReport
 from queue_engine.keeping import Checks, Keeper
-from queue_engine.landing import land
+from queue_engine.landing import answered_merge, land
 from queue_engine.model import Entry, Queue, RedBase, Stall
 from queue_engine.pass_errors import PassFailed
 from queue_engine.policy import Policy
@@ -129,6 +130,10 @@ class _Pass:
 
     async def _step(self, entry: Entry) -> datetime | None:
         """Take one action; returns when to look again if it was to wait."""
+        if entry.merge_requested_at is not None:
+            async with self._engine.store.reading() as tx:
+                landed = await answered_merge(tx, entry, self._engine.clock.now())
+            self._seen = replace(self._seen, landed_sha=landed)
         action = decide(entry, self._seen, self._policy, self._engine.clock.now())
         match action:
             case Look(fact):
@@ -269,7 +274,7 @@ class _Pass:
 
     async def _trouble(self, entry: Entry, error: GitHubError, *, looked_at_pull: bool = False) -> datetime | None:
         """GitHub did not answer as it should: wait within bounds, or find out whose fault it is."""
-        if not isinstance(error, OutdatedRead):
+        if not isinstance(error, OutdatedRead | TooEarly):
             _log.warning("github_error", number=entry.number, error=type(error).__name__, message=error.message)
         if isinstance(error, NotFound | Forbidden):
             if looked_at_pull or self._seen.pull is not None:

@@ -15,7 +15,7 @@ from queue_engine.command_consent import overtaken
 from queue_engine.core.line import Line
 from queue_engine.door import may_queue
 from queue_engine.engine import Engine
-from queue_engine.errors import EarlierLabel, OutdatedRead, StaleVersion
+from queue_engine.errors import EarlierLabel, OutdatedRead, StaleVersion, TooEarly
 from queue_engine.facts import PullRequest
 from queue_engine.hints import Hint, HintKind
 from queue_engine.label_order import await_earlier, postpone
@@ -23,7 +23,7 @@ from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.places import still_waiting
 from queue_engine.policy import Policy, carries
 from queue_engine.priority import Standing, of_these, standing_of
-from queue_engine.review import Push, review
+from queue_engine.review import Push, left_to_pass, review
 from queue_engine.waiting_line import WaitingLine
 from queue_engine.wish import queued_by
 
@@ -47,7 +47,7 @@ class PullRequestChanges:
             try:
                 if await self._queues_now(repository, hint, hint.label, hint.number, turn):
                     return
-            except (OutdatedRead, EarlierLabel) as why:
+            except (OutdatedRead, TooEarly, EarlierLabel) as why:
                 await postpone(self._engine, repository, hint, why)
                 raise
         await self._other_label(repository, hint)
@@ -102,14 +102,9 @@ class PullRequestChanges:
             return
         if hint.action == "synchronize" and await self._own_update(repository, hint):
             return
-        await review(
-            self._engine,
-            repository,
-            hint.number,
-            delivery=hint.delivery,
-            push=_push_of(hint),
-            called_off=called_off,
-        )
+        if not await left_to_pass(self._engine, repository, hint.number):
+            push, delivery = _push_of(hint), hint.delivery
+            await review(self._engine, repository, hint.number, delivery=delivery, push=push, called_off=called_off)
         if called_off:
             await self._take_back(repository, hint)
 

@@ -28,6 +28,9 @@ def decide(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Action:
     if seen.comparison is not None and seen.comparison.head.sha != (entry.candidate_head or entry.head):
         # A candidate appeared, or was bound, since this was read: it tells nothing of the head in question now.
         seen = replace(seen, comparison=None)
+    if entry.merge_requested_at is not None and seen.landed_sha is not None:
+        # GitHub's own answer says so: no read could tell more.
+        return Confirm(seen.landed_sha)
     if seen.pull is None and entry.suspect:
         return Look(Fact.SNAPSHOT if entry.status is EntryStatus.READY else Fact.PULL)
     if seen.pull is not None:

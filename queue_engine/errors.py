@@ -69,6 +69,10 @@ class Busy(RateLimited):
     """Too many of IMQ's own calls to GitHub are waiting for a slot: nothing was sent. Come back later."""
 
 
+class TooEarly(RateLimited):
+    """GitHub's reads lag, and would not show yet what was just told: nothing was sent. Come back later."""
+
+
 class NotFound(GitHubError):
     """GitHub knows no such thing, or does not show it to this installation (404, 410)."""
 

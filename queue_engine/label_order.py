@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from queue_engine.core import backoff
 from queue_engine.core.backoff import OUTDATED
 from queue_engine.engine import Engine
-from queue_engine.errors import EarlierLabel, OutdatedRead
+from queue_engine.errors import EarlierLabel, OutdatedRead, TooEarly
 from queue_engine.hints import Hint
 from queue_engine.known.facts import Fact, Known, Postponed, of_labels
 from queue_engine.model import Repository
@@ -36,19 +36,27 @@ async def await_earlier(engine: Engine, repository: Repository, hint: Hint) -> N
         raise EarlierLabel("an earlier label is answered first", delay=until - now)
 
 
-async def postpone(engine: Engine, repository: Repository, hint: Hint, why: OutdatedRead | EarlierLabel) -> None:
+async def postpone(
+    engine: Engine, repository: Repository, hint: Hint, why: OutdatedRead | TooEarly | EarlierLabel
+) -> None:
     """Store that a label is not answered yet, and until when those that came after it wait."""
     if OUTDATED.exhausted(hint.tries):
         return
     async with engine.change() as change:
-        until = change.now + (why.delay if isinstance(why, EarlierLabel) else _asked_again(hint))
+        until = change.now + _answered_after(hint, why)
         fact = Fact(subject=of_labels(hint.branch or ""), told=Postponed(order=hint.order, until=until))
         await change.tx.known.tell(repository.id, [fact], change.now)
 
 
-def _asked_again(hint: Hint) -> timedelta:
-    """After how long the read of this label has been asked again at the latest."""
-    return backoff.longest(OUTDATED, hint.tries) + _READ
+def _answered_after(hint: Hint, why: OutdatedRead | TooEarly | EarlierLabel) -> timedelta:
+    """After how long the label is answered, or its read has been asked again at the latest."""
+    match why:
+        case EarlierLabel():
+            return why.delay
+        case TooEarly():
+            return why.retry_after + _READ
+        case OutdatedRead():
+            return backoff.longest(OUTDATED, hint.tries) + _READ
 
 
 def _earlier(known: list[Known], order: int) -> list[datetime]:

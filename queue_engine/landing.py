@@ -1,6 +1,7 @@
 """P1 after the merge: the landed tree is compared with the tested tree; a mismatch stops the queue and says so."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -11,12 +12,22 @@ from queue_engine.engine import Change, Engine
 from queue_engine.facts import Commit
 from queue_engine.history import figures_of
 from queue_engine.invariants import check_transition
-from queue_engine.known.facts import Fact, Push, of_branch
+from queue_engine.known.facts import KEPT, Fact, Push, of_branch, of_pull
+from queue_engine.known.pulls import merged_as
 from queue_engine.model import Entry, EntryStatus, Queue, RedBase
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
+from queue_engine.store import Transaction
 
 _log = structlog.get_logger("imq.landing")
+
+
+async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | None:
+    """The commit that GitHub answered this entry's merge with; None while none is known."""
+    if entry.merge_requested_at is None:
+        return None
+    subject = of_pull(entry.number)
+    return merged_as((await tx.known.about(entry.repository.id, [subject], since=now - KEPT)).get(subject, ()))
 
 
 async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, policy: Policy) -> bool:

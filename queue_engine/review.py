@@ -18,6 +18,7 @@ from queue_engine.engine import Engine
 from queue_engine.entering import unseen_head
 from queue_engine.errors import StaleVersion
 from queue_engine.facts import PullRequest, Snapshot
+from queue_engine.landing import answered_merge
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import OnPush, Policy
 from queue_engine.reasons import Reason
@@ -66,6 +67,21 @@ async def review(
             await _judge(engine, entry, pull, policy, delivery)
             return pull
     raise StaleVersion(f"the entry of pull request {number} changed each time that it was read")
+
+
+async def left_to_pass(engine: Engine, repository: Repository, number: int) -> bool:
+    """Whether IMQ has asked for its merge: then only the pass that asked judges it, whatever a read would show.
+
+    That pass looks first, unless GitHub's answer to the merge is known: then there is nothing to look for.
+    """
+    async with engine.change() as change:
+        entry = await change.tx.entries.find(repository.id, number)
+        if entry is None or entry.merge_requested_at is None:
+            return False
+        if await answered_merge(change.tx, entry, change.now) is None:
+            await change.tx.entries.save(replace(entry, suspect=True))
+            await change.tx.queues.wake(entry.queue_id, change.now)
+    return True
 
 
 async def contradicts(engine: Engine, repository: Repository, listed: PullRequest) -> bool:

@@ -19,6 +19,7 @@ from queue_engine.errors import (
     NotFound,
     OutdatedRead,
     RateLimited,
+    TooEarly,
     Unauthorized,
     Unavailable,
 )
@@ -31,6 +32,8 @@ _OUTAGE = timedelta(seconds=30)
 
 _MOMENT = timedelta(seconds=2)
 """When a caller may ask again after a replica of GitHub answered with what was there before."""
+
+_NOT_SHOWN = "GitHub does not show its newest state yet; try again"
 
 
 class ApiError(Exception):
@@ -92,10 +95,12 @@ def _of_github(error: GitHubError) -> ApiError:
             return ApiError(
                 429, "too many of IMQ's own calls to GitHub wait; try again later", retry_after=error.retry_after
             )
+        case TooEarly():
+            return ApiError(503, _NOT_SHOWN, retry_after=error.retry_after)
         case RateLimited():
             return ApiError(503, "GitHub's rate limit is reached; try again later", retry_after=error.retry_after)
         case OutdatedRead():
-            return ApiError(503, "GitHub does not show its newest state yet; try again", retry_after=_MOMENT)
+            return ApiError(503, _NOT_SHOWN, retry_after=_MOMENT)
         case Unavailable():
             return ApiError(503, "GitHub does not answer as it should; try again later", retry_after=_OUTAGE)
         case NotFound():

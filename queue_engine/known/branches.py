@@ -32,6 +32,12 @@ def superseded(tip: str, pushed: Sequence[Push]) -> bool:
     return max(left_at) > max(came_at)
 
 
+def outdated_tip(branch: str, tip: str, known: Sequence[Known], now: datetime) -> str | None:
+    """Why a tip that was read is older than what is known; None if nothing speaks against it."""
+    gone = superseded(tip, pushes(known, now))
+    return f"the branch {branch} is known to have moved on from {tip}" if gone else None
+
+
 def current_tip(pushed: Sequence[Push]) -> str | None:
     """The one tip that no push is known to have left; None if there is no such, or the branch was deleted."""
     tips = {push.after for push in pushed} - {push.before for push in pushed}

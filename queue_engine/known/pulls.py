@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from queue_engine.facts import PullRequest
+from queue_engine.facts import PullRequest, Snapshot
 from queue_engine.known.branches import superseded
 from queue_engine.known.facts import KEPT, SETTLED, Known, LabelWritten, Merged, PullState, Push
+from queue_engine.known.reviews import outdated_reviews
 
 
 def outdated_pull(read: PullRequest, known: Sequence[Known], now: datetime) -> str | None:
@@ -37,6 +38,12 @@ def outdated_pull(read: PullRequest, known: Sequence[Known], now: datetime) -> s
     return None
 
 
+def outdated_snapshot(taken: Snapshot, known: Sequence[Known], now: datetime) -> str | None:
+    """The same of a pull request with its reviews."""
+    reviews = None if taken.reviews is None else outdated_reviews(taken.reviews, known, now)
+    return outdated_pull(taken.pull, known, now) or reviews
+
+
 def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullRequest | None:
     """A listed pull request with what is known in place of what is outdated; None if it is known not to be open."""
     if outdated_pull(read, known, now) is None:
@@ -56,6 +63,11 @@ def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullR
         mergeable=None,
         updated_at=told.updated_at,
     )
+
+
+def merged_as(known: Sequence[Known]) -> str | None:
+    """The commit that GitHub answered IMQ's merge of it with, if it did."""
+    return next((one.told.sha for one in known if isinstance(one.told, Merged)), None)
 
 
 def _of_late(known: Sequence[Known], now: datetime) -> list[Known]:

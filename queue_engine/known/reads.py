@@ -1,18 +1,20 @@
 """The one port through which IMQ reads GitHub: each answer is compared with what is known for certain.
 
 An answer that contradicts it raises `OutdatedRead`: it is neither judged nor remembered, and the caller asks again.
+While GitHub is seen to lag, reads that would show what was there before raise `TooEarly`, and nothing is sent.
 What IMQ's own writes tell is stored here. What webhooks tell is stored with the delivery (`queue_engine.inbox`).
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 import structlog
 
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter, Silent
-from queue_engine.errors import Invalid, NotFound, OutdatedRead
+from queue_engine.errors import Invalid, NotFound, OutdatedRead, TooEarly
 from queue_engine.facts import (
     BranchRules,
     BranchTip,
@@ -25,7 +27,7 @@ from queue_engine.facts import (
     Review,
     Snapshot,
 )
-from queue_engine.known.branches import current_tip, exists, pushes, superseded
+from queue_engine.known.branches import current_tip, exists, outdated_tip, pushes
 from queue_engine.known.cached import remembered_answers
 from queue_engine.known.checks import outdated_reports
 from queue_engine.known.facts import (
@@ -46,7 +48,18 @@ from queue_engine.known.facts import (
     of_pull,
 )
 from queue_engine.known.forwarding import Forwarding
-from queue_engine.known.pulls import corrected, outdated_pull
+from queue_engine.known.lag import (
+    BRANCH_TIP,
+    CHECKS,
+    COMMIT,
+    COMPARISON,
+    PULL,
+    REVIEWS,
+    SNAPSHOT,
+    ObservedLag,
+    ReadKind,
+)
+from queue_engine.known.pulls import corrected, outdated_pull, outdated_snapshot
 from queue_engine.known.reviews import outdated_reviews
 from queue_engine.model import Repository
 from queue_engine.port import Ports
@@ -68,22 +81,23 @@ class ComparedReads(Forwarding):
         self._store = store
         self._clock = clock
         self._meter = meter or Silent()
+        self._lag = ObservedLag()
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """Compared with its state, head and labels."""
-        asking = self._github.pull_request(repository, number)
-        return await self._compared(repository, of_pull(number), asking, outdated_pull)
+        ask = partial(self._github.pull_request, repository, number)
+        return await self._compared(repository, of_pull(number), ask, outdated_pull, PULL)
 
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
         """Compared with the pull request's state, head, labels and reviews, and with the tip of its base."""
-        asking = self._github.snapshot(repository, number, login=login, head_sha=head_sha)
-        taken = await self._compared(repository, of_pull(number), asking, _outdated_snapshot)
+        ask = partial(self._github.snapshot, repository, number, login=login, head_sha=head_sha)
+        taken = await self._compared(repository, of_pull(number), ask, outdated_snapshot, SNAPSHOT)
         if taken.base_tip is not None:
             base = of_branch(taken.pull.base_branch)
             known = (await self._known(repository.id, {base})).get(base, ())
-            if why := _outdated_tip(taken.pull.base_branch, taken.base_tip, known, self._clock.now()):
+            if why := outdated_tip(taken.pull.base_branch, taken.base_tip, known, self._clock.now()):
                 raise self._outdated(repository, base, why)
         return taken
 
@@ -97,12 +111,13 @@ class ComparedReads(Forwarding):
 
     async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
         """Compared with the base's tip."""
-        asking = self._github.comparison(repository, base_branch, head_sha)
+        ask = partial(self._github.comparison, repository, base_branch, head_sha)
         return await self._compared(
             repository,
             of_branch(base_branch),
-            asking,
-            lambda answer, known, now: _outdated_tip(base_branch, answer.base_tip, known, now),
+            ask,
+            lambda answer, known, now: outdated_tip(base_branch, answer.base_tip, known, now),
+            COMPARISON,
             named=(of_branch(base_branch), of_commit(head_sha)),
         )
 
@@ -111,22 +126,22 @@ class ComparedReads(Forwarding):
 
         def outdated(answer: BranchTip | None, known: Sequence[Known], now: datetime) -> str | None:
             if answer is not None:
-                return _outdated_tip(branch, answer.sha, known, now)
+                return outdated_tip(branch, answer.sha, known, now)
             pushed = pushes([one for one in known if now - one.at < NAMED], now)
             return f"the branch {branch} is known to exist" if exists(pushed) else None
 
-        return await self._compared(
-            repository, of_branch(branch), self._github.branch_tip(repository, branch), outdated
-        )
+        ask = partial(self._github.branch_tip, repository, branch)
+        return await self._compared(repository, of_branch(branch), ask, outdated, BRANCH_TIP)
 
     async def commit(self, repository: Repository, sha: str) -> Commit:
         """A commit never changes; one that was just named may be missing."""
-        return await self._compared(repository, of_commit(sha), self._github.commit(repository, sha), _never)
+        ask = partial(self._github.commit, repository, sha)
+        return await self._compared(repository, of_commit(sha), ask, _never, COMMIT)
 
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
         """Rules read soon after they changed may be those of before, and are not remembered."""
-        asking = self._github.branch_rules(repository, base_branch)
-        rules = await self._compared(repository, of_branch(base_branch), asking, _never)
+        ask = partial(self._github.branch_rules, repository, base_branch)
+        rules = await self._compared(repository, of_branch(base_branch), ask, _never)
         changed = (await self._known(repository.id, {RULES})).get(RULES, ())
         if any(self._clock.now() - one.at < NAMED for one in changed):
             self._github.forget_rules(repository.id)
@@ -136,26 +151,27 @@ class ComparedReads(Forwarding):
         self, repository: Repository, sha: str, required: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
         """Compared with the checks that are known to have ended."""
-        asking = self._github.check_reports(repository, sha, required)
+        ask = partial(self._github.check_reports, repository, sha, required)
         return await self._compared(
             repository,
             of_commit(sha),
-            asking,
+            ask,
             lambda answer, known, now: outdated_reports(answer, required, known, now),
+            CHECKS,
         )
 
     async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
         """Compared with the reviews of the last seconds."""
-        asking = self._github.reviews(repository, number)
-        return await self._compared(repository, of_pull(number), asking, outdated_reviews)
+        ask = partial(self._github.reviews, repository, number)
+        return await self._compared(repository, of_pull(number), ask, outdated_reviews, REVIEWS)
 
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """Read at the commit that is known to be the branch's tip, which no replica can show as it was before."""
         subject = DEFAULT_BRANCH if base_branch is None else of_branch(base_branch)
         tip = await self._tip(repository.id, subject)
-        asking = self._github.configuration(repository, tip or base_branch)
+        ask = partial(self._github.configuration, repository, tip or base_branch)
         try:
-            return await self._compared(repository, subject, asking, _never)
+            return await self._compared(repository, subject, ask, _never)
         except NotFound:
             # There is no such branch.
             return None
@@ -167,16 +183,16 @@ class ComparedReads(Forwarding):
         if shared is None:
             return await self._github.organisation_configuration(repository, commit)
         tip = commit or await self._tip(shared.id, DEFAULT_BRANCH)
-        asking = self._github.organisation_configuration(repository, tip)
+        ask = partial(self._github.organisation_configuration, repository, tip)
         try:
-            return await self._compared(shared, DEFAULT_BRANCH, asking, _never)
+            return await self._compared(shared, DEFAULT_BRANCH, ask, _never)
         except NotFound:
             return None
 
     async def react(self, repository: Repository, comment_id: int, content: str) -> None:
         """A comment that was just written may be missing."""
-        asking = self._github.react(repository, comment_id, content)
-        await self._compared(repository, of_comment(comment_id), asking, _never)
+        ask = partial(self._github.react, repository, comment_id, content)
+        await self._compared(repository, of_comment(comment_id), ask, _never)
 
     async def merge(
         self,
@@ -207,31 +223,49 @@ class ComparedReads(Forwarding):
         self,
         repository: Repository,
         subject: str,
-        asking: Awaitable[T],
+        ask: Callable[[], Awaitable[T]],
         outdated: Contradiction[T],
+        kind: ReadKind | None = None,
         *,
         named: Collection[str] = (),
     ) -> T:
-        """The answer, unless it contradicts what is known when it has come. Raises OutdatedRead.
+        """The answer, unless it contradicts what is known when it has come. Raises OutdatedRead, and TooEarly where
+        reads of this kind lag so far that it would.
 
         `named` are the subjects that a 404 may be about, if there are more than this one.
         """
+        if kind is not None and (wait := await self._early(repository, kind, subject)):
+            raise TooEarly(f"GitHub does not show yet what it told of {subject}", retry_after=wait)
         with remembered_answers() as answers:
             try:
-                answer = await asking
+                answer = await ask()
             except (NotFound, Invalid) as missing:
                 if _is_missing(missing) and await self._named(repository.id, set(named) | {subject}):
-                    raise self._outdated(repository, subject, f"just named, not found: {missing.message}") from missing
+                    words = f"just named, not found: {missing.message}"
+                    raise self._outdated(repository, subject, words, kind) from missing
                 raise
         known = (await self._known(repository.id, {subject})).get(subject, ())
-        why = outdated(answer, known, self._clock.now())
+        now = self._clock.now()
+        why = outdated(answer, known, now)
         if why is None:
+            if kind is not None:
+                self._lag.current(repository.id, kind, subject, known, now)
             return answer
         for forget in answers:
             forget()
-        raise self._outdated(repository, subject, why)
+        raise self._outdated(repository, subject, why, kind)
 
-    def _outdated(self, repository: Repository, subject: str, why: str) -> OutdatedRead:
+    async def _early(self, repository: Repository, kind: ReadKind, subject: str) -> timedelta:
+        """How long GitHub would still show what was there before, by how far it lagged of late."""
+        now = self._clock.now()
+        if not self._lag.of(repository.id, kind, now):
+            return timedelta(0)
+        known = (await self._known(repository.id, {subject})).get(subject, ())
+        return self._lag.wait(repository.id, kind, subject, known, now)
+
+    def _outdated(self, repository: Repository, subject: str, why: str, kind: ReadKind | None = None) -> OutdatedRead:
+        if kind is not None:
+            self._lag.outdated(repository.id, kind, subject)
         _log.info("outdated_read", repository=repository.full_name, subject=subject, why=why)
         self._meter.count("outdated_reads", of=subject.partition(" ")[0])
         return OutdatedRead(f"GitHub's answer is older than what it told before: {why}")
@@ -265,16 +299,6 @@ class ComparedReads(Forwarding):
 
 def _never(answer: object, known: Sequence[Known], now: datetime) -> None:
     """Nothing that is known can contradict this answer."""
-
-
-def _outdated_snapshot(taken: Snapshot, known: Sequence[Known], now: datetime) -> str | None:
-    reviews = None if taken.reviews is None else outdated_reviews(taken.reviews, known, now)
-    return outdated_pull(taken.pull, known, now) or reviews
-
-
-def _outdated_tip(branch: str, tip: str, known: Sequence[Known], now: datetime) -> str | None:
-    gone = superseded(tip, pushes(known, now))
-    return f"the branch {branch} is known to have moved on from {tip}" if gone else None
 
 
 def _is_missing(refusal: NotFound | Invalid) -> bool:

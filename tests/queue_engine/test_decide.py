@@ -408,3 +408,11 @@ def test_landing_without_checks_begins_ready_when_its_short_time_is_over() -> No
     action = decide(checking, seen(rules=rules(), reports=(), workflow_runs=()), policy, NOW)
     assert isinstance(action, Save)
     assert (action.entry.status, action.entry.status_since) == (READY, NOW)
+
+
+@pytest.mark.parametrize("changes", [{}, {"suspect": True}, {"recheck_at": NOW + HOUR}])
+def test_merge_whose_answer_is_known_is_confirmed_without_another_look(changes: dict[str, Any]) -> None:
+    """P7: GitHub said which commit landed; reads may still show the pull request open."""
+    asked_for = entry(status=READY, merge_requested_at=NOW, **changes)
+    assert decide(asked_for, seen(landed_sha="landed"), POLICY, NOW) == Confirm("landed")
+    assert decide(asked_for, seen(landed_sha="landed", pull=pull()), POLICY, NOW) == Confirm("landed")

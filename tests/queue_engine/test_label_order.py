@@ -7,7 +7,7 @@ import pytest
 
 from queue_engine.core.database import Database
 from queue_engine.engine import Engine
-from queue_engine.errors import EarlierLabel, OutdatedRead
+from queue_engine.errors import EarlierLabel, OutdatedRead, TooEarly
 from queue_engine.hints import Hint, HintKind
 from queue_engine.label_order import await_earlier, postpone
 from queue_engine.policies import Fixed
@@ -97,3 +97,9 @@ async def test_label_waits_for_the_last_of_those_before_it(engine: Engine) -> No
     await postpone(engine, REPOSITORY, label(7, tries=1), OUTDATED)
     await postpone(engine, REPOSITORY, label(7), OUTDATED)
     assert await waits_until(engine, label(8)) == NOW + 3.2 * SECOND
+
+
+async def test_label_that_is_not_read_yet_holds_up_later_ones_until_it_is(engine: Engine) -> None:
+    """P3: as long as its read waits, and a second for the read itself."""
+    await postpone(engine, REPOSITORY, label(7), TooEarly("GitHub lags", retry_after=3 * SECOND))
+    assert await waits_until(engine, label(8)) == NOW + 4 * SECOND

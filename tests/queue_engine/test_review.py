@@ -7,12 +7,13 @@ import pytest
 from queue_engine.core.database import Database
 from queue_engine.errors import StaleVersion
 from queue_engine.hints import Hint, HintKind
+from queue_engine.known.facts import Fact, Merged, of_pull
 from queue_engine.model import Entry
 from queue_engine.reasons import Reason
-from queue_engine.review import review
+from queue_engine.review import left_to_pass, review
 from queue_engine.review_hints import reviewed
 from queue_engine.store import Store
-from tests.queue_engine.examples import CHECKING, NOW, REPOSITORY, UPDATING, pull
+from tests.queue_engine.examples import CHECKING, NOW, READY, REPOSITORY, UPDATING, pull
 from tests.queue_engine.scene import Scene
 from tests.queue_engine.sweeping import sweep_repository
 
@@ -159,3 +160,26 @@ async def test_review_of_an_entry_that_left_and_joined_anew_meanwhile_judges_the
     scene.github.meanwhile["pull"] = joins_anew
     await review(scene.engine, REPOSITORY, 1)
     assert await left(scene) == []
+
+
+@pytest.mark.parametrize(("answered", "suspect"), [(False, True), (True, False)])
+async def test_hint_about_an_entry_whose_merge_is_asked_for_reads_nothing(
+    scene: Scene, answered: bool, suspect: bool
+) -> None:
+    """P7: the pass that asked looks first, but not for what GitHub's answer to the merge has told."""
+    await scene.front(status=READY, merge_requested_at=NOW)
+    if answered:
+        async with scene.store.transaction() as tx:
+            await tx.known.tell(REPOSITORY.id, [Fact(subject=of_pull(1), told=Merged(sha="landed"))], NOW)
+    assert await left_to_pass(scene.engine, REPOSITORY, 1)
+    standing = await entry(scene)
+    assert standing is not None
+    assert standing.suspect is suspect
+    assert scene.github.asked == []
+
+
+async def test_hint_about_an_entry_whose_merge_is_not_asked_for_is_not_left_to_the_pass(scene: Scene) -> None:
+    """P4: consent that was taken back is judged at once."""
+    await scene.front(status=CHECKING)
+    assert not await left_to_pass(scene.engine, REPOSITORY, 1)
+    assert not await left_to_pass(scene.engine, REPOSITORY, 2)

@@ -13,6 +13,7 @@ from queue_engine.errors import (
     NotMergeable,
     OutdatedRead,
     RateLimited,
+    TooEarly,
     Unauthorized,
     Unavailable,
     passes,
@@ -97,3 +98,9 @@ def test_error_passes_only_if_it_is_trouble_or_a_limit(kind: type[GitHubError], 
 def test_longest_wait_is_what_chance_makes_of_it_at_most(trouble: int, longest: float) -> None:
     """A slot that is kept until the next try is kept long enough, jitter included."""
     assert longest_wait(entry(trouble=trouble)) == timedelta(seconds=longest)
+
+
+def test_read_that_is_not_sent_yet_is_waited_for_and_counts_as_nothing() -> None:
+    """The looks of an outdated read are not used up."""
+    borne, early = entry(trouble=3), TooEarly("GitHub lags", retry_after=3 * SECOND)
+    assert endured(borne, early, POLICY, NOW, middle) == Wait(borne, NOW + 3 * SECOND)

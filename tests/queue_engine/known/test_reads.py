@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from queue_engine.core.database import Database
-from queue_engine.errors import Invalid, NotFound, OutdatedRead
+from queue_engine.errors import Invalid, NotFound, OutdatedRead, TooEarly
 from queue_engine.facts import BranchTip, MergeMethod, Review, ReviewState, Snapshot
 from queue_engine.known.cached import remembered
 from queue_engine.known.facts import (
@@ -345,3 +345,22 @@ async def test_listed_pull_requests_are_corrected(scene: Scene) -> None:
     scene.inner.answers |= {"latest_pull_requests": (pull(), pull(number=2)), "merge": "landed"}
     await scene.github.merge(REPOSITORY, 1, "head-1", MergeMethod.MERGE)
     assert await scene.github.latest_pull_requests(REPOSITORY) == (replace(pull(), number=2),)
+
+
+async def test_read_that_would_be_outdated_is_not_sent_while_github_lags(scene: Scene) -> None:
+    """P7: after one 404 for what was just named, the next commit is asked for once, as late as the last one showed."""
+    scene.inner.answers["commit"] = NotFound("Not Found")
+    await scene.tell((of_commit("a"), Named()))
+    with pytest.raises(OutdatedRead):
+        await scene.github.commit(REPOSITORY, "a")
+    scene.clock.instant += 3 * SECOND
+    scene.inner.answers["commit"] = None
+    await scene.github.commit(REPOSITORY, "a")
+    await scene.tell((of_commit("b"), Named()))
+    with pytest.raises(TooEarly) as early:
+        await scene.github.commit(REPOSITORY, "b")
+    assert early.value.retry_after == 3 * SECOND
+    assert len(scene.inner.asked) == 2
+    scene.clock.instant += early.value.retry_after
+    await scene.github.commit(REPOSITORY, "b")
+    assert len(scene.inner.asked) == 3
