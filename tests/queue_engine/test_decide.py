@@ -234,14 +234,27 @@ def test_ready_that_waited_is_merged_only_if_its_checks_pass_still(
     Nothing required: every report counts, and where none came it is the configuration that lands it all the same.
     """
     facts = seen(pull=pull(), comparison=comparison(), rules=rules(*required))
-    waited = entry(status=READY, status_since=NOW - HOUR)
+    waited = entry(status=READY, status_since=NOW - HOUR, base_tip="base-0", known_behind=True, recheck_at=NOW)
     assert decide(waited, facts, policy, NOW) == Look(Fact.CHECKS)
     action = decide(waited, replace(facts, reports=reports), policy, NOW)
     if merges:
         assert isinstance(action, Merge)
+        merging = action.entry
+        assert (merging.base_tip, merging.tested_tree, merging.known_behind) == ("base-1", "tree-of-head-1", False)
+        assert (merging.merge_requested_at, merging.recheck_at) == (NOW, None)
     else:
         assert isinstance(action, Save)
         assert (action.entry.status, action.entry.status_since, action.entry.recheck_at) == (CHECKING, NOW, NOW)
+
+
+def test_refused_merge_of_what_is_no_longer_green_is_in_doubt_no_more() -> None:
+    """GitHub has answered: whoever takes the label off then is not told that a merge is under way."""
+    refused = entry(status=READY, merge_requested_at=NOW, refusals=1)
+    words = "Base branch was modified. Review and try the merge again."
+    facts = seen(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(RUNNING,), merge_refused=words)
+    action = decide(refused, facts, POLICY, NOW)
+    assert isinstance(action, Save)
+    assert (action.entry.status, action.entry.merge_requested_at) == (CHECKING, None)
 
 
 def test_update_past_its_limit_is_looked_for_before_the_next_slow_look() -> None:
