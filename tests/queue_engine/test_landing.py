@@ -81,6 +81,17 @@ async def test_landing_tells_what_landed_and_what_was_tested(scene: Scene, lande
     assert moves == [Push(before="base-1", after="landed-1")], "no read may say that the base stands where it stood"
 
 
+async def test_landing_of_rebased_commits_tells_that_the_base_left_the_tip_that_was_tested(scene: Scene) -> None:
+    """P1: the landed commit's parent is a rebased one; no later read may show the tip from before them all."""
+    queue = await scene.front(status=READY, tested_tree="tree-of-head-1", base_tip="base-1")
+    async with scene.store.reading() as tx:
+        (front,) = await tx.entries.of_queue(queue.id)
+    await land(scene.engine, queue, front, Commit("landed-1", "tree-of-head-1", ("rebased-1",)), POLICY)
+    async with scene.store.reading() as tx:
+        known = await tx.known.about(REPOSITORY.id, [of_branch("main")], since=NOW - HOUR)
+    assert Push(before="base-1", after="landed-1") in [one.told for one in known[of_branch("main")]]
+
+
 @pytest.mark.parametrize(
     ("base_tip", "parents", "untested"),
     [("base-0", ("base-1", "head-1"), True), ("base-1", ("base-1", "head-1"), False), (None, ("base-1",), False)],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from queue_engine.facts import CheckReport, CheckState
-from queue_engine.model import Entry, Pause, Queue, RedBase
+from queue_engine.model import Entry, Pause, Queue, RedBase, Stall
 from queue_engine.policy import DatedFreeze, Policy
 from queue_engine.reasons import Reason
 from queue_engine.standing import (
@@ -65,7 +65,12 @@ def line(*changes: dict[str, Any]) -> list[Entry]:
         ({"paused": PAUSE}, POLICY, [Reason.PAUSED_BY_HAND]),
         ({"paused": BY_HAND}, POLICY, [Reason.FROZEN]),
         ({"paused": replace(BY_HAND, until=NOW)}, POLICY, []),
+        ({"paused": replace(PAUSE, until=NOW), "beneath": BY_HAND}, POLICY, [Reason.FROZEN]),
+        ({"paused": PAUSE, "beneath": BY_HAND}, POLICY, [Reason.PAUSED_BY_HAND, Reason.FROZEN]),
         ({"red": RED}, POLICY, [Reason.BASE_RED]),
+        # Nobody knows yet whether that base is red; what holds the queue is the pause for the mismatch.
+        ({"red": replace(RED, untested=True)}, POLICY, []),
+        ({"stall": Stall(NOW, "head-1", "ci")}, POLICY, [Reason.CHECKS_NOT_STARTING]),
         ({}, WINDOW, [Reason.FROZEN]),
         ({}, BROKEN, [Reason.MISCONFIGURED]),
         (
