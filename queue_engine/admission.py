@@ -24,6 +24,7 @@ from queue_engine.requirements import demands_on
 from queue_engine.store import DuplicateEntry
 from queue_engine.store.outbox import LetterKind
 from queue_engine.throttle import count_without_right
+from queue_engine.unseen_labels import UNSEEN_HEAD, await_webhook, may_have_changed
 
 _log = structlog.get_logger("imq.admission")
 
@@ -44,6 +45,8 @@ class Knock:
     by: str | None
     head_sha: str | None
     base_branch: str | None = None
+    webhook_is_late: bool = False
+    """The label's webhook, which names its head, was waited for in vain; see `queue_engine.unseen_labels`."""
     labelled_at: datetime | None = None
     by_machine: bool = False
     arrived_at: datetime | None = None
@@ -83,7 +86,7 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
     policy = await engine.policies.of(request.repository, pull.base_branch)
     if not pull.open or not policy.triggered(pull.labels):
         return
-    by, labelled_at = request.by, request.labelled_at
+    by, labelled_at, last = request.by, request.labelled_at, None
     if request.head_sha not in {pull.head_sha, None} or by is None:
         last = await _last_labelling(engine, request, pull, policy)
         labelled_at = labelled_at or (last.at if last else None)
@@ -91,6 +94,12 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
             # Deliveries come in any order: the label was set anew since, and that consent is not this one's to refuse.
             return
         by = by or (last.by if last else None)
+    if request.head_sha is None and last is not None and may_have_changed(pull, last):
+        # Whoever pushes after a label that IMQ did not hear of must not land by it (P4).
+        if not request.webhook_is_late:
+            await await_webhook(engine, request.repository, request.number)
+            return
+        request = replace(request, head_sha=UNSEEN_HEAD)
     if dequeued is not None and not dequeued.precedes(labelled_at):
         _log.info("label_without_consent", repository=request.repository.full_name, number=request.number)
         return

@@ -30,6 +30,7 @@ from queue_engine.review import contradicts, review
 from queue_engine.stale_comments import STALE_COMMENTS_JOB, StaleComments, note_life, request_look
 from queue_engine.store.answers import KEPT
 from queue_engine.throttle import KEPT as THROTTLE_KEPT
+from queue_engine.unseen_labels import UNSEEN_LABEL_JOB, judge_unseen
 
 SWEEP_JOB = "sweep"
 """Kind of the job that lists the installations and asks for each to be swept."""
@@ -75,6 +76,7 @@ class Sweeper:
             MISSING_JOB: self.sweep_missing_repository,
             DELIVERIES_JOB: self._redelivery.look,
             STALE_COMMENTS_JOB: StaleComments(self._engine).look,
+            UNSEEN_LABEL_JOB: self.sweep_unseen_label,
         }
 
     async def run_due(self) -> bool:
@@ -226,7 +228,12 @@ class Sweeper:
         number = job.request["number"]
         with naming(f"pull request {number} of {repository.full_name}"):
             if await review(self._engine, repository, number) is None and job.request["new"]:
-                await admit(self._engine, Knock(repository, number, by=None, head_sha=None))
+                late = bool(job.request.get("webhook_is_late"))
+                await admit(self._engine, Knock(repository, number, by=None, head_sha=None, webhook_is_late=late))
+
+    async def sweep_unseen_label(self, job: Job) -> None:
+        """The webhook of a label did not come: have its pull request judged without it."""
+        await judge_unseen(self._engine, job, kind=PULL_REQUEST_JOB)
 
     async def _labelled(self, repository: Repository, latest: Mapping[int, PullRequest]) -> set[int]:
         """Who carries a label that queues: on a branch with a queue by that branch's own rules, elsewhere by any."""

@@ -1,5 +1,6 @@
 """Who queued a pull request, and in which order: by the labels and their times, whatever order deliveries come in."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import cast
 
@@ -32,6 +33,7 @@ class Labelled(GitHub):
     async def pull_request(self, *asked: object) -> PullRequest:
         number = cast(int, asked[1])
         shown = pull(number=number, head_sha=f"head-{number}", labels=frozenset(LABELS), comments=self.comments)
+        shown = replace(shown, updated_at=max((one.at for one in self.last.values()), default=NOW))
         return await self._answer("pull", shown)
 
     async def snapshot(self, *asked: object, login: str | None = None, head_sha: str | None = None) -> Snapshot:

@@ -121,6 +121,45 @@ async def test_label_queues_for_the_base_branch_that_it_was_set_for_and_no_other
     assert LABEL not in pull.labels
 
 
+@pytest.mark.parametrize("act", ["push", "edit_base"])
+async def test_label_of_a_time_when_imq_was_away_lands_nothing_that_changed_after_it(world: World, act: str) -> None:
+    """P4: the sweep finds the label before its webhook comes again, and does not know what was labelled."""
+    world.repository.create_branch("dev", "main")
+    pull = world.open("pull", base="dev")
+    await world.pass_time(CI_TIME * 2)
+    await world.kill()
+    pull.label(LABEL, by="hubot")
+    await world.github.schedule.run_due()
+    world.clock.set(world.clock.now() + timedelta(minutes=2))
+    if act == "push":
+        pull.push({"unseen.py": "unseen\n"}, by="mona")
+    else:
+        pull.edit_base("main", by="mona")
+    await world.github.schedule.run_due()
+    world.clock.set(world.clock.now() + timedelta(minutes=10))
+    await world.restart()
+    await world.pass_time(timedelta(hours=1))
+    assert not pull.merged
+    assert await world.reasons(pull) == [ACTS[act][1].value]
+    assert LABEL not in pull.labels
+
+
+async def test_label_without_a_webhook_queues_what_did_not_change_after_it_and_nothing_else(world: World) -> None:
+    """P5: whose webhook never comes is told within minutes, and can be queued again."""
+    same, changed = world.open("same"), world.open("changed")
+    await world.pass_time(CI_TIME * 2)
+    for pull in (same, changed):
+        pull.label(LABEL, by="hubot", webhook=False)
+    await world.pass_time(timedelta(seconds=5))
+    changed.push({"unseen.py": "unseen\n"}, by="mona", webhook=False)
+    await world.until(lambda: same.merged)
+    await world.pass_time(timedelta(minutes=6))
+    assert await world.reasons(changed) == [Reason.HEAD_CHANGED.value]
+    assert world.spoken(changed) == 1
+    changed.comment("/queue", by="hubot")
+    await world.until(lambda: changed.merged)
+
+
 async def test_entry_leaves_before_its_merge_when_the_person_who_queued_it_lost_the_permission(world: World) -> None:
     """P4: no webhook tells IMQ of it, so the permission is read again right before the merge."""
     pull = await queued(world, "checking")
