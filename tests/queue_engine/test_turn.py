@@ -1,12 +1,15 @@
 """Whose turn it is in a stored queue, and what is told and done before anybody gets it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
 from queue_engine.core.database import Database
-from queue_engine.model import EntryStatus
+from queue_engine.engine import Change, Engine
+from queue_engine.model import EntryStatus, Pause
 from queue_engine.notice import NoticeKind
 from queue_engine.policies import Fixed
 from queue_engine.reasons import Reason
@@ -165,3 +168,29 @@ async def test_pass_over_a_frozen_queue_asks_nothing_and_comes_back_at_its_end(s
     entry = await scene.advance(queue)
     assert entry is not None
     assert (entry.status, scene.github.asked) == (CHECKING, [])
+
+
+async def test_pause_that_somebody_sets_while_an_ended_one_is_lifted_stays(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing lands in a pause because an earlier one has ended."""
+    queue = await scene.front()
+    over, anew = Pause(Reason.PAUSED_BY_HAND, "over", NOW - HOUR, NOW), Pause(Reason.PAUSED_BY_HAND, "anew", NOW)
+    async with scene.store.transaction() as tx:
+        await tx.queues.pause(queue.id, over)
+    change = Engine.change
+
+    @asynccontextmanager
+    async def overtaken(engine: Engine) -> AsyncIterator[Change]:
+        monkeypatch.undo()
+        async with scene.store.transaction() as tx:
+            await tx.queues.pause(queue.id, anew)
+        async with change(engine) as changing:
+            yield changing
+
+    monkeypatch.setattr(Engine, "change", overtaken)
+    assert await turn(scene.engine, queue.id, POLICY) == Rest(None)
+    async with scene.store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+    assert after is not None
+    assert after.paused == anew
