@@ -9,9 +9,11 @@ from typing import Any
 from sandbox.rest.faults import Kind
 from sandbox.rest.lag import KINDS
 from tests.scenarios.witness import Witness
-from tests.scenarios.world import LABEL, World, total_at_most_ten
+from tests.scenarios.world import CI_TIME, LABEL, World, total_at_most_ten
 
 LONGEST_LAG = timedelta(seconds=5)
+OF_BASES = {"compare", "graphql_branches"}
+"""The reads that tell whether a base has moved."""
 
 
 @dataclass
@@ -25,10 +27,14 @@ class Crowd:
     acts: int = 0
 
     def lag_at_random(self) -> None:
-        """Give each kind of read a lag of its own: none, always the same, or another one for each request."""
+        """Give each kind of read a lag of its own: none, always the same, or another one for each request.
+
+        Those that tell of bases always lag; a GitHub without GraphQL tells of them by REST.
+        """
+        self.world.github.behaviour.graphql = self.chance.random() < 0.7
         lag = self.world.server.lag
         for kind in KINDS:
-            most = LONGEST_LAG * self.chance.choice([0, 0.1, 0.4, 1])
+            most = LONGEST_LAG * self.chance.choice([0.1, 0.4, 1] if kind in OF_BASES else [0, 0.1, 0.4, 1])
             least = most if self.chance.random() < 0.5 else timedelta(0)
             lag.between(least, most, kind, seed=self.chance.randrange(10**6))
             self.witness.tell(f"{kind} lags {least} to {most}")
@@ -45,7 +51,11 @@ class Crowd:
         """One of them does something, and some time passes."""
         self.acts += 1
         pull = self.chance.choice(self.pulls)
-        likely = [self._label] * 5 + [self._push, self._unlabel, self._close_or_reopen, self._draft]
+        likely = (
+            [self._label] * 4
+            + [self._label_as_base_moves] * 4
+            + [self._push, self._unlabel, self._close_or_reopen, self._draft]
+        )
         elsewhere: list[Callable[[Any], Any]] = [self._push_to_base] * 2 + [self._kill, self._lose_an_answer]
         act = self.chance.choice(likely + elsewhere)
         self.witness.tell(f"#{pull.number} {act.__name__.strip('_')}")
@@ -57,6 +67,18 @@ class Crowd:
     async def _label(self, pull: Any) -> None:
         if pull.state == "open":
             self.witness.agree(pull)
+
+    async def _label_as_base_moves(self, pull: Any) -> None:
+        """The base moves in the instant in which a pull request is labelled that is up to date and green."""
+        if pull.state != "open":
+            return
+        await self._unlabel(pull)
+        if not self.world.repository.is_ancestor(self.world.repository.sha("main"), pull.head_sha):
+            self.witness.withdraw(pull)
+            pull.update_branch(by="mona")
+        await self.world.pass_time(CI_TIME + timedelta(seconds=1))
+        await self._push_to_base(pull)
+        await self._label(pull)
 
     async def _unlabel(self, pull: Any) -> None:
         if LABEL in pull.labels:

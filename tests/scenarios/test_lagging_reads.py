@@ -17,7 +17,7 @@ from tests.scenarios.world import CI_TIME, a_world
 _FIRST, _, _LAST = os.environ.get("IMQ_LAG_SEEDS", "1-2").partition("-")
 SEEDS = range(int(_FIRST), int(_LAST or _FIRST) + 1)
 PULLS = 5
-ACTS = int(os.environ.get("IMQ_LAG_ACTS", "16"))
+ACTS = int(os.environ.get("IMQ_LAG_ACTS", "8"))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
