@@ -41,14 +41,17 @@ async def reviews_of(
     told = reviews_told(taken, rules)
     if told is not None or not asks_for_reviews(taken.pull, rules):
         return told
-    verdicts = []
-    for asked, verdict in enumerate(newest(await github.reviews(repository, taken.pull.number))):
-        if verdict.state is not ReviewState.DISMISSED and verdict.author is not None and asked < _MOST_ASKED:
-            right = await github.permission(repository, verdict.author)
-            verdicts.append(replace(verdict, by_writer=right.may_merge))
-        else:
-            verdicts.append(verdict)
-    return tuple(verdicts)
+    verdicts = newest(await github.reviews(repository, taken.pull.number))
+    standing = [verdict for verdict in verdicts if verdict.state is not ReviewState.DISMISSED]
+    # Those of whom GitHub says that they belong first, so that strangers who review keep nobody's from counting.
+    asked = sorted(standing, key=lambda verdict: not verdict.by_writer)[:_MOST_ASKED]
+    may_write = {each.author: (await github.permission(repository, each.author or "")).may_merge for each in asked}
+    return tuple(replace(each, by_writer=may_write.get(each.author, _counts_unasked(each))) for each in verdicts)
+
+
+def _counts_unasked(verdict: Review) -> bool:
+    """Whether the review of somebody who was not looked up counts: no approval does (P4)."""
+    return verdict.by_writer and verdict.state is not ReviewState.APPROVED
 
 
 def reviews_told(taken: Snapshot, rules: BranchRules) -> tuple[Review, ...] | None:
