@@ -105,7 +105,7 @@ def _run(*, web: bool, worker: bool) -> None:
 
     try:
         asyncio.run(process.run(settings, web=web, worker=worker))
-    except process.NotMigrated as problem:
+    except (process.NotMigrated, process.NotListening) as problem:
         raise click.ClickException(str(problem)) from None
 
 

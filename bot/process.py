@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import random
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -11,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import structlog
+from aiohttp.web import Application, AppRunner
 
 from bot.http.site import AcceptErrors
 from bot.missed import TOPIC as MISSED
@@ -61,8 +63,14 @@ class NotMigrated(Exception):
     """The database's tables are not those of this version."""
 
 
+class NotListening(Exception):
+    """The web process cannot listen on its address and port."""
+
+
 async def run(settings: Settings, *, web: bool, worker: bool) -> None:
     """Run until SIGTERM or SIGINT, then drain. Raises NotMigrated on a PostgreSQL that `imq migrate` must see first.
+
+    Raises NotListening where the system refuses the address or the port.
 
     When the clock is set back everything is put together anew: whatever was to happen at a time of the wrong clock is
     kept in memory only by parts that forget it then, and in the database it is set right by the start.
@@ -103,12 +111,24 @@ async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
     return False
 
 
+async def listen(application: Application, settings: Settings) -> AppRunner:
+    """Serve on the address and port of the settings. Raises NotListening."""
+    try:
+        return await serve(application, settings.port, settings.address)
+    except OSError as error:
+        refusal = os.strerror(error.errno) if error.errno else str(error)
+        raise NotListening(
+            f"IMQ cannot listen on {settings.address}, port {settings.port}: {refusal}. "
+            "Set PORT to a free port, and IMQ_BIND to an address of this machine."
+        ) from error
+
+
 async def _live(bot: Bot, stop: asyncio.Event, jumps: Jumps, *, web: bool, worker: bool) -> None:
     application = bot.application()
     # What is there by now stays: looking through all of it again and again stops everything for a tenth of a second.
     gc.collect()
     gc.freeze()
-    runner = await serve(application, bot.settings.port, bot.settings.address) if web else None
+    runner = await listen(application, bot.settings) if web else None
     if runner is not None:
         _log.info("listening", address=bot.settings.address, port=runner.addresses[0][1])
         if bot.settings.bind is None and bot.settings.address == HERE:

@@ -23,7 +23,7 @@ class Deed(StrEnum):
     """Once it is queued."""
     PUSH = "pushes to"
     """Once it is queued."""
-    LABEL_AGAIN = "labels again"
+    LABEL_AGAIN = "again labels"
     """Once it has left the queue."""
 
 

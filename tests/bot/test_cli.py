@@ -65,13 +65,14 @@ def test_migrate_command_migrates(environ: dict[str, str | None], monkeypatch: p
     assert (result.exit_code, migrated) == (0, ["postgres://u:p@db/imq"])
 
 
-def test_database_not_migrated_is_told_without_a_traceback(
-    environ: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("problem", [process.NotMigrated, process.NotListening])
+def test_process_that_cannot_start_says_so_without_a_traceback(
+    problem: type[Exception], environ: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sentence says which command is missing."""
+    """The sentence says what the operator does about it."""
 
     async def run(_settings: Settings, **_which: bool) -> None:
-        raise process.NotMigrated("run `imq migrate` first")
+        raise problem("run `imq migrate` first")
 
     monkeypatch.setattr(process, "run", run)
     result = CliRunner(env=environ).invoke(cli.main, ["worker"])

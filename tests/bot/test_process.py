@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from structlog.testing import capture_logs
 
 from bot import process
@@ -160,6 +161,17 @@ async def test_process_listens_on_this_machine_alone_unless_told_otherwise(
             os.kill(os.getpid(), signal.SIGTERM)
             await running
     assert any(line["event"] == "reached_from_this_machine_only" for line in logs) is not chosen
+
+
+async def test_port_in_use_is_told_in_a_sentence_with_the_settings(settings: dict[str, str]) -> None:
+    """The operator reads which settings to change, not a traceback."""
+    runner = await process.listen(web.Application(), load_settings({**settings, "PORT": "0"}))
+    port = str(runner.addresses[0][1])
+    try:
+        with pytest.raises(process.NotListening, match=f"port {port}: .* in use.* Set PORT .* IMQ_BIND"):
+            await process.listen(web.Application(), load_settings({**settings, "PORT": port}))
+    finally:
+        await runner.cleanup()
 
 
 async def _answers(address: str, port: int) -> bool:

@@ -13,7 +13,7 @@ def test_secret_that_can_be_guessed_is_refused_with_the_way_out_and_not_repeated
     assert secret not in str(refused.value)
 
 
-@pytest.mark.parametrize("secret", ["9c1f6d4be0a2473f8f5e", "correct horse battery staple"])
+@pytest.mark.parametrize("secret", ["9c1f6d4be0a2473f8f5e", "correct horse battery staple"])  # pragma: allowlist secret
 def test_secret_that_cannot_be_guessed_is_accepted(secret: str) -> None:
     """Drawn at random, or of many words."""
     assert strong_secret(secret) == secret

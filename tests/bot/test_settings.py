@@ -137,7 +137,7 @@ def test_private_key_unusable_is_explained_without_repeating_it(
         ("IMQ_GITHUB_API_URL", "https://github.com", "website"),
         ("IMQ_GITHUB_API_URL", "https://[ghe.example", "no URL"),
         ("IMQ_GITHUB_API_URL", "https://ghe.example:https/api/v3", "no URL"),
-        ("IMQ_GITHUB_API_URL", "https://me:pass@ghe.example/api/v3", "holds a user or a password"),
+        ("IMQ_GITHUB_API_URL", "https://me:pass@ghe.example/api/v3", "or a password"),  # pragma: allowlist secret
         ("IMQ_GITHUB_API_URL", "http://ghe.example/api/v3", "write https://"),
         ("IMQ_GITHUB_WEBHOOK_SECRET", "hunter2", "too short: it has 7 characters, and 20 are the least"),
         ("IMQ_GITHUB_WEBHOOK_SECRET", "abcab" * 9, "too simple"),
