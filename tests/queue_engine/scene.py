@@ -9,6 +9,7 @@ from queue_engine.advance import advance
 from queue_engine.engine import Engine
 from queue_engine.facts import (
     BranchRules,
+    BranchTip,
     CheckReport,
     Comparison,
     Labelling,
@@ -62,6 +63,8 @@ class GitHub:
         self.labellings: dict[int, Labelling] = {}
         self.meanwhile: dict[str, Meanwhile] = {}
         self.asked: list[str] = []
+        self.tip: BranchTip | None = None
+        """The tip of the base branch, where it is asked for by itself."""
         self.reruns: list[int] = []
         """The workflow runs that were asked to run again."""
 
@@ -108,6 +111,9 @@ class GitHub:
 
     async def branch_rules(self, *_: object) -> BranchRules:
         return await self._answer("rules", rules("ci", approvals=self.approvals))
+
+    async def branch_tip(self, *_: object) -> BranchTip | None:
+        return await self._answer("branch_tip", self.tip)
 
     async def update_branch(self, *_: object) -> None:
         await self._answer("update", None)

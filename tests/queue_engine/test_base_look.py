@@ -4,17 +4,18 @@ from dataclasses import replace
 
 import pytest
 
+from queue_engine.base_look import look_at_untested
 from queue_engine.core.database import Database
 from queue_engine.errors import Forbidden, GitHubError, Unavailable
-from queue_engine.facts import CheckReport, CheckState, Commit, RequiredCheck
+from queue_engine.facts import BranchTip, CheckReport, CheckState, Commit, RequiredCheck
 from queue_engine.landing import land
-from queue_engine.model import RedBase
+from queue_engine.model import Pause, Queue, RedBase
 from queue_engine.reasons import Reason
 from queue_engine.standing import failed_jobs, untested_looked_at
 from queue_engine.store import Store
-from tests.queue_engine.examples import CHECKING, NOW, POLICY, READY, REPOSITORY, report
+from tests.queue_engine.examples import CHECKING, NOW, POLICY, READY, REPOSITORY, comparison, report
 from tests.queue_engine.scene import Scene
-from tests.queue_engine.turns import stored, take
+from tests.queue_engine.turns import entries, pause, second, stored, take
 
 CI = RequiredCheck("ci", 10)
 UNTESTED = RedBase("", "tip-1", NOW, 0, NOW, untested=True)
@@ -113,3 +114,54 @@ async def test_landing_on_a_tip_that_was_pushed_by_hand_is_left_to_its_checks(
     assert after.paused is not None
     assert after.paused.reason is Reason.TREE_MISMATCH
     assert (after.red is not None and after.red.untested and after.red.tip == "landed-1") == watched
+
+
+@pytest.mark.parametrize("state", [CheckState.PASSED, CheckState.FAILED])
+@pytest.mark.parametrize("reason", [Reason.PAUSED_BY_HAND, Reason.FROZEN, Reason.INVARIANT_BROKEN])
+async def test_checks_of_an_untested_tip_lift_no_pause_but_the_one_for_its_tree(
+    scene: Scene, reason: Reason, state: CheckState
+) -> None:
+    """What a person stopped, and what is broken, is for a person to resume."""
+    queue = await untested(scene, state)
+    await pause(scene, queue, reason)
+    await look_at_untested(scene.engine, queue, UNTESTED, POLICY)
+    after = await stored(scene, queue)
+    assert after.paused is not None
+    assert after.paused.reason is reason
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+async def test_checks_of_an_untested_tip_lift_the_pause_for_its_tree_and_leave_a_freeze(
+    scene: Scene, frozen: bool
+) -> None:
+    """The freeze stood before the mismatch, and nobody has ended it."""
+    queue = await untested(scene, CheckState.PASSED)
+    mismatch, freeze = (Pause(reason, "why", NOW) for reason in (Reason.TREE_MISMATCH, Reason.FROZEN))
+    async with scene.store.transaction() as tx:
+        await tx.queues.pause(queue.id, mismatch, beneath=freeze if frozen else None)
+    await look_at_untested(scene.engine, queue, UNTESTED, POLICY)
+    after = await stored(scene, queue)
+    assert after.red is None
+    assert (None if after.paused is None else after.paused.reason) is (Reason.FROZEN if frozen else None)
+
+
+async def test_look_at_a_red_base_that_moved_changes_nothing_of_who_is_being_merged(scene: Scene) -> None:
+    """P1: whether that merge happened is judged by the tip that it was asked for on."""
+    queue = await scene.front(status=READY, base_tip="base-1", merge_requested_at=NOW)
+    await second(scene, queue)
+    scene.github.compared = comparison(base_tip="base-2")
+    async with scene.store.transaction() as tx:
+        await tx.red_bases.note(queue.id, RED)
+    await take(scene, queue)
+    behind = [(entry.known_behind, entry.base_tip) for entry in await entries(scene, queue)]
+    assert behind == [(False, "base-1"), (True, "base-2")]
+
+
+async def untested(scene: Scene, state: CheckState) -> Queue:
+    """A queue whose base was pushed to by hand, and how the check on its tip ended."""
+    queue = await scene.front()
+    scene.github.tip = BranchTip("base-2", protected=True)
+    scene.github.base_reports = (report("ci", state),)
+    async with scene.store.transaction() as tx:
+        await tx.red_bases.note(queue.id, UNTESTED)
+    return queue

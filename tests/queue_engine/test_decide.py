@@ -29,6 +29,7 @@ from tests.queue_engine.examples import (
     NOW,
     POLICY,
     READY,
+    REPOSITORY,
     SECOND,
     UPDATING,
     WAITING,
@@ -429,3 +430,23 @@ def test_merge_whose_answer_is_known_is_confirmed_without_another_look(changes: 
     asked_for = entry(status=READY, merge_requested_at=NOW, **changes)
     assert decide(asked_for, seen(landed_sha="landed"), POLICY, NOW) == Confirm("landed")
     assert decide(asked_for, seen(landed_sha="landed", pull=pull()), POLICY, NOW) == Confirm("landed")
+
+
+@pytest.mark.parametrize(("fork", "waited", "action"), [(True, False, Wait), (True, True, Leave), (False, False, Save)])
+def test_head_of_a_fork_that_no_webhook_named_is_not_bound_by_its_parents(
+    fork: bool, waited: bool, action: type[Action]
+) -> None:
+    """P4: a fork's owner can push a merge with the parents of an update and any content."""
+    found = pull(head_sha="head-2", head_repository="mallory/rocket" if fork else REPOSITORY.full_name)
+    at = entry(status=UPDATING, candidate_head="head-2", recheck_at=NOW if waited else NOW + HOUR)
+    crafted = comparison("head-2", parents=("head-1", "base-1"))
+    decided = decide(at, seen(pull=found, comparison=crafted), POLICY, NOW)
+    assert isinstance(decided, action)
+    assert not isinstance(decided, Leave) or decided.reason is Reason.HEAD_CHANGED
+
+
+def test_merge_keeps_the_tree_and_the_tip_that_were_tested() -> None:
+    """P1: the landed tree is compared with this one, also where an update was proved when it was bound."""
+    action = decide(entry(status=READY, tested_tree=None, base_tip="base-0"), MERGEABLE, POLICY, NOW)
+    assert isinstance(action, Merge)
+    assert (action.entry.tested_tree, action.entry.base_tip) == ("tree-of-head-1", "base-1")

@@ -87,7 +87,7 @@ async def test_label_waits_until_the_earlier_one_was_read_again(
 async def test_label_that_waits_postpones_those_after_it_just_as_long(engine: Engine) -> None:
     """So waits do not add up along a line of labels."""
     await postpone(engine, REPOSITORY, label(7), OUTDATED)
-    delay = 2.1 * SECOND
+    delay = 3 * SECOND
     await postpone(engine, REPOSITORY, label(8), EarlierLabel("earlier", delay=delay))
     assert await waits_until(engine, label(9)) == NOW + delay
 

@@ -1,6 +1,7 @@
 """Checks that have not reported: what is looked for where nothing is required, and runs that await approval."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -96,6 +97,8 @@ def test_suite_under_way_is_waited_for_where_nothing_is_required(each: CheckSuit
     """One of an App that never reports stays queued for ever (oca-github-bot #141): it counts for nothing."""
     action = judged(entry(status=CHECKING), FAST, suites=(each,))
     assert isinstance(action, Wait if waits else Save)
+    soon = judged(entry(status=CHECKING, recheck=9), FAST, suites=(each,), at=LATER - timedelta(seconds=1))
+    assert not isinstance(soon, Wait) or soon.until == LATER
     late = judged(entry(status=CHECKING), FAST, suites=(each,), at=LATER)
     assert isinstance(late, Leave if waits else Save)
 

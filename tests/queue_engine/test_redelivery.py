@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from queue_engine.core.database import Database
+from queue_engine.core.idempotency import KEPT
 from queue_engine.engine import Engine
 from queue_engine.facts import Delivery
 from queue_engine.policies import Fixed
@@ -225,3 +226,25 @@ async def test_second_wish_for_a_look_while_one_is_under_way_asks_for_nothing(lo
     await looks.redelivery.request()
     async with looks.store.transaction() as tx:
         assert len(await tx.jobs.unfinished(DELIVERIES_JOB)) == 1
+
+
+async def test_attempt_that_was_listed_while_a_look_of_minutes_went_on_is_found_by_the_next(
+    looks: Looks, hooks: Hooks
+) -> None:
+    """The next look begins where this one began, not where it came to its end."""
+    hooks.attempts = [attempt(n) for n in range(1, 4 * PER_MINUTE)]
+    await looks.look()
+    hooks.attempts = [attempt(900, at=NOW + MINUTE)]
+    looks.clock.at += HOUR
+    await looks.look()
+    assert hooks.asked[-1] == 900
+
+
+async def test_look_goes_back_no_further_than_deliveries_are_known_to_have_arrived(looks: Looks, hooks: Hooks) -> None:
+    """What was stored longer ago is forgotten, and would be done again."""
+    await looks.look()
+    looks.clock.at += 3 * KEPT
+    oldest = looks.clock.at - KEPT
+    hooks.attempts = [attempt(1, at=oldest - MINUTE), attempt(2, at=oldest)]
+    await looks.look()
+    assert hooks.asked == [2]

@@ -21,6 +21,7 @@ from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
 from tests.queue_engine.examples import MINUTE, NOW, REPOSITORY, pull
 from tests.queue_engine.scene import Clock
+from tests.queue_engine.store.examples import stand
 from tests.queue_engine.sweeping import a_job
 
 HOUR = timedelta(hours=1)
@@ -100,6 +101,7 @@ def test_newest_comment_of_a_pull_request_counts() -> None:
     older, newer = shows("checking", at=NOW - HOUR), shows("failed", at=NOW)
     assert newest((newer, older)) == []
     assert newest((shows("queued", at=NOW), shows("failed", at=NOW - HOUR))) == [shows("queued", at=NOW)]
+    assert newest((shows("answered", at=NOW), older)) == [older], "an answer to a command tells of no outcome"
 
 
 @pytest.mark.parametrize(
@@ -159,6 +161,7 @@ async def test_comments_are_looked_at_once_a_day_from_the_last_look_on(engine: E
         (21 * MINUTE, HOUR, 1),
         (21 * MINUTE, -MINUTE, 0),
         (None, HOUR, 0),
+        (-21 * MINUTE, HOUR, 0),
     ],
 )
 async def test_database_on_which_nobody_worked_for_a_while_has_comments_looked_at_soon(
@@ -183,3 +186,18 @@ async def test_check_run_beside_a_stale_comment_is_corrected_as_well(engine: Eng
         letters = [await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE) for _ in range(2)]
     kinds = {letter.kind: (letter.unsure, letter.notice) for letter in letters if letter is not None}
     assert kinds == {LetterKind.COMMENT: (True, notice), LetterKind.CHECK_RUN: (True, notice)}
+
+
+async def test_pull_request_that_was_queued_while_its_comment_was_looked_into_is_left_alone(
+    engine: Engine, github: Comments
+) -> None:
+    """P6: its comment was found stale before GitHub answered; since then the sweep has queued it."""
+
+    async def meanwhile(_: Repository, number: int) -> PullRequest:
+        async with engine.change() as change:
+            queue = await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
+            await stand(change.tx, queue, number)
+        return pull(number=number, labels=frozenset())
+
+    github.pull_request = meanwhile  # type: ignore[method-assign]
+    assert await told(engine) is None

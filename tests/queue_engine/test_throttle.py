@@ -46,3 +46,11 @@ async def test_count_of_a_person_starts_again_after_a_quiet_day(scene: Scene) ->
         assert await change.tx.throttles.find(REPOSITORY.id, "eve") == Throttle(1, change.now)
         assert await change.tx.throttles.purge(change.now) == 0
         assert await change.tx.throttles.purge(change.now + timedelta(seconds=1)) == 1
+
+
+async def test_count_of_a_person_goes_on_within_a_quiet_day(scene: Scene) -> None:
+    """So whoever waits out each refusal is still ignored for ever longer."""
+    async with scene.engine.change() as change:
+        await change.tx.throttles.put(REPOSITORY.id, "eve", Throttle(9, change.now - KEPT))
+        await count_without_right(change, REPOSITORY, "eve")
+        assert await change.tx.throttles.find(REPOSITORY.id, "eve") == Throttle(10, change.now)
