@@ -10,13 +10,14 @@ from queue_engine.admission import Knock, admit
 from queue_engine.core.database import Database
 from queue_engine.engine import Engine
 from queue_engine.facts import Labelling, Permission, PullRequest, Snapshot
+from queue_engine.journal import dismiss
 from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub as Port
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
-from tests.queue_engine.examples import MINUTE, NOW, REPOSITORY, SECOND, pull
+from tests.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, REPOSITORY, SECOND, pull
 from tests.queue_engine.scene import Clock, GitHub
 
 LABELS = ("land", "ship")
@@ -29,6 +30,7 @@ class Labelled(GitHub):
         super().__init__()
         self.last: dict[str, Labelling] = {}
         self.comments: int | None = 0
+        self.right = Permission.WRITE
 
     async def pull_request(self, *asked: object) -> PullRequest:
         number = cast(int, asked[1])
@@ -37,7 +39,7 @@ class Labelled(GitHub):
         return await self._answer("pull", shown)
 
     async def snapshot(self, *asked: object, login: str | None = None, head_sha: str | None = None) -> Snapshot:
-        return Snapshot(await self.pull_request(*asked), None if login is None else Permission.WRITE)
+        return Snapshot(await self.pull_request(*asked), None if login is None else self.right)
 
     async def last_labelling(self, _repository: object, _number: int, label: str) -> Labelling | None:
         return await self._answer("labelling", self.last.get(label))
@@ -124,3 +126,49 @@ async def test_comment_of_an_earlier_database_is_looked_for_where_there_may_be_o
         letter = await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE)
     assert letter is not None
     assert (letter.kind, letter.unsure) == (LetterKind.COMMENT, looks)
+
+
+@pytest.mark.parametrize(
+    ("labelled_at", "queues"), [(NOW - SECOND, False), (NOW, False), (None, False), (NOW + SECOND, True)]
+)
+async def test_label_that_is_older_than_the_dequeue_queues_nothing(
+    engine: Engine, labelled_at: datetime | None, queues: bool
+) -> None:
+    """P4: its removal may be undelivered for hours. A newer label is consent, and is not removed any more."""
+    await admit(engine, Knock(REPOSITORY, 1, "max", "head-1"))
+    async with engine.store.transaction() as tx:
+        (entry,) = await tx.entries.of_repository(REPOSITORY.id)
+        await dismiss(tx, entry, Reason.CONFLICT, POLICY, NOW)
+    await admit(engine, Knock(REPOSITORY, 1, "sue", "head-1", labelled_at=labelled_at))
+    assert await queued(engine) == ([(1, "sue")] if queues else [])
+    async with engine.store.reading() as tx:
+        assert await tx.outbox.exists(LetterKind.LABEL_OFF, REPOSITORY.id, 1) is not queues
+
+
+@pytest.mark.parametrize(("anew", "vouched"), [(True, ("land", "ship")), (False, ("land",))])
+async def test_label_that_came_while_it_waited_for_a_place_is_vouched_for_only_by_who_asks_anew(
+    engine: Engine, anew: bool, vouched: tuple[str, ...]
+) -> None:
+    """P4: anybody with triage rights may set a label on a pull request that waits."""
+    async with engine.store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        await tx.held.add(queue.id, REPOSITORY.id, 1, "head-1", "max", NOW, vouched=["land"])
+    await admit(engine, Knock(REPOSITORY, 1, "max", "head-1", anew=anew))
+    async with engine.store.reading() as tx:
+        (entry,) = await tx.entries.of_repository(REPOSITORY.id)
+    assert tuple(sorted(entry.vouched)) == vouched
+
+
+@pytest.mark.parametrize(
+    ("right", "head", "times"), [(Permission.TRIAGE, "head-1", 1), (Permission.WRITE, "head-0", None)]
+)
+async def test_label_of_a_person_without_the_right_is_counted(
+    engine: Engine, github: Labelled, right: Permission, head: str, times: int | None
+) -> None:
+    """P7: what is the fault of the change is not counted against who set the label."""
+    github.right = right
+    await admit(engine, Knock(REPOSITORY, 1, "tria", head, labelled_at=NOW + HOUR))
+    async with engine.store.reading() as tx:
+        throttle = await tx.throttles.find(REPOSITORY.id, "tria")
+    assert await queued(engine) == []
+    assert (None if throttle is None else throttle.times) == times

@@ -149,3 +149,22 @@ async def test_landing_of_an_entry_that_changed_meanwhile_stores_nothing(scene: 
         assert after is not None
         assert after.paused is None
         assert len(await tx.entries.of_queue(queue.id)) == 1
+
+
+async def test_landing_of_what_nobody_knows_the_tested_tree_of_is_a_mismatch(scene: Scene) -> None:
+    """P1: nothing is known to be green."""
+    queue = await scene.front(status=READY, tested_tree=None, merge_requested_at=NOW)
+    async with scene.store.reading() as tx:
+        (front,) = await tx.entries.of_queue(queue.id)
+    assert not await land(scene.engine, queue, front, AS_TESTED, POLICY)
+
+
+async def test_landing_forgets_the_refusals_of_its_pull_request_alone(scene: Scene) -> None:
+    """They are counted since the last landing."""
+    async with scene.store.transaction() as tx:
+        for number in (1, 2):
+            await tx.refusals.put(REPOSITORY.id, number, "head-0", Reason.CONFLICT, NOW)
+    await merged(scene, AS_TESTED)
+    async with scene.store.reading() as tx:
+        left = [await tx.refusals.find(REPOSITORY.id, number) is not None for number in (1, 2)]
+    assert left == [False, True]

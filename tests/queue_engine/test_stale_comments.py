@@ -161,7 +161,6 @@ async def test_comments_are_looked_at_once_a_day_from_the_last_look_on(engine: E
         (21 * MINUTE, HOUR, 1),
         (21 * MINUTE, -MINUTE, 0),
         (None, HOUR, 0),
-        (-21 * MINUTE, HOUR, 0),
     ],
 )
 async def test_database_on_which_nobody_worked_for_a_while_has_comments_looked_at_soon(
@@ -201,3 +200,13 @@ async def test_pull_request_that_was_queued_while_its_comment_was_looked_into_is
 
     github.pull_request = meanwhile  # type: ignore[method-assign]
     assert await told(engine) is None
+
+
+async def test_doubt_from_a_time_to_come_has_comments_looked_at_once(engine: Engine) -> None:
+    """P7: a clock that was set back would have them looked at again and again until that time."""
+    part = f"{STALE_COMMENTS_JOB}:{REPOSITORY.id}"
+    async with engine.change() as change:
+        await change.tx.sweeps.done(part, NOW - HOUR)
+        await change.tx.sweeps.done("database_doubted", NOW + HOUR)
+        await request_look(change, REPOSITORY)
+        assert await change.tx.jobs.unfinished(part) == ()
