@@ -108,3 +108,24 @@ async def test_approvals_are_counted_where_github_does_not_tell_whether_imq_may_
     github.on("GET", RULESET, answer)
     rules = await gateway.branch_rules(repository, "main")
     assert (rules.approvals, rules.approvals_bypassed, rules.bypassed) == (1, True, ())
+
+
+@pytest.mark.parametrize(("can", "locked"), [("always", False), ("exempt", False), ("never", True)])
+async def test_branch_that_only_others_may_update_is_locked_for_imq(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, can: str, locked: bool
+) -> None:
+    """Beside a ruleset that IMQ may bypass there may be one that it may not: only the former's rule is dropped."""
+    github.on("GET", RULES, Says([rule("update"), {**rule("update"), "ruleset_id": 8}]))
+    github.on("GET", f"{REPO}/rulesets/8", Says({"name": "other", "current_user_can_bypass": can}))
+    assert (await gateway.branch_rules(repository, "main")).locked is locked
+
+
+@pytest.mark.parametrize(("can", "bypassed"), [("always", True), ("never", False)])
+async def test_approvals_that_github_enforces_count_as_not_bypassed(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, can: str, bypassed: bool
+) -> None:
+    """Being on the list of another ruleset changes nothing of this one."""
+    demanded = {**rule("pull_request", required_approving_review_count=1), "ruleset_id": 8}
+    github.on("GET", RULES, Says([rule("update"), demanded]))
+    github.on("GET", f"{REPO}/rulesets/8", Says({"name": "other", "current_user_can_bypass": can}))
+    assert (await gateway.branch_rules(repository, "main")).approvals_bypassed is bypassed

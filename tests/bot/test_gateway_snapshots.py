@@ -20,6 +20,8 @@ GRAPHQL = "/graphql"
 PULL = "/repos/ada/engine/pulls/3"
 PERMISSION = "/repos/ada/engine/collaborators/grace/permission"
 
+COMPARED = {"aheadBy": 1, "behindBy": 0, "baseTarget": {"oid": "b1"}, "headTarget": {"oid": "h1"}}
+
 
 def pull(**parts: Any) -> dict[str, Any]:
     return {
@@ -36,7 +38,7 @@ def pull(**parts: Any) -> dict[str, Any]:
         "headRefName": "holes",
         "headRepository": {"nameWithOwner": "ada/engine"},
         "baseRefName": "main",
-        "baseRef": {"compare": {"aheadBy": 1, "behindBy": 0, "baseTarget": {"oid": "b1"}, "headTarget": {"oid": "h1"}}},
+        "baseRef": {"compare": COMPARED},
         "mergeable": "MERGEABLE",
         "mergeStateStatus": "BLOCKED",
         "maintainerCanModify": True,
@@ -104,6 +106,7 @@ async def test_one_query_tells_all(gateway: Gateway, github: GitHubDouble, repos
         {"baseRef": {"compare": None}},
         {"commits": {"nodes": []}},
         {"headRefOid": "h2"},
+        {"baseRef": {"compare": {**COMPARED, "headTarget": {"oid": "h0"}}}},
     ],
 )
 async def test_comparison_that_is_not_of_this_head_is_left_out(
@@ -124,7 +127,12 @@ async def test_head_behind_its_base_is_told_without_a_merge_base(
     assert (taken.comparison, taken.behind, taken.base_tip, taken.permission) == (None, 2, "b2", None)
 
 
-@pytest.mark.parametrize("hidden", [{"collaborators": None}, {"collaborators": {"edges": []}}])
+OTHERS = [{"permission": "ADMIN", "node": {"login": login}} for login in ("grace-admin", "mygrace")]
+
+
+@pytest.mark.parametrize(
+    "hidden", [{"collaborators": None}, {"collaborators": {"edges": []}}, {"collaborators": {"edges": OTHERS}}]
+)
 async def test_permission_that_graphql_hides_is_asked_for_by_itself(
     gateway: Gateway, github: GitHubDouble, repository: Repository, hidden: dict[str, Any]
 ) -> None:
@@ -274,3 +282,25 @@ async def test_query_goes_to_the_enterprise_servers_address(
     tokens = Says({"token": "ghs_1", "expires_at": "2026-01-02T04:04:05Z"}, 201)
     github.on("POST", "/api/v3/app/installations/9/access_tokens", tokens)
     assert (await gateway.snapshot(repository, 3, login=None)).pull.number == 3
+
+
+async def test_merge_methods_of_a_snapshot_are_believed_for_two_hours(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
+) -> None:
+    """A maintainer may allow another one since, of which no webhook tells every App."""
+    github.on("POST", GRAPHQL, answer())
+    github.on("GET", PULL, Says(pull_request()))
+    await gateway.snapshot(repository, 3, login=None)
+    clock.instant += timedelta(hours=2) - timedelta(seconds=1)
+    assert (await gateway.pull_request(repository, 3)).methods == (MergeMethod.SQUASH,)
+    clock.instant += timedelta(seconds=1)
+    assert (await gateway.pull_request(repository, 3)).methods != (MergeMethod.SQUASH,)
+
+
+@pytest.mark.parametrize("word", [None, "INVENTED_NEXT_YEAR"])
+async def test_decision_that_github_does_not_make_or_imq_does_not_know_decides_nothing(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, word: str | None
+) -> None:
+    """P4: the reviews are counted instead."""
+    github.on("POST", GRAPHQL, answer(pull(reviewDecision=word)))
+    assert (await gateway.snapshot(repository, 3, login=None)).decision is None

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from bot.settings import Settings, SettingsProblem, load_settings
+from queue_engine.policy import SharedConfig
 
 SECRET = "s3cret-0123456789abcdef"
 WHERE_THE_DISK_IS_LOST = {"DYNO": "web.1"}
@@ -40,6 +41,8 @@ def test_settings_with_only_what_is_required_have_the_contracts_defaults(environ
     assert (settings.interval, settings.sweep) == (timedelta(seconds=30), timedelta(minutes=10))
     assert settings.check_timeout == timedelta(hours=2)
     assert (settings.log_level, settings.log_format) == ("info", None)
+    assert settings.organization_config is SharedConfig.TIGHTEN
+    assert settings.policy().own_app == 77, "a check of IMQ's own App is waited for by nobody"
 
 
 def test_settings_take_every_value_from_the_environment(environ: dict[str, str]) -> None:

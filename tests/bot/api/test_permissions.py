@@ -108,3 +108,15 @@ async def test_budget_of_an_hour_holds_when_that_of_each_minute_does(clock: Cloc
         budget.spend(Token("o", "ops", Grant(operator=True), NOW, None))
     clock.move(timedelta(minutes=50))
     budget.spend(MONA)
+
+
+async def test_person_whose_login_somebody_else_has_now_has_no_right(permissions: Permissions, github: Github) -> None:
+    """A person is one by GitHub's id; whoever took the login over gets nothing of theirs."""
+
+    async def unchanged(installation_id: int, person_id: int) -> Account | None:
+        return Account(person_id, "mona")
+
+    github.by_id = unchanged  # type: ignore[method-assign]
+    gave_it_up = Token("v", "old", Grant(login="mona", person_id=1), NOW, None)
+    assert (await permissions.of(gave_it_up, MANY[1])).permission is Permission.NONE
+    assert (await permissions.of(MONA, MANY[1])).permission is Permission.READ
