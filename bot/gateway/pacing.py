@@ -15,8 +15,10 @@ from datetime import datetime, timedelta
 from bot.gateway.client import Call
 from queue_engine.core.pace import Window
 from queue_engine.core.urgency import Priority
+from queue_engine.store.pace import GRAPHQL_POINTS, POINTS
 
 _MINUTE = timedelta(minutes=1)
+_HALF_A_MINUTE = timedelta(seconds=30)
 _HOUR = timedelta(hours=1)
 
 _MARGIN = 0.9
@@ -25,10 +27,15 @@ _MARGIN = 0.9
 _BACKGROUND = 0.8
 """The part of a window that background work may fill: what people wait for finds room behind a sweep."""
 
+_TELLING = 0.6
+"""The part of a minute's points that comments, check runs and labels may fill: merges find room behind them."""
+
 _READ, _WRITE = 1, 5
 
 _COMMENT = "POST /repos/{owner}/{repo}/issues/{issue_number}/comments"
 _CONTENT = frozenset({_COMMENT, "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge"})
+_TELLS = ("/repos/{owner}/{repo}/issues/", "/repos/{owner}/{repo}/check-runs")
+"""How the templates begin of all calls by which people are told something."""
 
 _COMMENTS_PER_MINUTE = 0.5
 """The part of a minute's content that comments may fill: a merge finds room at once."""
@@ -42,11 +49,16 @@ _PUT_OFF = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What GitHub allows an installation. Points are for all endpoints together, which is the stricter reading."""
+    """What GitHub allows an installation.
+
+    "No more than 900 points per minute are allowed for REST API endpoints, and no more than 2,000 points per minute
+    are allowed for the GraphQL API endpoint." That all REST endpoints share the 900 is the stricter reading.
+    """
 
     content_per_minute: int = 80
     content_per_hour: int = 500
     points_per_minute: int = 900
+    graphql_points_per_minute: int = 2_000
 
 
 DOCUMENTED = Rates()
@@ -62,7 +74,10 @@ class Pacing:
             Window(int(rates.content_per_minute * _MARGIN), _MINUTE),
             Window(int(rates.content_per_hour * _MARGIN), _HOUR),
         )
-        self._points = Window(int(rates.points_per_minute * _MARGIN), _MINUTE)
+        self._points = {
+            POINTS: _minute_in_halves(rates.points_per_minute),
+            GRAPHQL_POINTS: _minute_in_halves(rates.graphql_points_per_minute),
+        }
         self._comments = (
             Window(max(1, int(rates.content_per_minute * _MARGIN * _COMMENTS_PER_MINUTE)), _MINUTE),
             Window(max(1, int(rates.content_per_hour * _MARGIN * _COMMENTS_PER_HOUR)), _HOUR),
@@ -73,17 +88,17 @@ class Pacing:
         comments = call.name == _COMMENT
         if comments and (put_off := self._yield_to_merges(call.merges_waiting, priority, now)) is not None:
             return put_off
-        costs = [(self._points, points_of(call))]
+        cost = points_of(call)
+        costs = [(window, cost, _part(window, priority, call)) for window in self._points[points_kind(call)]]
         if content_of(call) is not None:
-            costs += [(window, 1) for window in self._content]
-        parts = [(window, cost, _part(window, priority)) for window, cost in costs]
+            costs += [(window, 1, _part(window, priority)) for window in self._content]
         wait, window, cost, part = max(
-            ((window.wait(now, cost, of=part), window, cost, part) for window, cost, part in parts),
+            ((window.wait(now, cost, of=part), window, cost, part) for window, cost, part in costs),
             key=lambda each: each[0],
         )
         if wait > timedelta(0):
             return window.turn_away(now, cost, of=part)
-        for window, cost in costs:
+        for window, cost, _ in costs:
             window.take(now, cost)
         if comments:
             for window in self._comments:
@@ -91,22 +106,25 @@ class Pacing:
         return None
 
     def fill(self, taken: Iterable[tuple[str, datetime, int]]) -> None:
-        """Replace what the windows hold: by kind (points, or of content as `content_of` names it), oldest first."""
-        points, content, comments = list[_Taken](), list[_Taken](), list[_Taken]()
+        """Replace what the windows hold: by kind (of points, or of content as `content_of` names it), oldest first."""
+        points: dict[str, list[_Taken]] = {kind: [] for kind in self._points}
+        content, comments = list[_Taken](), list[_Taken]()
         for kind, at, amount in taken:
-            (points if kind == "points" else content).append((at, amount))
+            points.get(kind, content).append((at, amount))
             if kind == "comment":
                 comments.append((at, amount))
-        self._points.fill(points)
-        for windows, found in ((self._content, content), (self._comments, comments)):
+        filled = [(windows, points[kind]) for kind, windows in self._points.items()]
+        for windows, found in (*filled, (self._content, content), (self._comments, comments)):
             for window in windows:
                 window.fill(found)
 
-    def reserve_points(self, wanted: int, priority: Priority, now: datetime) -> int:
-        """Take so many points, or what is left of this priority's part; how many."""
-        found = min(wanted, max(0, _part(self._points, priority) - self._points.used(now)))
+    def reserve_points(self, kind: str, wanted: int, priority: Priority, now: datetime) -> int:
+        """Take so many points of this kind, or what is left of this priority's part; how many."""
+        left = [_part(window, priority) - window.used(now) for window in self._points[kind]]
+        found = max(0, min(wanted, *left))
         if found:
-            self._points.take(now, found)
+            for window in self._points[kind]:
+                window.take(now, found)
         return found
 
     def _yield_to_merges(self, waiting: int, priority: Priority, now: datetime) -> timedelta | None:
@@ -128,6 +146,11 @@ def points_of(call: Call) -> int:
     return _READ if call.reads else _WRITE
 
 
+def points_kind(call: Call) -> str:
+    """Which points a call costs: GitHub counts REST and GraphQL apart."""
+    return GRAPHQL_POINTS if call.resource == "graphql" else POINTS
+
+
 def content_of(call: Call) -> str | None:
     """What a call creates: `comment` or `merge`; None for one that creates no content."""
     if call.name == _COMMENT:
@@ -135,5 +158,14 @@ def content_of(call: Call) -> str | None:
     return "merge" if call.name in _CONTENT else None
 
 
-def _part(window: Window, priority: Priority) -> int:
-    return window.limit if priority is Priority.NOW else int(window.limit * _BACKGROUND)
+def _minute_in_halves(points: int) -> tuple[Window, Window]:
+    """The window of a minute, and that of half of it: once all is used up, nobody waits for more than half a minute."""
+    limit = int(points * _MARGIN)
+    return Window(limit, _MINUTE), Window(limit // 2, _HALF_A_MINUTE)
+
+
+def _part(window: Window, priority: Priority, call: Call | None = None) -> int:
+    """How much of a window calls of this priority may fill, or this call of one of points."""
+    tells = call is not None and not call.reads and call.template.startswith(_TELLS)
+    part = (_TELLING if tells else 1.0) * (_BACKGROUND if priority is Priority.BACKGROUND else 1.0)
+    return int(window.limit * part)

@@ -2,22 +2,28 @@
 
 Each process decides by the windows of `pacing`, filled with what all of them have reserved, in a transaction that one
 process at a time is in. Calls that create content are reserved one by one, as they are few. Points are reserved ahead,
-twice as many as were used lately, so that a busy process asks the database once for many calls.
+as many as were used within the last second, so that a busy process asks the database once for many calls.
 """
 
 import asyncio
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bot.gateway.client import Call
-from bot.gateway.pacing import Pacing, content_of, points_of
+from bot.gateway.pacing import Pacing, content_of, points_kind, points_of
 from queue_engine.core.urgency import Priority
 from queue_engine.store import Store
-from queue_engine.store.pace import POINTS, VALID
+from queue_engine.store.pace import VALID
 
 _MOST_AHEAD = 20
 """Points that are reserved ahead at most: what a process that is killed has reserved is missing for a minute."""
+
+_LATELY = timedelta(seconds=1)
+"""The time whose use is reserved ahead: a process that is killed takes what it would have used in as long."""
+
+_AT_WORK = timedelta(seconds=15)
+"""A process that has reserved something within this time counts among those that share the slots."""
 
 _APP = 0
 
@@ -32,15 +38,28 @@ class Answer:
 
 
 @dataclass(slots=True)
-class _Points:
-    """Points reserved ahead at `since`, and how many calls have used since then."""
+class _Ahead:
+    """Points reserved ahead: what is left of each reservation, and what was used lately; each with its instant."""
 
-    since: datetime
-    left: int
-    used: int = 0
+    left: deque[tuple[datetime, int]] = field(default_factory=deque)
+    used: deque[tuple[datetime, int]] = field(default_factory=deque)
 
-    def fresh(self, now: datetime) -> bool:
-        return self.since <= now < self.since + VALID
+    def take(self, cost: int, now: datetime) -> bool:
+        """Use what is left for a call that costs so much; False, and nothing is used, where that is too little."""
+        self.left = deque((at, points) for at, points in self.left if at <= now < at + VALID)
+        if cost > sum(points for _, points in self.left):
+            return False
+        while cost:
+            at, points = self.left.popleft()
+            if points > cost:
+                self.left.appendleft((at, points - cost))
+            cost -= min(cost, points)
+        return True
+
+    def wanted(self, cost: int, now: datetime) -> int:
+        """How much to reserve ahead with a call that costs so much: what was used within the last second with it."""
+        self.used = deque((at, points) for at, points in self.used if at <= now < at + _LATELY)
+        return min(_MOST_AHEAD, cost + sum(points for _, points in self.used))
 
 
 class SharedPace:
@@ -50,49 +69,44 @@ class SharedPace:
         """`owner` names this process."""
         self._store = store
         self._owner = owner
-        self._points: dict[tuple[int | None, Priority], _Points] = {}
+        self._ahead: defaultdict[tuple[int | None, Priority, str], _Ahead] = defaultdict(_Ahead)
         self._turns: defaultdict[int | None, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def admit(
         self, installation_id: int | None, call: Call, priority: Priority, now: datetime, pacing: Pacing
     ) -> Answer:
         """Reserve what the call costs, or say when to come back. Raises what the database raises."""
-        key = (installation_id, priority)
+        ahead = self._ahead[installation_id, priority, points_kind(call)]
         async with self._turns[installation_id]:
-            if content_of(call) is None and self._take(key, points_of(call), now):
-                return Answer(None)
-            return await self._reserve(key, call, now, pacing)
+            if content_of(call) is not None or not ahead.take(points_of(call), now):
+                answer = await self._reserve(installation_id, call, priority, now, pacing)
+            else:
+                answer = Answer(None)
+            if answer.wait is None:
+                ahead.used.append((now, points_of(call)))
+            return answer
 
     async def pause(self, installation_id: int | None, until: datetime) -> None:
         """Tell all processes that GitHub asked for a pause."""
         async with self._store.transaction() as tx:
             await tx.pace.pause(installation_id or _APP, until)
 
-    def _take(self, key: tuple[int | None, Priority], cost: int, now: datetime) -> bool:
-        points = self._points.get(key)
-        if points is None or not points.fresh(now):
-            return False
-        points.used += cost
-        if points.left < cost:
-            return False
-        points.left -= cost
-        return True
-
-    async def _reserve(self, key: tuple[int | None, Priority], call: Call, now: datetime, pacing: Pacing) -> Answer:
-        installation_id, priority = key
+    async def _reserve(
+        self, installation_id: int | None, call: Call, priority: Priority, now: datetime, pacing: Pacing
+    ) -> Answer:
+        kind, points, cost = content_of(call), points_kind(call), points_of(call)
+        ahead = self._ahead[installation_id, priority, points]
         async with self._store.transaction() as tx:
             shared = await tx.pace.lock(installation_id or _APP, now)
             pacing.fill((each.kind, each.at, each.amount) for each in shared.reservations)
-            owners = len({self._owner, *(each.owner for each in shared.reservations if now - each.at < VALID)})
+            owners = len({self._owner, *(each.owner for each in shared.reservations if now - each.at < _AT_WORK)})
             if shared.paused_until is not None and shared.paused_until > now:
                 return Answer(shared.paused_until - now, shared.paused_until, owners)
             if (wait := pacing.admit(call, priority, now)) is not None:
                 return Answer(wait, None, owners)
-            before = self._points.get(key)
-            wanted = 2 * before.used if before is not None and before.fresh(now) else 0
-            ahead = pacing.reserve_points(min(wanted, _MOST_AHEAD), priority, now)
-            kind, cost = content_of(call), points_of(call)
+            found = 0 if kind is not None else pacing.reserve_points(points, ahead.wanted(cost, now), priority, now)
             content = [] if kind is None else [(kind, 1)]
-            await tx.pace.reserve(installation_id or _APP, self._owner, [*content, (POINTS, cost + ahead)], now)
-        self._points[key] = _Points(now, ahead)
+            await tx.pace.reserve(installation_id or _APP, self._owner, [*content, (points, cost + found)], now)
+        if found:
+            ahead.left.append((now, found))
         return Answer(None, None, owners)

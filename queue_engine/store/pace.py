@@ -10,11 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database import Upsert, UtcDateTime
 from queue_engine.store.tables import pace_pauses, pace_reservations
 
-POINTS = "points"
-"""The kind of reservation that expires unused after `VALID`; every other kind was used when it was reserved."""
+POINTS, GRAPHQL_POINTS = "points", "graphql_points"
+"""The kinds of reservation that expire unused after `VALID`; every other kind was used when it was reserved."""
 
-VALID = timedelta(seconds=15)
-"""How long reserved points may be used."""
+VALID = timedelta(seconds=2)
+"""How long reserved points may be used: they count until a minute after that."""
+
+_POINTS = (POINTS, GRAPHQL_POINTS)
 
 _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 
@@ -29,7 +31,7 @@ _TAKEN = (
     .where(
         _ITS_INSTALLATION,
         pace_reservations.c.at > _AN_HOUR_AGO,
-        or_(pace_reservations.c.kind != POINTS, pace_reservations.c.at > _A_MINUTE_AGO),
+        or_(pace_reservations.c.kind.not_in(_POINTS), pace_reservations.c.at > _A_MINUTE_AGO),
     )
     .order_by(pace_reservations.c.at, pace_reservations.c.id)
 )
@@ -37,7 +39,7 @@ _FORGET = delete(pace_reservations).where(
     _ITS_INSTALLATION,
     or_(
         pace_reservations.c.at <= _AN_HOUR_AGO,
-        and_(pace_reservations.c.kind == POINTS, pace_reservations.c.at <= _A_MINUTE_AGO),
+        and_(pace_reservations.c.kind.in_(_POINTS), pace_reservations.c.at <= _A_MINUTE_AGO),
     ),
 )
 _RESERVE = insert(pace_reservations)
@@ -84,7 +86,7 @@ class Pace:
         rows = (await self._connection.execute(_TAKEN, _bounds(installation_id, now))).all()
         paused = await self._connection.execute(_PAUSED_UNTIL, {"its_installation": installation_id})
         reservations = tuple(
-            Reservation(row.kind, min(now, row.at + VALID) if row.kind == POINTS else row.at, row.amount, row.owner)
+            Reservation(row.kind, min(now, row.at + VALID) if row.kind in _POINTS else row.at, row.amount, row.owner)
             for row in rows
         )
         return SharedUse(reservations, paused.scalar_one_or_none())

@@ -98,6 +98,8 @@ class Limits:
 
     `updates_create`: whether an update of a branch counts as content. GitHub's reference marks the merge as creating
     content and the update not, and octokit's list (plugin-throttling.js) has it neither; nobody has measured it.
+    `points_together`: whether all endpoints of REST share the points of a minute. GitHub documents them for "too many
+    requests to a single endpoint" and "for REST API endpoints", which can be read either way.
     `status` (403 or 429) and `retry_after` ("when": until the window frees; None: no header; else seconds) say how
     a secondary limit is answered.
     """
@@ -112,6 +114,7 @@ class Limits:
     creations_per_minute: int = 80
     creations_per_hour: int = 500
     updates_create: bool = False
+    points_together: bool = False
     status: int = 403
     retry_after: int | Literal["when"] | None = "when"
     violations: list[Violation] = field(default_factory=list)
@@ -160,7 +163,8 @@ class Limits:
             raise self.exhaust(key, resource)
         if self._open.get(key, 0) > self.concurrent:
             self._refuse("concurrent", key, template, now + _MINUTE, request_id)
-        points = self._points.setdefault((key, template), _Window(_MINUTE))
+        endpoint = resource if self.points_together else template
+        points = self._points.setdefault((key, endpoint), _Window(_MINUTE))
         cost = 5 if write else 1
         if points.total(now) + cost > (
             self.points_per_minute if resource == "core" else self.graphql_points_per_minute

@@ -196,16 +196,17 @@ async def test_points_beyond_the_minutes_limit_are_held_back_and_the_background_
     gateway: Gateway, github: GitHubDouble, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A write is five points, a read one; a sweep leaves a fifth of them to what people wait for."""
-    monkeypatch.setattr(pacing, "DOCUMENTED", Rates(points_per_minute=50))
-    for _ in range(7):
+    monkeypatch.setattr(pacing, "DOCUMENTED", Rates(points_per_minute=100))
+    for _ in range(5):
         await gateway.create_comment(repository, 3, "hello")
     with working(Priority.BACKGROUND):
-        await gateway.pull_request(repository, 3)
-        assert await limited(gateway.pull_request(repository, 3)) == MINUTE
+        for _ in range(11):
+            await gateway.pull_request(repository, 3)
+        assert await limited(gateway.pull_request(repository, 3)) == MINUTE / 2
     for _ in range(9):
         await gateway.pull_request(repository, 3)
-    assert await limited(gateway.pull_request(repository, 3)) == MINUTE
-    assert len(github.asked_for("GET", PULL)) == 10
+    assert await limited(gateway.pull_request(repository, 3)) == MINUTE / 2
+    assert len(github.asked_for("GET", PULL)) == 20
 
 
 async def test_windows_of_one_installation_hold_back_no_other(

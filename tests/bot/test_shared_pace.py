@@ -46,6 +46,19 @@ def gateways(
     return one, two
 
 
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """The statements that the database was sent."""
+    seen: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        seen.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(Engine, "before_cursor_execute", note)
+
+
 async def test_processes_together_create_no_more_content_than_one_may(
     gateways: tuple[Gateway, Gateway], github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
@@ -94,11 +107,45 @@ async def test_process_that_is_killed_takes_few_points_along(
     gateways: tuple[Gateway, Gateway], github: GitHubDouble, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it had reserved ahead is missing for a minute: a house that crashes again and again must not stand still."""
-    monkeypatch.setattr(pacing, "DOCUMENTED", Rates(points_per_minute=200))
+    monkeypatch.setattr(pacing, "DOCUMENTED", Rates(points_per_minute=400))
     for _ in range(70):
         await gateways[0].pull_request(repository, 3)
     for _ in range(180 - 70 - 20):
         await gateways[1].pull_request(repository, 3)
+
+
+async def test_process_that_lives_for_a_few_calls_takes_no_more_points_along_than_it_used(
+    session: aiohttp.ClientSession,
+    github: GitHubDouble,
+    pem: str,
+    clock: ManualClock,
+    repository: Repository,
+    store: Store,
+) -> None:
+    """Killed every second or so: what is reserved ahead grows with the use of the last second, and expires soon."""
+    github.on("GET", PULL, Says(pull_request()))
+    shared = SharedPace(store, "one")
+    gateway = Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=pem, clock=clock, shared=shared)
+    for _ in range(6):
+        await gateway.pull_request(repository, 3)
+        clock.instant += 2 * SECOND
+    async with store.transaction() as tx:
+        use = await tx.pace.lock(9, clock.now())
+    assert sum(each.amount for each in use.reservations) <= 2 * 6
+    assert {clock.now() - each.at for each in use.reservations} <= {second * SECOND for second in range(11)}
+
+
+async def test_points_left_over_survive_a_merge(
+    gateways: tuple[Gateway, Gateway], repository: Repository, statements: list[str]
+) -> None:
+    """A call that creates content reserves for itself alone; what was reserved ahead before is used after it."""
+    for _ in range(7):
+        await gateways[0].pull_request(repository, 3)
+    await gateways[0].merge(repository, 3, "h1", MergeMethod.MERGE)
+    statements.clear()
+    for _ in range(6):
+        await gateways[0].pull_request(repository, 3)
+    assert statements == []
 
 
 async def test_pause_that_one_process_was_asked_for_holds_all(
@@ -115,19 +162,6 @@ async def test_pause_that_one_process_was_asked_for_holds_all(
     assert len(github.asked_for("GET", PULL)) == 1
     clock.instant += 90 * SECOND
     await gateways[1].pull_request(repository, 3)
-
-
-@pytest.fixture
-def statements() -> Iterator[list[str]]:
-    """The statements that the database was sent."""
-    seen: list[str] = []
-
-    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        seen.append(statement)
-
-    event.listen(Engine, "before_cursor_execute", note)
-    yield seen
-    event.remove(Engine, "before_cursor_execute", note)
 
 
 async def test_busy_process_asks_the_database_once_for_many_calls(

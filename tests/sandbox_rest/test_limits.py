@@ -51,6 +51,19 @@ def test_points_of_one_endpoint_writes_weigh_five() -> None:
     ask(limits, write=True)
 
 
+def test_points_of_all_endpoints_together_where_that_is_switched_on() -> None:
+    """The stricter reading of GitHub's documentation; GraphQL has 2,000 points of its own."""
+    limits = Limits(ManualClock(), points_together=True)
+    for _ in range(180):
+        ask(limits, write=True)
+    with pytest.raises(Refusal):
+        ask(limits, template="GET /another")
+    for _ in range(2_000):
+        limits.check("installation 7", "POST /graphql", write=False, creates=False, request_id="A", resource="graphql")
+    with pytest.raises(Refusal):
+        limits.check("installation 7", "POST /graphql", write=False, creates=False, request_id="A", resource="graphql")
+
+
 def test_update_of_a_branch_counts_as_content_where_that_is_switched_on() -> None:
     """GitHub's reference does not mark it; both answers can be had."""
     limits = Limits(ManualClock(), creations_per_minute=1)

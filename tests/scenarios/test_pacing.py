@@ -24,7 +24,7 @@ CONTENT = (
 def set_limits(world: World) -> None:
     limits = world.server.limits
     limits.primary, limits.concurrent = 5_000 // SCALE, 100 // SCALE
-    limits.points_per_minute = RATES.points_per_minute
+    limits.points_per_minute, limits.points_together = RATES.points_per_minute, True
     limits.creations_per_minute, limits.creations_per_hour = RATES.content_per_minute, RATES.content_per_hour
 
 
