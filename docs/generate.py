@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from bot.demo.manifest import read_manifest
+from bot.gateway.scopes import OPTIONAL
 from bot.metrics import FAMILIES
 from bot.metrics.families import Source
 from docs import calls, keys, screens
@@ -100,6 +101,13 @@ def _permissions() -> str:
     return f"- Repository permissions: {permissions}\n- Events: {events}\n"
 
 
+def _optional_permissions() -> str:
+    """What stops working without each permission that may be left out."""
+    rows = ["| permission | without it |", "| --- | --- |"]
+    rows += (f"| `{name}: {optional.level}` | {optional.without} |" for name, optional in OPTIONAL.items())
+    return "\n".join(rows) + "\n"
+
+
 def _metrics() -> str:
     """Every figure on the page for Prometheus."""
     rows = ["| metric | type | labels | meaning |", "| --- | --- | --- | --- |"]
@@ -137,6 +145,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "configuration": keys.keys,
     "placeholders": keys.placeholders,
     "shared-keys": keys.shared_keys,
+    "optional-permissions": _optional_permissions,
     "commands": _commands,
 }
 """The generated parts by name."""

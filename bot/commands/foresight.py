@@ -55,6 +55,8 @@ class Foresight:
     lands_as: str
     not_followed: tuple[str, ...] = ()
     """What of a shared configuration does not count."""
+    missing_permissions: tuple[str, ...] = ()
+    """What stops working because the App lacks a permission."""
     present: tuple[str, ...] = ()
     """How it and its queue stand at present, or why that is not known."""
 
@@ -78,6 +80,8 @@ class Foresight:
             lines += ["", "Not followed of the shared configuration:", *(f"- {each}" for each in self.not_followed)]
         if self.outcome == "queued":
             lines += ["", "Before it lands:", *(f"- {each}" for each in self.waits_for), "", self.lands_as]
+        if self.missing_permissions:
+            lines += ["", "Permissions that the App lacks:", *(f"- {each}" for each in self.missing_permissions)]
         if self.present:
             lines += ["", "At present:", *(f"- {each}" for each in self.present)]
         return "\n".join("".join(char if char.isprintable() else " " for char in line) for line in lines)
@@ -105,11 +109,13 @@ async def foresee(
             reviewed = not shared or await gateway.organisation_configuration_is_reviewed(found)
             policy_of = partial(_policy, config if reviewed else None, settings.policy(), allowed, found)
             sight = await foreseen(gateway, clock, config, policy_of, found, number, by=by)
+            missing = gateway.missing_permissions(found.installation_id)
         except NotFound:
             raise NotForeseen(f"{repository} has no pull request {number}, as far as the App can see.") from None
         except GitHubError as error:
             raise NotForeseen(f"GitHub did not tell: {error.message}") from None
     policy = policy_of(sight.base_branch)
+    sight = replace(sight, missing_permissions=tuple(f"{name}: {words}" for name, words in missing.items()))
     return replace(sight, present=await present(settings, found.id, number, sight.base_branch, policy, clock.now()))
 
 

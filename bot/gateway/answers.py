@@ -284,6 +284,7 @@ class InstallationAnswer(BaseModel):
 
     id: int
     suspended_at: datetime | None = None
+    permissions: dict[str, str] = {}
 
 
 class AppAnswer(BaseModel):

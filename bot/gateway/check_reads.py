@@ -22,16 +22,16 @@ class CheckReads(Snapshots):
         self, repository: Repository, sha: str, required: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
         """Check runs and, where they can matter, the combined status of a commit; all pages of both."""
-        where, installation = {**place(repository), "ref": sha}, repository.installation_id
+        where = {**place(repository), "ref": sha}
         template = "/repos/{owner}/{repo}/commits/{ref}/check-runs?filter=latest&per_page=100"
-        runs = await self._connection.items(installation, CheckRunAnswer, template, where, key="check_runs")
+        runs = await self._connection.items(repository, CheckRunAnswer, template, where, key="check_runs")
         reported = {(run.name, run.app.id if run.app else None) for run in runs}
         statuses: list[StatusAnswer] = []
         if not required or any(
             check.app_id is None or (check.name, check.app_id) not in reported for check in required
         ):
             template = "/repos/{owner}/{repo}/commits/{ref}/status?per_page=100"
-            statuses = await self._connection.items(installation, StatusAnswer, template, where, key="statuses")
+            statuses = await self._connection.items(repository, StatusAnswer, template, where, key="statuses")
         jobs_of = await self.workflow_runs(repository, sha) if facts.is_contested(runs) else ()
         return facts.check_reports(runs, statuses, own_app_id=self._app_id, workflow_runs=jobs_of)
 
@@ -39,9 +39,8 @@ class CheckReads(Snapshots):
         """`GET /repos/{owner}/{repo}/actions/runs?head_sha=`; none where IMQ may not read them."""
         template = "/repos/{owner}/{repo}/actions/runs{?head_sha,per_page}"
         where = {**place(repository), "head_sha": sha, "per_page": "100"}
-        installation = repository.installation_id
         try:
-            runs = await self._connection.items(installation, WorkflowRunAnswer, template, where, key="workflow_runs")
+            runs = await self._connection.items(repository, WorkflowRunAnswer, template, where, key="workflow_runs")
         except (Forbidden, NotFound) as error:
             log.info("workflow runs unreadable", repository=repository.full_name, error=error.message)
             return ()
@@ -50,6 +49,6 @@ class CheckReads(Snapshots):
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         """`GET /repos/{owner}/{repo}/commits/{ref}/check-suites`, without IMQ's own."""
         template = "/repos/{owner}/{repo}/commits/{ref}/check-suites?per_page=100"
-        where, installation = {**place(repository), "ref": sha}, repository.installation_id
-        suites = await self._connection.items(installation, CheckSuiteAnswer, template, where, key="check_suites")
+        where = {**place(repository), "ref": sha}
+        suites = await self._connection.items(repository, CheckSuiteAnswer, template, where, key="check_suites")
         return tuple(facts.check_suite(each) for each in suites if each.app is None or each.app.id != self._app_id)

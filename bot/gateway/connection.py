@@ -13,10 +13,11 @@ import structlog
 from cachetools import LRUCache
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from bot.gateway.answers import TokenAnswer
+from bot.gateway.answers import InstallationAnswer, TokenAnswer
 from bot.gateway.client import Call, Client, Credential, Reply
 from bot.gateway.graphql import limit_of
 from bot.gateway.limits import Limits
+from bot.gateway.scopes import Scope, Target, asked_permissions, scope_of, without
 from bot.gateway.shared_pace import SharedPace
 from bot.gateway.tokens import AppKey, Token, Tokens
 from queue_engine.core import trace
@@ -24,7 +25,7 @@ from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter, Silent
 from queue_engine.core.slots import QueueFull, Slots, SlotsStatus
 from queue_engine.core.urgency import work
-from queue_engine.errors import Busy, OutdatedRead, RateLimited, Unauthorized, Unavailable
+from queue_engine.errors import Busy, Invalid, NotFound, OutdatedRead, RateLimited, Unauthorized, Unavailable
 from queue_engine.known.cached import remembered
 
 log = structlog.get_logger(__name__)
@@ -34,6 +35,11 @@ M = TypeVar("M", bound=BaseModel)
 _CACHE_BYTES = 4 * 1024 * 1024
 """Per installation; a pull request's answer has about 20 kB."""
 _MOST_PAGES = 100
+_MOST_INSTALLATIONS = 10_000
+
+_NOT_GRANTED = "not granted to this installation"
+_NOT_ACCESSIBLE = "not accessible to the parent installation"
+"""GitHub's words for a token that asks for too much (PyGithub #3539, tibdex/github-app-token #105)."""
 
 _AT_ONCE = 8
 """Calls of one installation at the same time. GitHub allows a hundred, and would have them one after another."""
@@ -77,6 +83,7 @@ class Connection:
         self._client = Client(session, api_url=api_url, clock=clock)
         self._key = AppKey(app_id, private_key, clock)
         self._tokens = Tokens(self._fetch_token, clock)
+        self._granted: LRUCache[int, Mapping[str, str]] = LRUCache(_MOST_INSTALLATIONS)
         # Raw replies, so that every reader gets an object of its own; never shared between installations.
         self._replies: dict[int, LRUCache[str, Reply]] = {}
 
@@ -98,39 +105,56 @@ class Connection:
         )
 
     def forget_token(self, installation_id: int) -> None:
-        """Drop the installation's cached token."""
+        """Drop the installation's cached tokens, and what is known of its permissions."""
+        self._granted.pop(installation_id, None)
         self._tokens.renew(installation_id)
 
-    async def call(self, installation_id: int | None, call: Call, *, fresh: bool = False) -> Page:
-        """Make a call; once more with a new token if GitHub refuses the old one. `fresh` keeps caches out of it."""
-        if installation_id is None:
-            return await self._attempt(None, call, Credential(jwt=self._key.jwt()), None)
-        cache = None
-        if call.method == "GET" and not fresh:
-            cache = self._replies.setdefault(installation_id, _new_cache())
-        token = await self._tokens.get(installation_id)
-        try:
-            return await self._signed(installation_id, call, token, cache)
-        except Unauthorized:
-            self._tokens.forget(installation_id, token)
-            token = await self._tokens.get(installation_id)
-            return await self._signed(installation_id, call, token, cache)
+    def grant(self, installation_id: int, permissions: Mapping[str, str]) -> None:
+        """Remember what GitHub says that an installation may do; tokens made for other permissions are not used on."""
+        known = self._granted.get(installation_id)
+        if known == permissions:
+            return
+        if known is not None:
+            self._tokens.renew(installation_id)
+        self._granted[installation_id] = dict(permissions)
+        for permission, consequence in without(permissions).items():
+            log.info("permission_missing", installation=installation_id, permission=permission, without=consequence)
 
-    async def _signed(self, installation_id: int, call: Call, token: str, cache: "LRUCache[str, Reply] | None") -> Page:
+    def missing(self, installation_id: int) -> Mapping[str, str]:
+        """The optional permissions that an installation lacks, if it is known, with what stops working."""
+        granted = self._granted.get(installation_id)
+        return {} if granted is None else without(granted)
+
+    async def call(self, target: Target, call: Call, *, fresh: bool = False) -> Page:
+        """Make a call; once more with a new token if GitHub refuses the old one. `fresh` keeps caches out of it."""
+        if target is None:
+            return await self._attempt(None, call, Credential(jwt=self._key.jwt()), None)
+        scope, cache = scope_of(target, call), None
+        if call.method == "GET" and not fresh:
+            cache = self._replies.setdefault(scope.installation_id, _new_cache())
+        token = await self._tokens.get(scope)
+        try:
+            return await self._signed(scope, call, token, cache)
+        except Unauthorized:
+            self._tokens.forget(scope, token)
+            token = await self._tokens.get(scope)
+            return await self._signed(scope, call, token, cache)
+
+    async def _signed(self, scope: Scope, call: Call, token: str, cache: "LRUCache[str, Reply] | None") -> Page:
         """Make a call once. Raises OutdatedRead if a token that was just issued is not known everywhere yet."""
         try:
-            page = await self._attempt(installation_id, call, Credential(token=token), cache)
+            page = await self._attempt(scope.installation_id, call, Credential(token=token), cache)
         except Unauthorized as refused:
-            if self._tokens.may_be_too_new(installation_id, token):
+            if self._tokens.may_be_too_new(scope, token):
                 message = f"a token that was just issued is not accepted yet: {refused.message}"
                 raise OutdatedRead(message, status=refused.status) from refused
             raise
-        self._tokens.accepted(installation_id)
+        self._tokens.accepted(scope)
         return page
 
     async def get(
         self,
-        installation_id: int | None,
+        target: Target,
         model: type[M],
         template: str,
         variables: Mapping[str, str] | None = None,
@@ -138,12 +162,12 @@ class Connection:
         fresh: bool = False,
     ) -> M:
         """Read one thing."""
-        page = await self.call(installation_id, Call("GET", template, variables or {}), fresh=fresh)
+        page = await self.call(target, Call("GET", template, variables or {}), fresh=fresh)
         return understood(model, page.data)
 
     async def items(
         self,
-        installation_id: int | None,
+        target: Target,
         model: type[M],
         template: str,
         variables: Mapping[str, str] | None = None,
@@ -153,14 +177,14 @@ class Connection:
         """Read a list, all pages of it; `key` names the list where GitHub wraps it in an object."""
         call = Call("GET", template, variables or {})
         found: list[M] = []
-        async for page in self.pages(installation_id, call, "next"):
+        async for page in self.pages(target, call, "next"):
             found += listed(model, page.data, key)
         return found
 
-    async def pages(self, installation_id: int | None, call: Call, relation: str) -> AsyncIterator[Page]:
+    async def pages(self, target: Target, call: Call, relation: str) -> AsyncIterator[Page]:
         """The pages from this call on, following `next` or `prev`. Raises Unavailable when they do not end."""
         for _ in range(_MOST_PAGES):
-            page = await self.call(installation_id, call)
+            page = await self.call(target, call)
             yield page
             if relation not in page.links:
                 return
@@ -237,10 +261,32 @@ class Connection:
     def _new_slots(self) -> Slots:
         return Slots(_AT_ONCE, max_depth=_MOST_WAITING, clock=self._clock)
 
-    async def _fetch_token(self, installation_id: int) -> Token:
+    async def _fetch_token(self, scope: Scope) -> Token:
+        granted = self._granted.get(scope.installation_id)
+        try:
+            return await self._make_token(scope, granted)
+        except Invalid as refusal:
+            if _NOT_GRANTED not in refusal.message.lower():
+                raise
+            # Either nobody has told yet what is granted, or it has changed.
+            where = {"installation_id": str(scope.installation_id)}
+            found = await self.get(None, InstallationAnswer, "/app/installations/{installation_id}", where)
+            self.grant(scope.installation_id, found.permissions)
+            return await self._make_token(scope, found.permissions)
+
+    async def _make_token(self, scope: Scope, granted: Mapping[str, str] | None) -> Token:
         template = "/app/installations/{installation_id}/access_tokens"
-        call = Call("POST", template, {"installation_id": str(installation_id)}, body={})
-        answer = understood(TokenAnswer, (await self.call(None, call)).data)
+        body: dict[str, Any] = {"permissions": asked_permissions(scope, granted)}
+        if scope.repository_id is not None:
+            body["repository_ids"] = [scope.repository_id]
+        call = Call("POST", template, {"installation_id": str(scope.installation_id)}, body=body)
+        try:
+            answer = understood(TokenAnswer, (await self.call(None, call)).data)
+        except Invalid as refusal:
+            if _NOT_ACCESSIBLE in refusal.message.lower():
+                # As GitHub answers to a call with a token that does not reach the repository.
+                raise NotFound(refusal.message, status=refusal.status) from refusal
+            raise
         return Token(answer.token, answer.expires_at)
 
 

@@ -104,7 +104,7 @@ class Gateway(CheckReads):
         variables = {**place(repository), "base": base_branch, "head": head_sha}
         own_login = await self.own_login()
         try:
-            answer = await self._connection.get(repository.installation_id, ComparisonAnswer, template, variables)
+            answer = await self._connection.get(repository, ComparisonAnswer, template, variables)
         except GitHubError as fault:
             if not may_lack_diff(fault):
                 raise
@@ -125,7 +125,7 @@ class Gateway(CheckReads):
         """`GET /repos/{owner}/{repo}/git/commits/{commit_sha}`."""
         template = "/repos/{owner}/{repo}/git/commits/{commit_sha}"
         variables = {**place(repository), "commit_sha": sha}
-        answer = await self._connection.get(repository.installation_id, CommitAnswer, template, variables)
+        answer = await self._connection.get(repository, CommitAnswer, template, variables)
         return facts.commit(answer)
 
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
@@ -178,7 +178,7 @@ class Gateway(CheckReads):
             | {name: said for name, said in words.items() if said is not None},
             limit=_MERGE_LIMIT,
         )
-        page = await self._connection.call(repository.installation_id, call)
+        page = await self._connection.call(repository, call)
         return understood(ShaAnswer, page.data).sha
 
     async def add_label(self, repository: Repository, number: int, label: str) -> None:
@@ -221,19 +221,25 @@ class Gateway(CheckReads):
         """Events come oldest first, so they are read from the last page back."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
         call = Call("GET", template, {**place(repository), "issue_number": str(number)})
-        first = await self._connection.call(repository.installation_id, call)
+        first = await self._connection.call(repository, call)
         if "last" not in first.links:
             return next(_labellings(first, event, label), None)
         last = replace(call, link=first.links["last"])
-        async for page in self._connection.pages(repository.installation_id, last, "prev"):
+        async for page in self._connection.pages(repository, last, "prev"):
             for labelling in _labellings(page, event, label):
                 return labelling
         return None
 
     async def installations(self) -> tuple[int, ...]:
-        """The installations that are not suspended."""
+        """The installations that are not suspended; what each may do is remembered, for its tokens."""
         answers = await self._connection.items(None, InstallationAnswer, "/app/installations?per_page=100")
+        for answer in answers:
+            self._connection.grant(answer.id, answer.permissions)
         return tuple(answer.id for answer in answers if answer.suspended_at is None)
+
+    def missing_permissions(self, installation_id: int) -> Mapping[str, str]:
+        """The optional permissions that an installation lacks, with what stops working; known once it was listed."""
+        return self._connection.missing(installation_id)
 
     async def repositories(self, installation_id: int) -> tuple[Repository, ...]:
         """Every repository of an installation; archived ones are read-only and left out."""
@@ -250,7 +256,7 @@ class Gateway(CheckReads):
         """`GET /repositories/{id}`, to which GitHub itself redirects from a name that was given up."""
         variables = {"repository_id": str(repository.id)}
         found = await self._connection.get(
-            repository.installation_id, RepositoryAnswer, "/repositories/{repository_id}", variables, fresh=True
+            repository, RepositoryAnswer, "/repositories/{repository_id}", variables, fresh=True
         )
         return RepositoryState(found.owner.login, found.name, found.archived)
 

@@ -74,5 +74,5 @@ def _reachable(commits: Sequence[ListedCommitAnswer], start: str) -> set[str]:
 
 
 async def _newest(connection: Connection, repository: Repository, sha: str) -> list[ListedCommitAnswer]:
-    page = await connection.call(repository.installation_id, Call("GET", _TEMPLATE, {**place(repository), "sha": sha}))
+    page = await connection.call(repository, Call("GET", _TEMPLATE, {**place(repository), "sha": sha}))
     return listed(ListedCommitAnswer, page.data)

@@ -44,7 +44,7 @@ class LetterBox:
         template = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
         variables = {**place(repository), "issue_number": str(number)}
         call = Call("POST", template, variables, body={"body": body}, merges_waiting=merges_waiting)
-        answer = (await self._connection.call(repository.installation_id, call)).data
+        answer = (await self._connection.call(repository, call)).data
         return understood(IdAnswer, answer).id
 
     async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
@@ -68,7 +68,7 @@ class LetterBox:
     async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
         """IMQ's own comments that contain `marker`, by id, oldest first; other people's quotes of it do not count."""
         comments = await self._connection.items(
-            repository.installation_id,
+            repository,
             CommentAnswer,
             "/repos/{owner}/{repo}/issues/{issue_number}/comments?per_page=100",
             {**place(repository), "issue_number": str(number)},
@@ -114,7 +114,7 @@ class LetterBox:
         With `unfinished` only of runs that have not ended.
         """
         runs = await self._connection.items(
-            repository.installation_id,
+            repository,
             CheckRunAnswer,
             "/repos/{owner}/{repo}/commits/{ref}/check-runs{?check_name,app_id,filter,per_page}",
             {
@@ -143,4 +143,4 @@ class LetterBox:
 
     async def _write(self, repository: Repository, method: str, template: str, body: Any, **variables: str) -> Any:
         call = Call(method, template, {**place(repository), **variables}, body=body)
-        return (await self._connection.call(repository.installation_id, call)).data
+        return (await self._connection.call(repository, call)).data

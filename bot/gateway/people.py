@@ -40,9 +40,7 @@ class People:
         template = "/repos/{owner}/{repo}/collaborators/{username}/permission"
         variables = {**place(repository), "username": login}
         try:
-            answer = await self._connection.get(
-                repository.installation_id, _CollaboratorAnswer, template, variables, fresh=True
-            )
+            answer = await self._connection.get(repository, _CollaboratorAnswer, template, variables, fresh=True)
         except NotFound:
             return None, Permission.NONE
         user = answer.user

@@ -76,17 +76,15 @@ class RuleBook:
         """
         template = "/repos/{owner}/{repo}/branches/{branch}"
         try:
-            return await self._connection.get(
-                repository.installation_id, ProtectionAnswer, f"{template}/protection", variables
-            )
+            return await self._connection.get(repository, ProtectionAnswer, f"{template}/protection", variables)
         except (NotFound, Forbidden):
-            answer = await self._connection.get(repository.installation_id, BranchAnswer, template, variables)
+            answer = await self._connection.get(repository, BranchAnswer, template, variables)
             return answer.protection
 
     async def _rulesets(self, repository: Repository, variables: dict[str, str]) -> list[RuleAnswer]:
         template = "/repos/{owner}/{repo}/rules/branches/{branch}?per_page=100"
         try:
-            return await self._connection.items(repository.installation_id, RuleAnswer, template, variables)
+            return await self._connection.items(repository, RuleAnswer, template, variables)
         except NotFound:
             # Enterprise Server before 3.11 has no rulesets; that the branch exists was seen just before.
             return []
@@ -101,6 +99,6 @@ class RuleBook:
         template = "/repos/{owner}/{repo}/rulesets/{ruleset_id}"
         variables = {**place(repository), "ruleset_id": str(ruleset)}
         try:
-            return await self._connection.get(repository.installation_id, RulesetAnswer, template, variables)
+            return await self._connection.get(repository, RulesetAnswer, template, variables)
         except (NotFound, Forbidden):
             return RulesetAnswer()

@@ -62,7 +62,7 @@ class Snapshots(Surroundings):
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}`."""
         template = "/repos/{owner}/{repo}/pulls/{pull_number}"
         variables = {**place(repository), "pull_number": str(number)}
-        answer = await self._connection.get(repository.installation_id, PullRequestAnswer, template, variables)
+        answer = await self._connection.get(repository, PullRequestAnswer, template, variables)
         return facts.pull_request(answer, self._remembered_methods(repository))
 
     async def permission(self, repository: Repository, login: str) -> Permission:
@@ -70,9 +70,7 @@ class Snapshots(Surroundings):
         template = "/repos/{owner}/{repo}/collaborators/{username}/permission"
         variables = {**place(repository), "username": login}
         try:
-            answer = await self._connection.get(
-                repository.installation_id, PermissionAnswer, template, variables, fresh=True
-            )
+            answer = await self._connection.get(repository, PermissionAnswer, template, variables, fresh=True)
         except NotFound:
             return Permission.NONE
         return facts.permission(answer)
@@ -127,7 +125,7 @@ class Snapshots(Surroundings):
     async def _graphql(self, repository: Repository, text: str, variables: dict[str, Any]) -> Any:
         call = graphql.query(self._api_url, text, variables)
         try:
-            page = await self._connection.call(repository.installation_id, call)
+            page = await self._connection.call(repository, call)
         except NotFound as error:
             raise NotOffered(error.message) from error
         answer = understood(QueryAnswer, page.data)
@@ -174,7 +172,7 @@ class Snapshots(Surroundings):
         """What REST tells of it: neither decision nor conversations."""
         if self._remembered_methods(repository) is None:
             answer = await self._connection.get(
-                repository.installation_id, RepositoryAnswer, "/repos/{owner}/{repo}", place(repository)
+                repository, RepositoryAnswer, "/repos/{owner}/{repo}", place(repository)
             )
             self._methods[repository.id] = self._clock.now() + _KEPT, facts.methods(answer)
         pull = await self.pull_request(repository, number)

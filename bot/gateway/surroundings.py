@@ -10,6 +10,7 @@ from bot.gateway.client import Call
 from bot.gateway.connection import listed, understood
 from bot.gateway.letters import LetterBox, place
 from bot.gateway.rule_answers import BranchAnswer
+from bot.gateway.scopes import Target
 from queue_engine.errors import Forbidden, Invalid, NotFound
 from queue_engine.facts import BranchTip, Review
 from queue_engine.model import Repository
@@ -29,7 +30,7 @@ class Surroundings(LetterBox):
     """Reads and writes around a landing. Part of `Gateway`."""
 
     def forget_token(self, installation_id: int) -> None:
-        """Drop the installation's cached token."""
+        """Drop the installation's cached tokens."""
         self._connection.forget_token(installation_id)
 
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
@@ -48,15 +49,15 @@ class Surroundings(LetterBox):
         place = {"owner": repository.owner, "repo": OWN_RULES}
         try:
             if commit is None:
-                return await self._file(repository, place, "")
-            return await self._file(repository, {**place, "ref": commit}, "?ref={ref}")
+                return await self._file(repository.installation_id, place, "")
+            return await self._file(repository.installation_id, {**place, "ref": commit}, "?ref={ref}")
         except Forbidden:
             return None
 
-    async def _file(self, repository: Repository, variables: dict[str, str], query: str) -> str | None:
+    async def _file(self, target: Target, variables: dict[str, str], query: str) -> str | None:
         call = Call("GET", "/repos/{owner}/{repo}/contents/.github/imq.yml" + query, variables)
         try:
-            page = await self._connection.call(repository.installation_id, call)
+            page = await self._connection.call(target, call)
         except NotFound as missing:
             if _NO_COMMIT in missing.message.lower():
                 # Of a commit that was just pushed a replica may not know yet: that is not a missing file.
@@ -79,7 +80,7 @@ class Surroundings(LetterBox):
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews`, oldest first."""
         template = "/repos/{owner}/{repo}/pulls/{pull_number}/reviews?per_page=100"
         variables = {**place(repository), "pull_number": str(number)}
-        answers = await self._connection.items(repository.installation_id, ReviewAnswer, template, variables)
+        answers = await self._connection.items(repository, ReviewAnswer, template, variables)
         return tuple(map(facts.review, answers))
 
     async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
@@ -96,7 +97,7 @@ class Surroundings(LetterBox):
     async def _commits(self, repository: Repository, number: int) -> list[ListedPullCommitAnswer]:
         template = "/repos/{owner}/{repo}/pulls/{pull_number}/commits?per_page=100"
         variables = {**place(repository), "pull_number": str(number)}
-        return await self._connection.items(repository.installation_id, ListedPullCommitAnswer, template, variables)
+        return await self._connection.items(repository, ListedPullCommitAnswer, template, variables)
 
     async def rerun(self, repository: Repository, actions_run: int) -> None:
         """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs`."""
@@ -113,7 +114,7 @@ class Surroundings(LetterBox):
         for query, value in (("base", branch), ("head", f"{repository.owner}:{branch}")):
             template = f"/repos/{{owner}}/{{repo}}/pulls?state=open&{query}={{{query}}}&per_page=1"
             call = Call("GET", template, {**place(repository), query: value})
-            page = await self._connection.call(repository.installation_id, call, fresh=True)
+            page = await self._connection.call(repository, call, fresh=True)
             if listed(NumberAnswer, page.data):
                 return True
         return False
@@ -122,9 +123,7 @@ class Surroundings(LetterBox):
         """`GET /repos/{owner}/{repo}/branches/{branch}`."""
         template, variables = "/repos/{owner}/{repo}/branches/{branch}", {**place(repository), "branch": branch}
         try:
-            answer = await self._connection.get(
-                repository.installation_id, BranchAnswer, template, variables, fresh=True
-            )
+            answer = await self._connection.get(repository, BranchAnswer, template, variables, fresh=True)
         except NotFound:
             return None
         return facts.branch_tip(answer)
@@ -135,7 +134,7 @@ class Surroundings(LetterBox):
         template = "/repos/{owner}/{repo}/git/refs/heads{/ref*}"
         call = Call("DELETE", template, {**place(repository), "ref": branch.split("/")})
         try:
-            await self._connection.call(repository.installation_id, call)
+            await self._connection.call(repository, call)
         except NotFound:
             return
         except Invalid as refusal:

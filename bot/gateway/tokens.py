@@ -1,4 +1,4 @@
-"""What requests are signed with: the App's JWT, and one token per installation."""
+"""What requests are signed with: the App's JWT, and tokens of its installations, each for one scope."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import jwt
-from cachetools import TLRUCache
+from cachetools import LRUCache, TLRUCache
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
+from bot.gateway.scopes import Scope
 from bot.private_key import read_key
 from queue_engine.core.clock import Clock
 
@@ -61,73 +62,74 @@ class AppKey:
 
 
 class Tokens:
-    """One cached token per installation; those who ask at the same time share one renewal, and its failure."""
+    """One cached token per scope; those who ask at the same time share one renewal, and its failure."""
 
-    def __init__(self, fetch: Callable[[int], Awaitable[Token]], clock: Clock) -> None:
+    def __init__(self, fetch: Callable[[Scope], Awaitable[Token]], clock: Clock) -> None:
         self._fetch = fetch
         self._clock = clock
-        self._renewals: dict[int, asyncio.Task[Token]] = {}
-        self._issued: dict[int, tuple[str, datetime]] = {}
-        """The newest token of each installation, and when it was issued."""
-        self._refused: dict[int, datetime] = {}
-        """Since when GitHub has accepted no token of an installation."""
-        self._cache: TLRUCache[int, Token] = TLRUCache(
+        self._renewals: dict[Scope, asyncio.Task[Token]] = {}
+        self._issued: LRUCache[Scope, tuple[str, datetime]] = LRUCache(_MOST_TOKENS)
+        """The newest token of each scope, and when it was issued."""
+        self._refused: LRUCache[Scope, datetime] = LRUCache(_MOST_TOKENS)
+        """Since when GitHub has accepted no token of a scope."""
+        self._cache: TLRUCache[Scope, Token] = TLRUCache(
             _MOST_TOKENS,
             ttu=_use_until,
             timer=lambda: clock.now().timestamp(),
         )
 
-    async def get(self, installation_id: int) -> str:
+    async def get(self, scope: Scope) -> str:
         """A token with minutes left to live."""
-        token: Token | None = self._cache.get(installation_id)
+        token: Token | None = self._cache.get(scope)
         if token is not None:
             return token.value
-        renewal = self._renewals.get(installation_id)
+        renewal = self._renewals.get(scope)
         if renewal is None:
-            renewal = asyncio.create_task(self._renew(installation_id))
-            self._renewals[installation_id] = renewal
-            renewal.add_done_callback(lambda task: self._done(installation_id, task))
+            renewal = asyncio.create_task(self._renew(scope))
+            self._renewals[scope] = renewal
+            renewal.add_done_callback(lambda task: self._done(scope, task))
         # Shielded: one caller who gives up must not take the token from the others.
         return (await asyncio.shield(renewal)).value
 
-    def forget(self, installation_id: int, token: str) -> None:
+    def forget(self, scope: Scope, token: str) -> None:
         """GitHub no longer accepts this token. A newer one that somebody else has fetched meanwhile stays."""
-        cached = self._cache.get(installation_id)
+        cached = self._cache.get(scope)
         if cached is not None and cached.value == token:
-            del self._cache[installation_id]
+            del self._cache[scope]
 
     def renew(self, installation_id: int) -> None:
-        """The next call fetches a new token, with the permissions that the installation has by then."""
-        self._cache.pop(installation_id, None)
+        """The next calls fetch new tokens, with the permissions that the installation has by then."""
+        for scope in [scope for scope in self._cache if scope.installation_id == installation_id]:
+            self._cache.pop(scope, None)
 
-    def accepted(self, installation_id: int) -> None:
-        """A replica of GitHub has accepted a token of this installation; others may not know a new one yet."""
-        self._refused.pop(installation_id, None)
+    def accepted(self, scope: Scope) -> None:
+        """A replica of GitHub has accepted a token of this scope; others may not know a new one yet."""
+        self._refused.pop(scope, None)
 
-    def may_be_too_new(self, installation_id: int, token: str) -> bool:
+    def may_be_too_new(self, scope: Scope, token: str) -> bool:
         """GitHub has refused this token: whether that is because it was just issued, and passes with time.
 
         That another call with the token succeeded proves nothing: its answer may have come from another replica, or
         the refusal may have been sent first.
         """
         now = self._clock.now()
-        since = self._refused.setdefault(installation_id, now)
-        value, issued_at = self._issued.get(installation_id, ("", now))
+        since = self._refused.setdefault(scope, now)
+        value, issued_at = self._issued.get(scope, ("", now))
         return value == token and now - issued_at < _NEW and now - since < _GIVEN_UP
 
-    async def _renew(self, installation_id: int) -> Token:
-        token = await self._fetch(installation_id)
-        self._issued[installation_id] = token.value, self._clock.now()
-        self._cache[installation_id] = token
+    async def _renew(self, scope: Scope) -> Token:
+        token = await self._fetch(scope)
+        self._issued[scope] = token.value, self._clock.now()
+        self._cache[scope] = token
         return token
 
-    def _done(self, installation_id: int, task: asyncio.Task[Token]) -> None:
-        self._renewals.pop(installation_id, None)
+    def _done(self, scope: Scope, task: asyncio.Task[Token]) -> None:
+        self._renewals.pop(scope, None)
         if not task.cancelled():
             task.exception()  # looked at, so that a failure nobody waits for any more is not reported by asyncio
 
 
-def _use_until(_: int, token: Token, now: float) -> float:
+def _use_until(_: Scope, token: Token, now: float) -> float:
     """Until when a token fetched `now` is handed out, both in seconds since the epoch; at least half its life."""
     expires = token.expires_at.timestamp()
     return expires - min(_TOKEN_MARGIN.total_seconds(), (expires - now) / 2)

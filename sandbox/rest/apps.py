@@ -11,6 +11,8 @@ from sandbox.state import Installation, Repository
 
 routes = Routes("apps/apps")
 _APP = Access("app")
+_MOST_REPOSITORIES = 500
+"""Of one token (docs: "Generating an installation access token"; GitHub's changelog of 2024-02-22)."""
 _LEVELS = ("none", "read", "write", "admin")
 
 
@@ -98,6 +100,8 @@ def _narrowed_repositories(call: Call, installation: Installation) -> list[Repos
     names, ids = call.take("repositories", list, []), call.take("repository_ids", list, [])
     if not names and not ids:
         return None
+    if len(names) + len(ids) > _MOST_REPOSITORIES:
+        raise Refusal(422, f"A maximum of {_MOST_REPOSITORIES} repositories may be listed.")
     covered = [one for one in call.github.state.repositories.values() if installation.covers(one)]
     chosen = [one for one in covered if one.name in names or one.id in ids]
     if len(chosen) < len(set(names)) + len(set(ids)):

@@ -1,7 +1,8 @@
 """The gateway and the receiver against the sandbox GitHub: the same facts and effects on real git, over HTTP."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,10 +10,11 @@ import aiohttp
 import pytest
 
 from bot.gateway import Gateway
+from bot.gateway.scopes import Purpose
 from bot.readiness import Readiness
 from bot.receiver import Receiver
 from bot.web import create_app, serve
-from queue_engine.errors import HeadMoved, Invalid, NotFound, NotMergeable, RateLimited, Unavailable
+from queue_engine.errors import Forbidden, HeadMoved, Invalid, NotFound, NotMergeable, RateLimited, Unavailable
 from queue_engine.facts import CheckState, MergeMethod, Permission, RequiredCheck
 from queue_engine.hints import Hint, HintKind
 from queue_engine.model import Repository
@@ -217,10 +219,64 @@ async def test_secondary_limit_is_waited_for(place: Place, retry_after: int | No
 
 async def test_token_outlives_an_hour_of_work(place: Place) -> None:
     """Renewed in time, and never refused."""
+    await place.gateway.installations()  # what is granted is known from then on
     for _ in range(7):
         await place.gateway.permission(place.repository, "mona")
         await place.github.advance(timedelta(minutes=15))
     assert {request.status for request in place.server.requests} <= {200, 201}
+
+
+async def test_token_is_asked_for_anew_where_nobody_has_told_what_is_granted(place: Place) -> None:
+    """GitHub refuses a token with a permission that the installation lacks: workflows, here."""
+    assert (await place.gateway.permission(place.repository, "mona")).value == "write"
+    tokens = [request for request in place.server.requests if request.template.endswith("/access_tokens")]
+    assert [request.status for request in tokens] == [422, 201]
+    place.gateway.forget_token(place.repository.installation_id)
+    await place.gateway.installations()
+    await place.gateway.permission(place.repository, "mona")
+    tokens = [request for request in place.server.requests if request.template.endswith("/access_tokens")]
+    assert [request.status for request in tokens] == [422, 201, 201]
+
+
+async def test_tokens_reach_one_repository_and_no_more_than_their_call_needs(place: Place) -> None:
+    """Whoever gets hold of one: a reading one writes nothing, a writing one starts no workflow, none goes elsewhere."""
+    place.github.create_repository("acme/secrets", files={"key.txt": "k\n"})
+    repository = place.repository
+    await place.gateway.installations()
+    await place.gateway.repositories(repository.installation_id)
+    await place.gateway.pull_request(repository, place.pull.number)
+    await place.gateway.permission(repository, "mona")
+    with suppress(Forbidden, NotFound):
+        await place.gateway.cancel_run(repository, 1)
+    tokens = {scope.purpose: token.value for scope, token in place.gateway._connection._tokens._cache.items()}
+    assert set(tokens) == {Purpose.LIST, Purpose.READ, Purpose.WRITE, Purpose.RUNS}
+    own, other = f"/repos/{repository.full_name}", "/repos/acme/secrets"
+    pull = f"{own}/issues/{place.pull.number}"
+    tried: list[tuple[Purpose, str, str, int]] = [
+        *(
+            (purpose, "GET", f"{other}/contents/key.txt", 404)
+            for purpose in (Purpose.READ, Purpose.WRITE, Purpose.RUNS)
+        ),
+        (Purpose.LIST, "GET", f"{other}/contents/key.txt", 403),
+        (Purpose.LIST, "POST", f"{pull}/comments", 403),
+        (Purpose.READ, "POST", f"{pull}/comments", 403),
+        (Purpose.READ, "PUT", f"{own}/pulls/{place.pull.number}/merge", 403),
+        (Purpose.WRITE, "GET", f"{own}/branches/main/protection", 403),
+        (Purpose.WRITE, "POST", f"{own}/actions/runs/1/cancel", 403),
+        (Purpose.RUNS, "POST", f"{pull}/comments", 403),
+    ]
+    async with aiohttp.ClientSession() as session:
+        for purpose, method, path, status in tried:
+            headers = {"Authorization": f"token {tokens[purpose]}"}
+            async with session.request(method, place.server.url + path, headers=headers, json={"body": "x"}) as answer:
+                assert answer.status == status, (purpose, method, path)
+
+
+async def test_repository_that_left_the_installation_is_not_found(place: Place) -> None:
+    """GitHub makes no token for it: the same to IMQ as a token that does not reach it."""
+    elsewhere = replace(place.repository, id=987654)
+    with pytest.raises(NotFound, match="not accessible to the parent installation"):
+        await place.gateway.pull_request(elsewhere, place.pull.number)
 
 
 async def test_labels_comments_and_check_runs_are_written_and_found(place: Place) -> None:

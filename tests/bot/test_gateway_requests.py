@@ -121,8 +121,8 @@ async def test_token_no_longer_accepted_is_renewed_once(
 ) -> None:
     """A token can be revoked before its time; nothing was done, so even a write may be sent again."""
     merge = PULL + "/merge"
-    github.on("GET", PULL, Says(pull_request()))
-    await gateway.pull_request(repository, 3)
+    github.on("POST", "/repos/ada/engine/check-runs", Says({"id": 1}, 201))
+    await gateway.create_check_run(repository, {"name": "IMQ"})
     clock.instant += timedelta(seconds=21)
     github.on("PUT", merge, Says({"message": "Bad credentials"}, 401), Says({"sha": "landed", "merged": True}))
     assert await gateway.merge(repository, 3, "h1", MergeMethod.MERGE) == "landed"

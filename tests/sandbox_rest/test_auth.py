@@ -85,6 +85,12 @@ async def test_installation_token_for_more_than_granted_is_refused(client: Clien
     assert seen["message"] == "The permissions requested are not granted to this installation."
 
 
+async def test_installation_token_for_too_many_repositories_is_refused(client: Client) -> None:
+    """At most 500 can be listed."""
+    path = f"/app/installations/{client.installation.id}/access_tokens"
+    await client.call("POST", path, 422, who="app", json_body={"repository_ids": list(range(501))})
+
+
 async def test_installation_of_another_app_does_not_exist(client: Client) -> None:
     """An app finds its own installations only."""
     other = client.github.install(client.github.create_app("other", permissions={}), "acme")
