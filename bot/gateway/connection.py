@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -17,7 +18,7 @@ from bot.gateway.answers import InstallationAnswer, TokenAnswer
 from bot.gateway.client import Call, Client, Credential, Reply
 from bot.gateway.graphql import limit_of
 from bot.gateway.limits import Limits
-from bot.gateway.scopes import Scope, Target, asked_permissions, scope_of, without
+from bot.gateway.scopes import Purpose, Scope, Target, asked_permissions, scope_of, without
 from bot.gateway.shared_pace import SharedPace
 from bot.gateway.tokens import AppKey, Token, Tokens
 from queue_engine.core import trace
@@ -25,8 +26,18 @@ from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter, Silent
 from queue_engine.core.slots import QueueFull, Slots, SlotsStatus
 from queue_engine.core.urgency import work
-from queue_engine.errors import Busy, Invalid, NotFound, OutdatedRead, RateLimited, Unauthorized, Unavailable
+from queue_engine.errors import (
+    Busy,
+    GitHubError,
+    Invalid,
+    NotFound,
+    OutdatedRead,
+    RateLimited,
+    Unauthorized,
+    Unavailable,
+)
 from queue_engine.known.cached import remembered
+from queue_engine.model import Repository
 
 log = structlog.get_logger(__name__)
 
@@ -108,6 +119,14 @@ class Connection:
         """Drop the installation's cached tokens, and what is known of its permissions."""
         self._granted.pop(installation_id, None)
         self._tokens.renew(installation_id)
+
+    async def prepare_writes(self, repository: Repository) -> None:
+        """Have a token to write with before it is needed: a new one is not known to all of GitHub for seconds.
+
+        Where GitHub makes none, whoever writes is told.
+        """
+        with suppress(GitHubError):
+            await self._tokens.get(Scope(repository.installation_id, repository.id, Purpose.WRITE))
 
     def grant(self, installation_id: int, permissions: Mapping[str, str]) -> None:
         """Remember what GitHub says that an installation may do; tokens made for other permissions are not used on."""

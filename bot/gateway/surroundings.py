@@ -36,8 +36,9 @@ class Surroundings(LetterBox):
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """`GET /repos/{owner}/{repo}/contents/.github/imq.yml` at a branch, without one at the default branch.
 
-        Raises Invalid when it is no text.
+        Raises Invalid when it is no text. Who reads a configuration is about to queue something.
         """
+        await self._connection.prepare_writes(repository)
         if base_branch is None:
             return await self._file(repository, dict(place(repository)), "")
         return await self._file(repository, {**place(repository), "ref": base_branch}, "?ref={ref}")
