@@ -13,10 +13,10 @@ import structlog
 
 from notifications.delivery import Delivery
 from queue_engine.core import trace
-from queue_engine.core.backoff import OVERLOAD, wait
+from queue_engine.core.backoff import OUTDATED, OVERLOAD, Backoff, wait
 from queue_engine.core.clock import Clock
 from queue_engine.core.meter import Meter, Silent
-from queue_engine.errors import Forbidden, GitHubError, RateLimited, Unauthorized, Unavailable
+from queue_engine.errors import Forbidden, GitHubError, OutdatedRead, RateLimited, Unauthorized, Unavailable
 from queue_engine.port import Letters
 from queue_engine.store import Store
 from queue_engine.store.outbox import Letter
@@ -123,7 +123,8 @@ class Courier:
             await self._later(letter, error, log)
         # A key or a token that is not accepted is the operator's trouble, and mended while letters wait.
         except (Unavailable, Unauthorized) as error:
-            await self._again(letter, error.message, log)
+            outdated = isinstance(error, OutdatedRead) and not OUTDATED.exhausted(letter.attempts)
+            await self._again(letter, error.message, log, OUTDATED if outdated else OVERLOAD)
         except GitHubError as error:
             mended = isinstance(error, Forbidden)
             await self._bury(letter, f"{type(error).__name__}: {error.message}", log, retryable=mended)
@@ -143,12 +144,14 @@ class Courier:
             await tx.outbox.hold(letter, at=at)
         log.info("letter_held", message=limited.message, at=at.isoformat())
 
-    async def _again(self, letter: Letter, error: str, log: structlog.typing.FilteringBoundLogger) -> None:
-        """Try again after OVERLOAD's wait; not for ever."""
+    async def _again(
+        self, letter: Letter, error: str, log: structlog.typing.FilteringBoundLogger, backoff: Backoff = OVERLOAD
+    ) -> None:
+        """Try again after this wait; not for ever."""
         if letter.attempts + 1 >= MAX_TRIES:
             await self._bury(letter, error, log, retryable=True)
             return
-        at = self._clock.now() + wait(OVERLOAD, letter.attempts, random=self._random)
+        at = self._clock.now() + wait(backoff, letter.attempts, random=self._random)
         async with self._store.transaction() as tx:
             await tx.outbox.retry(letter, at=at, error=error)
         log.warning("letter_will_be_sent_again", error=error, at=at.isoformat(), attempts=letter.attempts + 1)
