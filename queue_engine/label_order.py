@@ -24,10 +24,9 @@ _LONGEST = backoff.longest(OUTDATED, 3) + _READ
 async def await_earlier(engine: Engine, repository: Repository, hint: Hint) -> None:
     """Raise EarlierLabel while a label that came before on the same base branch is postponed.
 
-    A label that was postponed as often as a read is asked again waits for no other one.
+    However often it waited itself, its own last read included: otherwise two labels whose last reads are due within
+    the jitter of their waits would change places. Such waits end all the same, see `postpone`.
     """
-    if OUTDATED.exhausted(hint.tries):
-        return
     subject, now = of_labels(hint.branch or ""), engine.clock.now()
     async with engine.store.reading() as tx:
         known = (await tx.known.about(repository.id, [subject], since=now - _LONGEST)).get(subject, [])
@@ -39,7 +38,10 @@ async def await_earlier(engine: Engine, repository: Repository, hint: Hint) -> N
 async def postpone(
     engine: Engine, repository: Repository, hint: Hint, why: OutdatedRead | TooEarly | EarlierLabel
 ) -> None:
-    """Store that a label is not answered yet, and until when those that came after it wait."""
+    """Store that a label is not answered yet, and until when those that came after it wait.
+
+    Each label does so at most as often as a read is asked again, so that nobody waits for it longer than that (P5).
+    """
     if OUTDATED.exhausted(hint.tries):
         return
     async with engine.change() as change:

@@ -59,14 +59,14 @@ async def waits_until(engine: Engine, hint: Hint) -> datetime | None:
     [
         (label(8), True),
         (label(8, tries=3), True),
-        (label(8, tries=4), False),
+        (label(8, tries=4), True),
         (label(7), False),
         (label(6), False),
         (label(8, branch="release"), False),
     ],
 )
 async def test_label_waits_for_an_earlier_one_of_its_base_branch(engine: Engine, later: Hint, waits: bool) -> None:
-    """Not for itself, not for a later one, and not more often than a read is asked again (P5)."""
+    """Not for itself and not for a later one; its own last read waits too, or the jitter would turn the order."""
     await postpone(engine, REPOSITORY, label(7), OUTDATED)
     assert (await waits_until(engine, later) is not None) is waits
 
@@ -90,6 +90,15 @@ async def test_label_that_waits_postpones_those_after_it_just_as_long(engine: En
     delay = 3 * SECOND
     await postpone(engine, REPOSITORY, label(8), EarlierLabel("earlier", delay=delay))
     assert await waits_until(engine, label(9)) == NOW + delay
+
+
+@pytest.mark.parametrize("why", [OUTDATED, EarlierLabel("earlier", delay=SECOND)])
+async def test_label_postponed_as_often_as_a_read_is_asked_again_holds_up_nobody(
+    engine: Engine, why: OutdatedRead | EarlierLabel
+) -> None:
+    """P5: each label makes others wait four times at most, so that no wait has no end."""
+    await postpone(engine, REPOSITORY, label(7, tries=4), why)
+    assert await waits_until(engine, label(8)) is None
 
 
 async def test_label_waits_for_the_last_of_those_before_it(engine: Engine) -> None:
