@@ -69,6 +69,10 @@ class GitHub(Protocol):
         """
         ...
 
+    async def prepare_writes(self, repository: Repository) -> None:
+        """Have what a write to this repository is signed with, so that the next one waits for nothing. Never raises."""
+        ...
+
     def forget_token(self, installation_id: int) -> None:
         """Drop the installation's cached token: its permissions changed, and a token keeps those it was made with."""
         ...

@@ -210,6 +210,10 @@ class Sweeper:
             if latest:
                 repository = named_by(next(iter(latest.values())), repository)
             labelled = await self._labelled(repository, latest)
+            async with engine.store.reading() as tx:
+                writes_soon = bool(await tx.entries.of_repository(repository.id))
+            if writes_soon:
+                await engine.github.prepare_writes(repository)
         queued, new = await self._compare(repository, labelled, {n: pull.head_sha for n, pull in latest.items()})
         read = [n for n in queued if n not in latest or await contradicts(engine, repository, latest[n])]
         async with engine.change() as change:

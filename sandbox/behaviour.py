@@ -23,6 +23,12 @@ class Behaviour:
     """The `type` of a GraphQL answer beyond the limit: RATE_LIMIT (githubkit #271), or RATE_LIMITED (older clients)."""
     collaborators_shown: bool = True
     """Whether GraphQL shows an App collaborators (policy-bot reads them) or refuses (refined-github #8553, #9817)."""
+    merge_settings_need_push: bool = True
+    """Whether a repository tells an App the allowed merge methods only with `contents: write`
+    (terraform-provider-github #679 and #1727), or always."""
+    permissions_need_push: bool = False
+    """Whether an App learns what people may do, and who collaborates, only with `contents: write`: the documentation
+    and repos-using-electron #26 ask for push access; `metadata` sufficed for aenix-io/aeman #161."""
     decision_of_rulesets: bool = True
     """Whether `reviewDecision` knows the reviews that rulesets demand, or only classic ones (atlantis #6373)."""
     comparison_of_commits: bool = True

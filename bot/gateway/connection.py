@@ -37,6 +37,7 @@ from queue_engine.errors import (
     Unavailable,
 )
 from queue_engine.known.cached import remembered
+from queue_engine.known.facts import SHARED_RULES
 from queue_engine.model import Repository
 
 log = structlog.get_logger(__name__)
@@ -49,7 +50,7 @@ _MOST_PAGES = 100
 _MOST_INSTALLATIONS = 10_000
 
 _NOT_GRANTED = "not granted to this installation"
-_NOT_ACCESSIBLE = "not accessible to the parent installation"
+NOT_ACCESSIBLE = "not accessible to the parent installation"
 """GitHub's words for a token that asks for too much (PyGithub #3539, tibdex/github-app-token #105)."""
 
 _AT_ONCE = 8
@@ -121,12 +122,14 @@ class Connection:
         self._tokens.renew(installation_id)
 
     async def prepare_writes(self, repository: Repository) -> None:
-        """Have a token to write with before it is needed: a new one is not known to all of GitHub for seconds.
+        """Have a token to write with before it is needed, and before the last one expires.
+
+        A new one is not known to all of GitHub for seconds.
 
         Where GitHub makes none, whoever writes is told.
         """
         with suppress(GitHubError):
-            await self._tokens.get(Scope(repository.installation_id, repository.id, Purpose.WRITE))
+            await self._tokens.prepare(Scope(repository.installation_id, repository.id, Purpose.WRITE))
 
     def grant(self, installation_id: int, permissions: Mapping[str, str]) -> None:
         """Remember what GitHub says that an installation may do; tokens made for other permissions are not used on."""
@@ -298,11 +301,13 @@ class Connection:
         body: dict[str, Any] = {"permissions": asked_permissions(scope, granted)}
         if scope.repository_id is not None:
             body["repository_ids"] = [scope.repository_id]
+        elif scope.purpose is Purpose.SHARED:
+            body["repositories"] = [SHARED_RULES]
         call = Call("POST", template, {"installation_id": str(scope.installation_id)}, body=body)
         try:
             answer = understood(TokenAnswer, (await self.call(None, call)).data)
         except Invalid as refusal:
-            if _NOT_ACCESSIBLE in refusal.message.lower():
+            if NOT_ACCESSIBLE in refusal.message.lower():
                 # As GitHub answers to a call with a token that does not reach the repository.
                 raise NotFound(refusal.message, status=refusal.status) from refusal
             raise

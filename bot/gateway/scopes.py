@@ -13,9 +13,6 @@ from enum import StrEnum
 from bot.gateway.client import GRAPHQL, Call
 from queue_engine.model import Repository
 
-Target = Repository | int | None
-"""On what a call is made: a repository, a whole installation by its id, or as the App itself."""
-
 
 class Purpose(StrEnum):
     """What a token is for."""
@@ -29,7 +26,7 @@ class Purpose(StrEnum):
     LIST = "list"
     """The lists that a sweep reads: an installation's repositories, and pull requests of each."""
     SHARED = "shared"
-    """An owner's configuration for all of its repositories."""
+    """An owner's configuration for all of its repositories, in one of them, which is known by its name only."""
 
 
 NEEDED: Mapping[Purpose, Mapping[str, str]] = {
@@ -46,8 +43,10 @@ NEEDED: Mapping[Purpose, Mapping[str, str]] = {
     Purpose.WRITE: {
         "checks": "write",
         "contents": "write",
+        "issues": "read",
         "metadata": "read",
         "pull_requests": "write",
+        "statuses": "read",
         "workflows": "write",
     },
     Purpose.RUNS: {"actions": "write", "metadata": "read"},
@@ -85,25 +84,40 @@ OPTIONAL: Mapping[str, Optional] = {
 """Permissions that an operator may leave out."""
 
 _PUSH_ACCESS = frozenset(
-    {"/repos/{owner}/{repo}", "/repos/{owner}/{repo}/collaborators/{username}/permission", GRAPHQL}
+    {
+        "/repos/{owner}/{repo}",
+        "/repos/{owner}/{repo}/collaborators/{username}/permission",
+        "/repos/{owner}/{repo}/rulesets/{ruleset_id}",
+        GRAPHQL,
+    }
 )
-"""Reads for which GitHub wants push access: merge settings ("Get a repository": contents write), and people's
-permissions (rultor #1407; in GraphQL refined-github #9817)."""
+"""Reads for which GitHub wants push access, or may: merge settings are left out without `contents: write`
+(terraform-provider-github #679, #1727). For people's permissions the documentation and rultor #1407 ask for it, in
+GraphQL repos-using-electron #26 and refined-github #9817; `metadata` sufficed for aenix-io/aeman #161. Whether the
+asker may bypass a ruleset is asked with the token that merges. GraphQL's fields follow the permissions of what they
+show (grafana-plugin-sdk-go #1679: a commit wants `contents`), and no page lists which: so the writing token reads
+issues and statuses too."""
 
 _LEVELS = ("read", "write", "admin")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a token is made for. Without a repository it reaches all of the installation's."""
+    """What a token is made for. Without a repository it reaches all of the installation's; SHARED `.github`."""
 
     installation_id: int
     repository_id: int | None
     purpose: Purpose
 
 
-def scope_of(target: Repository | int, call: Call) -> Scope:
+Target = Repository | int | Scope | None
+"""On what a call is made: a repository, a whole installation by its id, in a certain scope, or as the App itself."""
+
+
+def scope_of(target: Repository | int | Scope, call: Call) -> Scope:
     """The narrowest scope in which this call works."""
+    if isinstance(target, Scope):
+        return target
     if isinstance(target, int):
         return Scope(target, None, Purpose.SHARED if "/contents/" in call.template else Purpose.LIST)
     return Scope(target.installation_id, target.id, _purpose(call))

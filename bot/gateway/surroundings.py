@@ -7,10 +7,10 @@ from bot.gateway import facts
 from bot.gateway.answers import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
 from bot.gateway.authorship import co_authors
 from bot.gateway.client import Call
-from bot.gateway.connection import listed, understood
+from bot.gateway.connection import NOT_ACCESSIBLE, listed, understood
 from bot.gateway.letters import LetterBox, place
 from bot.gateway.rule_answers import BranchAnswer
-from bot.gateway.scopes import Target
+from bot.gateway.scopes import Purpose, Scope, Target
 from queue_engine.errors import Forbidden, Invalid, NotFound
 from queue_engine.facts import BranchTip, Review
 from queue_engine.model import Repository
@@ -32,6 +32,10 @@ class Surroundings(LetterBox):
     def forget_token(self, installation_id: int) -> None:
         """Drop the installation's cached tokens."""
         self._connection.forget_token(installation_id)
+
+    async def prepare_writes(self, repository: Repository) -> None:
+        """Have a token to write with at hand; where GitHub makes none, whoever writes is told."""
+        await self._connection.prepare_writes(repository)
 
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """`GET /repos/{owner}/{repo}/contents/.github/imq.yml` at a branch, without one at the default branch.
@@ -60,6 +64,9 @@ class Surroundings(LetterBox):
         try:
             page = await self._connection.call(target, call)
         except NotFound as missing:
+            if isinstance(target, int) and NOT_ACCESSIBLE in missing.message.lower():
+                # A public repository is read without being covered by the installation.
+                return await self._file(Scope(target, None, Purpose.LIST), variables, query)
             if _NO_COMMIT in missing.message.lower():
                 # Of a commit that was just pushed a replica may not know yet: that is not a missing file.
                 raise

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import jwt
-from cachetools import LRUCache, TLRUCache
+from cachetools import LRUCache, TLRUCache, TTLCache
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from bot.gateway.scopes import Scope
@@ -19,6 +19,8 @@ _JWT_LIFE = timedelta(minutes=8)
 _JWT_REUSE = timedelta(minutes=5)
 _TOKEN_MARGIN = timedelta(minutes=10)
 """Tokens are renewed this long before they expire: a token in hand outlasts any request, whatever the clocks."""
+_AHEAD = timedelta(minutes=25)
+"""A token for writing is followed by a new one this long before it expires, where a sweep finds something queued."""
 _MOST_TOKENS = 10_000
 
 _NEW = timedelta(seconds=20)
@@ -77,12 +79,26 @@ class Tokens:
             ttu=_use_until,
             timer=lambda: clock.now().timestamp(),
         )
+        self._previous: TTLCache[Scope, str] = TTLCache(
+            _MOST_TOKENS, _NEW.total_seconds(), timer=lambda: clock.now().timestamp()
+        )
+        """The token before one that was renewed ahead of time, until all of GitHub knows the new one."""
 
     async def get(self, scope: Scope) -> str:
-        """A token with minutes left to live."""
+        """A token with minutes left to live; the one before it while it may be too new."""
         token: Token | None = self._cache.get(scope)
         if token is not None:
-            return token.value
+            previous: str | None = self._previous.get(scope)
+            return token.value if previous is None else previous
+        return await self._renewed(scope)
+
+    async def prepare(self, scope: Scope) -> None:
+        """Have a token at hand, and the one that follows it well before it expires."""
+        token: Token | None = self._cache.get(scope)
+        if token is None or token.expires_at - self._clock.now() < _AHEAD:
+            await self._renewed(scope)
+
+    async def _renewed(self, scope: Scope) -> str:
         renewal = self._renewals.get(scope)
         if renewal is None:
             renewal = asyncio.create_task(self._renew(scope))
@@ -96,11 +112,14 @@ class Tokens:
         cached = self._cache.get(scope)
         if cached is not None and cached.value == token:
             del self._cache[scope]
+        if self._previous.get(scope) == token:
+            del self._previous[scope]
 
     def renew(self, installation_id: int) -> None:
         """The next calls fetch new tokens, with the permissions that the installation has by then."""
         for scope in [scope for scope in self._cache if scope.installation_id == installation_id]:
             self._cache.pop(scope, None)
+            self._previous.pop(scope, None)
 
     def accepted(self, scope: Scope) -> None:
         """A replica of GitHub has accepted a token of this scope; others may not know a new one yet."""
@@ -119,6 +138,9 @@ class Tokens:
 
     async def _renew(self, scope: Scope) -> Token:
         token = await self._fetch(scope)
+        previous: Token | None = self._cache.get(scope)
+        if previous is not None:
+            self._previous[scope] = previous.value
         self._issued[scope] = token.value, self._clock.now()
         self._cache[scope] = token
         return token

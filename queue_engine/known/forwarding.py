@@ -62,6 +62,10 @@ class Forwarding:
         """As the port says."""
         return await self._github.branch_rules(repository, base_branch)
 
+    async def prepare_writes(self, repository: Repository) -> None:
+        """As the port says."""
+        await self._github.prepare_writes(repository)
+
     def forget_token(self, installation_id: int) -> None:
         """As the port says."""
         self._github.forget_token(installation_id)

@@ -23,7 +23,7 @@ from sandbox.graphql.connections import Cost, Info, Unbounded, cost_of
 from sandbox.graphql.objects import May, Objects, View
 from sandbox.graphql.ref_updates import update_refs
 from sandbox.payloads import timestamp
-from sandbox.rest.access import visible
+from sandbox.rest.access import may_push, visible
 from sandbox.rest.auth import Caller
 from sandbox.rest.limits import Budget
 from sandbox.state import Repository
@@ -121,9 +121,14 @@ class Execution:
             found = self._github.moves.found_at(f"{owner}/{name}")
         if found is None or not visible(self._github, self._caller, found):
             raise errors.not_found(f"Repository with the name '{owner}/{name}'")
-        by_app = self._caller.installation is not None
-        may = self._permissions(found)
-        return Objects(self._github, found, may, by_app=by_app, branches=self._branches).repository()
+        may, hidden = self._permissions(found), self._people_hidden()
+        return Objects(self._github, found, may, people_hidden=hidden, branches=self._branches).repository()
+
+    def _people_hidden(self) -> bool:
+        """Whether this caller is an App that may not see who collaborates."""
+        behaviour, by_app = self._github.behaviour, self._caller.installation is not None
+        unseen = behaviour.permissions_need_push and not may_push(self._caller)
+        return by_app and (unseen or not behaviour.collaborators_shown)
 
     def _permissions(self, repository: Repository) -> May:
         """An App reads what its token allows, and of public repositories what everybody may."""

@@ -27,11 +27,11 @@ class Objects:
     """
 
     def __init__(
-        self, github: "GitHub", repository: Repository, may: May, *, by_app: bool, branches: View = nullcontext
+        self, github: "GitHub", repository: Repository, may: May, *, people_hidden: bool, branches: View = nullcontext
     ) -> None:
         self._github = github
         self._may = may
-        self._by_app = by_app
+        self._people_hidden = people_hidden
         self._repository = repository
         self._branches = branches
 
@@ -208,7 +208,7 @@ class Objects:
         self, info: Info, *, login: str | None = None, query: str | None = None, **bounds: Any
     ) -> Record:
         """`login` is an exact filter, `query` finds parts of logins. A bot is nobody's collaborator."""
-        if self._by_app and not self._github.behaviour.collaborators_shown:
+        if self._people_hidden:
             raise Refused("FORBIDDEN", "You do not have permission to view repository collaborators.")
         record = self._repository
         logins = dict.fromkeys((record.owner.login, *record.collaborators))

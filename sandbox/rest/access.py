@@ -31,6 +31,11 @@ def visible(github: "GitHub", caller: Caller, repository: Repository) -> bool:
     return person is not None and github.role(person.user, repository) != "none"
 
 
+def may_push(caller: Caller) -> bool:
+    """Whether an App's token may push; persons always pass, as their role is judged elsewhere."""
+    return caller.installation is None or (caller.actor is not None and caller.actor.may("contents", "write"))
+
+
 def sees_members(caller: Caller, repository: Repository | None) -> bool:
     """Whether the caller may know who is a private member of the organisation that owns the repository."""
     if caller.actor is None or repository is None:

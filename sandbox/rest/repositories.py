@@ -7,12 +7,16 @@ from urllib.parse import quote
 from sandbox import payloads
 from sandbox.git import TreeEntry
 from sandbox.payloads.repositories import api, html, permissions
+from sandbox.rest.access import may_push
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, not_found
+from sandbox.rest.errors import Refusal, not_accessible, not_found
 from sandbox.rest.routing import Answer, Routes
 
 routes = Routes("repos/repos")
 # What GitHub's older `permission` field says for each role: triage and maintain are told by role_name only.
+_MERGE_SETTINGS = frozenset(
+    {"allow_auto_merge", "allow_merge_commit", "allow_rebase_merge", "allow_squash_merge", "delete_branch_on_merge"}
+)
 _LARGEST = 1024**2
 _LEGACY = {"triage": "read", "maintain": "write"}
 
@@ -20,7 +24,10 @@ _LEGACY = {"triage": "read", "maintain": "write"}
 @routes.repository("GET", "", docs="#get-a-repository")
 def get_repository(call: Call) -> Answer:
     """The repository; merge settings are shown to those who may write."""
-    return Answer(payloads.repository(call.github, call.repository))
+    shown = payloads.repository(call.github, call.repository)
+    if call.github.behaviour.merge_settings_need_push and not may_push(call.caller):
+        shown = {name: value for name, value in shown.items() if name not in _MERGE_SETTINGS}
+    return Answer(shown)
 
 
 @routes.repository(
@@ -30,6 +37,8 @@ def get_repository(call: Call) -> Answer:
 )
 def get_permission(call: Call) -> Answer:
     """What a person may do here. 404 for somebody GitHub does not know; `none` for a stranger."""
+    if call.github.behaviour.permissions_need_push and not may_push(call.caller):
+        raise not_accessible("contents=write")
     user = call.github.state.users.get(call.params["username"].lower())
     if user is None:
         raise Refusal(404, f"{call.params['username']} is not a user")

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from bot.gateway import Gateway
-from bot.gateway.scopes import Purpose
+from bot.gateway.scopes import Purpose, Scope
 from bot.readiness import Readiness
 from bot.receiver import Receiver
 from bot.web import create_app, serve
@@ -270,6 +270,58 @@ async def test_tokens_reach_one_repository_and_no_more_than_their_call_needs(pla
             headers = {"Authorization": f"token {tokens[purpose]}"}
             async with session.request(method, place.server.url + path, headers=headers, json={"body": "x"}) as answer:
                 assert answer.status == status, (purpose, method, path)
+
+
+async def test_shared_configuration_is_read_with_a_token_for_its_repository_alone(place: Place) -> None:
+    """Whoever gets hold of it reads no other; a public repository that the installation does not cover is read too."""
+    owner, files = place.repository.installation_id, {".github/imq.yml": "labels: [ship]\n"}
+    secrets = "/repos/acme/secrets/contents/key.txt"
+    assert await place.gateway.organisation_configuration(place.repository) is None
+    place.github.create_repository("ben/.github", files=files, private=False)
+    uncovered = replace(place.repository, owner="ben")
+    assert await place.gateway.organisation_configuration(uncovered) == "labels: [ship]\n"
+    place.github.create_repository("acme/.github", files=files, private=True)
+    place.github.create_repository("acme/secrets", files={"key.txt": "k\n"}, private=True)
+    assert await place.gateway.organisation_configuration(place.repository) == "labels: [ship]\n"
+    token = await place.gateway._connection._tokens.get(Scope(owner, None, Purpose.SHARED))
+    headers = {"Authorization": f"token {token}"}
+    async with aiohttp.ClientSession(place.server.url, headers=headers) as session, session.get(secrets) as answer:
+        assert answer.status == 404
+
+
+async def test_pull_request_is_read_whole_where_people_and_settings_are_told_to_those_who_may_push(
+    place: Place,
+) -> None:
+    """The token that reads them may push."""
+    place.handle.record.private = True
+    place.github.behaviour.permissions_need_push = place.github.behaviour.merge_settings_need_push = True
+    for offered in (True, False):
+        place.github.behaviour.graphql = offered
+        place.gateway.forget_rules(place.repository.id)
+        seen = await place.gateway.snapshot(place.repository, place.pull.number, login="mona")
+        assert seen.permission is Permission.WRITE
+        assert seen.pull.methods == tuple(MergeMethod)
+        place.gateway._unoffered_until = None
+
+
+async def test_writing_token_is_followed_by_another_before_it_expires(place: Place) -> None:
+    """Prepared by a sweep; until replicas know the new one the old one is used, so that no write waits."""
+    gateway, repository = place.gateway, place.repository
+    await gateway.installations()
+    await gateway.prepare_writes(repository)
+    await place.github.advance(timedelta(minutes=30))
+    await gateway.prepare_writes(repository)
+    await place.github.advance(timedelta(minutes=8))
+    place.server.lag.set(timedelta(seconds=10), "token")
+    await gateway.prepare_writes(repository)
+    await gateway.permission(repository, "mona")
+    await place.github.advance(timedelta(seconds=21))
+    await gateway.permission(repository, "mona")
+    await place.github.advance(timedelta(minutes=25))
+    await gateway.permission(repository, "mona")
+    assert {request.status for request in place.server.requests} <= {200, 201}
+    tokens = [request for request in place.server.requests if request.template.endswith("/access_tokens")]
+    assert len(tokens) == 2
 
 
 async def test_repository_that_left_the_installation_is_not_found(place: Place) -> None:

@@ -202,6 +202,9 @@ class Hub:
         self.pull = replace(self.pull, open=False, merged=True, merge_sha=self.tip)
         return self.tip
 
+    async def prepare_writes(self, _repository: object) -> None:
+        """Nothing is to be prepared."""
+
     def forget_token(self, _installation_id: int) -> None:
         """Nothing is remembered."""
 

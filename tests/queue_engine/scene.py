@@ -67,6 +67,11 @@ class GitHub:
         """The tip of the base branch, where it is asked for by itself."""
         self.reruns: list[int] = []
         """The workflow runs that were asked to run again."""
+        self.prepared = 0
+        """How often writes were prepared."""
+
+    async def prepare_writes(self, _repository: object) -> None:
+        self.prepared += 1
 
     async def pull_request(self, *_: object) -> PullRequest:
         return await self._answer("pull", self.pull)

@@ -62,6 +62,13 @@ async def test_sweep_whose_listings_are_a_second_late_keeps_the_entry(scene: Sce
     assert await left(scene) == []
 
 
+async def test_sweep_prepares_writes_where_something_is_queued(scene: Scene) -> None:
+    """A token is made before it is needed."""
+    await scene.front()
+    await sweep_repository(scene.engine, REPOSITORY)
+    assert scene.github.prepared == 1
+
+
 async def test_sweep_whose_listing_agrees_with_the_entry_reads_no_pull_request(scene: Scene) -> None:
     """P7: one request tells that nothing is wrong with a hundred pull requests."""
     await scene.front()

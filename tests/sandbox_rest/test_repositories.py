@@ -186,6 +186,21 @@ async def test_ends_of_a_pull_request_tell_merge_methods_only_where_github_does(
     assert (await client.get(place))["base"]["repo"]["allow_merge_commit"]
 
 
+@pytest.mark.parametrize("needed", [True, False])
+async def test_settings_and_people_are_told_to_an_app_that_may_push_or_to_all(client: Client, needed: bool) -> None:
+    """Both are told of GitHub; by REST and by GraphQL alike."""
+    behaviour = client.github.behaviour
+    behaviour.merge_settings_need_push = behaviour.permissions_need_push = needed
+    asked = 'collaborators(login: "ann", first: 1) { totalCount }'
+    query = {"query": '{ repository(owner: "acme", name: "widgets") { %s } }' % asked}
+    for level, hidden in (("read", needed), ("write", False)):
+        headers = {"Authorization": f"Bearer {client.installation_token({'contents': level})}"}
+        assert ("allow_squash_merge" not in (await client.get(R, headers=headers)).content) is hidden
+        await client.get(f"{R}/collaborators/ann/permission", 403 if hidden else 200, headers=headers)
+        answer = await client.call("POST", "/graphql", 200, json_body=query, headers=headers)
+        assert (answer["data"]["repository"]["collaborators"] is None) is hidden
+
+
 async def test_pull_requests_of_a_commit_are_the_one_that_merged_it_or_all_that_hold_it(client: Client) -> None:
     """Once the commit is on the default branch, the open ones that hold it as well are left out."""
     pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
