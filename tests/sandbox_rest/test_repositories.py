@@ -191,8 +191,8 @@ async def test_settings_and_people_are_told_to_an_app_that_may_push_or_to_all(cl
     """Both are told of GitHub; by REST and by GraphQL alike."""
     behaviour = client.github.behaviour
     behaviour.merge_settings_need_push = behaviour.permissions_need_push = needed
-    asked = 'collaborators(login: "ann", first: 1) { totalCount }'
-    query = {"query": '{ repository(owner: "acme", name: "widgets") { %s } }' % asked}
+    people = 'collaborators(login: "ann", first: 1) { totalCount }'
+    query = {"query": f'{{ repository(owner: "acme", name: "widgets") {{ {people} }} }}'}
     for level, hidden in (("read", needed), ("write", False)):
         headers = {"Authorization": f"Bearer {client.installation_token({'contents': level})}"}
         assert ("allow_squash_merge" not in (await client.get(R, headers=headers)).content) is hidden
