@@ -47,6 +47,19 @@ async def test_later_label_that_shows_first_waits_until_the_earlier_one_is_answe
     assert world.landed() == [first.number, second.number]
 
 
+async def test_labels_keep_their_order_while_a_fresh_token_is_refused(world: World) -> None:
+    """Each replica learns of the token at another time."""
+    pulls = [world.open(name) for name in ("first", "second", "third")]
+    await world.pass_time(CI_TIME * 2)
+    world.bot.gateway.forget_token(next(iter(world.github.state.installations)))
+    world.server.lag.between(timedelta(0), 4 * SECOND, "token", seed=4)
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
+    assert {request.status for request in world.server.requests} >= {401}
+    assert world.landed() == [pull.number for pull in pulls]
+
+
 async def test_label_that_is_never_answered_holds_up_later_ones_for_seconds(world: World) -> None:
     """P5: IMQ gives up on the earlier label's read after its bound."""
     world.repository.create_branch("release", "main")
