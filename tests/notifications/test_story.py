@@ -23,15 +23,16 @@ from tests.notifications.notices import FLAKY_STORY, LANDED_STORY, event, of_kin
 def words_written() -> set[str]:
     """Every event word that the engine writes into the timeline: as an entry's status, or as a word in its sources.
 
-    A word stands as the third argument of `note`, or as a key of what is called a `story` there.
+    A word stands as the third argument of `note`, the first of `record`, or as a key of what is called a `story` there.
     """
     found = {status.value for status in EntryStatus}
     for path in Path(queue_engine.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             place: ast.expr | None = None
-            if isinstance(node, ast.Call) and len(node.args) > 2:
+            if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                place = node.args[2] if name in {"note", "_note"} else None
+                argument = {"note": 2, "_note": 2, "record": 0}.get(name, len(node.args))
+                place = node.args[argument] if argument < len(node.args) else None
             elif isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == "story":
                 place = node.slice
             if isinstance(place, ast.Constant) and isinstance(place.value, str):
