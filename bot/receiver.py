@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 
 import structlog
 from aiohttp import web
+from pydantic import SecretStr
 
 from bot.body import MAX_TIME, Refused, read_body
 from bot.http.repeats import Repeats
@@ -41,11 +42,11 @@ class Receiver:
     """
 
     def __init__(
-        self, *, secret: str, own_app_id: int, store: Store, clock: Clock, read_limit: timedelta = MAX_TIME
+        self, *, secret: SecretStr, own_app_id: int, store: Store, clock: Clock, read_limit: timedelta = MAX_TIME
     ) -> None:
-        if not secret:
+        if not secret.get_secret_value():
             raise ValueError("a webhook secret is needed: without one anybody could speak for GitHub")
-        self._secret = secret.encode()
+        self._secret = secret
         self._own_app_id = own_app_id
         self._store = store
         self._read_limit = read_limit
@@ -91,7 +92,7 @@ class Receiver:
         return _accepted("stored" if new else "known")
 
     def _verify(self, signature: str, body: bytes) -> None:
-        expected = hmac.new(self._secret, body, hashlib.sha256).hexdigest()
+        expected = hmac.new(self._secret.get_secret_value().encode(), body, hashlib.sha256).hexdigest()
         if not hmac.compare_digest(signature, expected):
             raise Refused(401, "the signature does not match the webhook secret")
 

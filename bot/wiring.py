@@ -118,7 +118,7 @@ class Bot:
     def application(self) -> web.Application:
         """The web application of this process."""
         receiver = Receiver(
-            secret=self.settings.github_webhook_secret.get_secret_value(),
+            secret=self.settings.github_webhook_secret,
             own_app_id=int(self.settings.github_app_id),
             store=self.missed.receive,
             clock=self.clock,
@@ -176,7 +176,7 @@ class Bot:
             self._session,
             api_url=self.settings.github_api_url,
             app_id=self.settings.github_app_id,
-            private_key=self.settings.github_private_key.get_secret_value(),
+            private_key=self.settings.github_private_key,
             clock=self.clock,
             meter=self.metrics,
             shared=shared,

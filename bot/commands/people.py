@@ -20,7 +20,7 @@ async def account_of(settings: Settings, login: str) -> Account:
             session,
             api_url=settings.github_api_url,
             app_id=settings.github_app_id,
-            private_key=settings.github_private_key.get_secret_value(),
+            private_key=settings.github_private_key,
             clock=SystemClock(),
         )
         try:

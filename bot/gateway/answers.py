@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SecretStr
 
 
 class UserAnswer(BaseModel):
@@ -296,5 +296,5 @@ class AppAnswer(BaseModel):
 class TokenAnswer(BaseModel):
     """`POST /app/installations/{installation_id}/access_tokens`."""
 
-    token: str
+    token: SecretStr
     expires_at: datetime

@@ -15,6 +15,7 @@ from typing import Any
 
 import aiohttp
 from gidgethub import GitHubException, sansio
+from pydantic import SecretStr
 from yarl import URL
 
 from bot import __version__
@@ -70,8 +71,8 @@ class Call:
 class Credential:
     """What a request is signed with: an installation's token, or the App's JWT."""
 
-    token: str | None = field(default=None, repr=False)
-    jwt: str | None = field(default=None, repr=False)
+    token: SecretStr | None = None
+    jwt: SecretStr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Client:
         Only ETags make requests conditional: a pull request's `Last-Modified` stays when `mergeable` becomes known.
         """
         headers = sansio.create_headers(
-            USER_AGENT, accept=sansio.accept_format(), oauth_token=credential.token, jwt=credential.jwt
+            USER_AGENT, accept=sansio.accept_format(), oauth_token=_shown(credential.token), jwt=_shown(credential.jwt)
         )
         headers["x-github-api-version"] = API_VERSION
         if etag is not None:
@@ -184,3 +185,8 @@ async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType)
         return await send(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         raise Unavailable(f"the connection broke: {type(error).__name__}: {error}") from error
+
+
+def _shown(secret: SecretStr | None) -> str | None:
+    """What is sent: the one place where a credential is text."""
+    return None if secret is None else secret.get_secret_value()

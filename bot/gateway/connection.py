@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import aiohttp
 import structlog
 from cachetools import LRUCache
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
 
 from bot.gateway.answers import InstallationAnswer, TokenAnswer
 from bot.gateway.client import Call, Client, Credential, Reply
@@ -81,7 +81,7 @@ class Connection:
         *,
         api_url: str,
         app_id: str,
-        private_key: str,
+        private_key: SecretStr,
         clock: Clock,
         meter: Meter | None = None,
         shared: SharedPace | None = None,
@@ -162,7 +162,7 @@ class Connection:
             token = await self._tokens.get(scope)
             return await self._signed(scope, call, token, cache)
 
-    async def _signed(self, scope: Scope, call: Call, token: str, cache: "LRUCache[str, Reply] | None") -> Page:
+    async def _signed(self, scope: Scope, call: Call, token: SecretStr, cache: "LRUCache[str, Reply] | None") -> Page:
         """Make a call once. Raises OutdatedRead if a token that was just issued is not known everywhere yet."""
         try:
             page = await self._attempt(scope.installation_id, call, Credential(token=token), cache)

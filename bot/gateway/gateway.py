@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, timedelta
 
 import aiohttp
+from pydantic import SecretStr
 from yarl import URL
 
 from bot.gateway import facts
@@ -62,7 +63,7 @@ class Gateway(CheckReads):
         *,
         api_url: str,
         app_id: str,
-        private_key: str,
+        private_key: SecretStr,
         clock: Clock,
         meter: Meter | None = None,
         shared: SharedPace | None = None,

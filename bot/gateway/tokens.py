@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import jwt
 from cachetools import LRUCache, TLRUCache, TTLCache
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from pydantic import SecretStr
 
 from bot.gateway.scopes import Scope
 from bot.private_key import read_key
@@ -34,16 +35,16 @@ _GIVEN_UP = timedelta(seconds=30)
 class Token:
     """An installation's token: opaque, of any length."""
 
-    value: str = field(repr=False)
+    value: SecretStr
     expires_at: datetime
 
 
 class AppKey:
     """The App's private key. Raises ValueError when the PEM is not an unencrypted RSA key."""
 
-    def __init__(self, app_id: str, private_key: str, clock: Clock) -> None:
+    def __init__(self, app_id: str, private_key: SecretStr, clock: Clock) -> None:
         try:
-            key = read_key(private_key)
+            key = read_key(private_key.get_secret_value())
         except TypeError as error:
             raise ValueError("the key is encrypted") from error
         if not isinstance(key, RSAPrivateKey):
@@ -51,15 +52,15 @@ class AppKey:
         self._key = key
         self._app_id = app_id
         self._clock = clock
-        self._cached: tuple[str, datetime] | None = None
+        self._cached: tuple[SecretStr, datetime] | None = None
 
-    def jwt(self) -> str:
+    def jwt(self) -> SecretStr:
         """A JWT of the App that GitHub accepts for the next minutes; issued a minute ago, as GitHub advises."""
         now = self._clock.now()
         if self._cached is None or now >= self._cached[1]:
             claims = {"iat": int((now - _CLOCK_SKEW).timestamp()), "exp": int((now + _JWT_LIFE).timestamp())}
             encoded = jwt.encode({**claims, "iss": self._app_id}, self._key, algorithm="RS256")
-            self._cached = encoded, now + _JWT_REUSE
+            self._cached = SecretStr(encoded), now + _JWT_REUSE
         return self._cached[0]
 
 
@@ -70,7 +71,7 @@ class Tokens:
         self._fetch = fetch
         self._clock = clock
         self._renewals: dict[Scope, asyncio.Task[Token]] = {}
-        self._issued: LRUCache[Scope, tuple[str, datetime]] = LRUCache(_MOST_TOKENS)
+        self._issued: LRUCache[Scope, tuple[SecretStr, datetime]] = LRUCache(_MOST_TOKENS)
         """The newest token of each scope, and when it was issued."""
         self._refused: LRUCache[Scope, datetime] = LRUCache(_MOST_TOKENS)
         """Since when GitHub has accepted no token of a scope."""
@@ -79,16 +80,16 @@ class Tokens:
             ttu=_use_until,
             timer=lambda: clock.now().timestamp(),
         )
-        self._previous: TTLCache[Scope, str] = TTLCache(
+        self._previous: TTLCache[Scope, SecretStr] = TTLCache(
             _MOST_TOKENS, _NEW.total_seconds(), timer=lambda: clock.now().timestamp()
         )
         """The token before one that was renewed ahead of time, until all of GitHub knows the new one."""
 
-    async def get(self, scope: Scope) -> str:
+    async def get(self, scope: Scope) -> SecretStr:
         """A token with minutes left to live; the one before it while it may be too new."""
         token: Token | None = self._cache.get(scope)
         if token is not None:
-            previous: str | None = self._previous.get(scope)
+            previous: SecretStr | None = self._previous.get(scope)
             return token.value if previous is None else previous
         return await self._renewed(scope)
 
@@ -98,7 +99,7 @@ class Tokens:
         if token is None or token.expires_at - self._clock.now() < _AHEAD:
             await self._renewed(scope)
 
-    async def _renewed(self, scope: Scope) -> str:
+    async def _renewed(self, scope: Scope) -> SecretStr:
         renewal = self._renewals.get(scope)
         if renewal is None:
             renewal = asyncio.create_task(self._renew(scope))
@@ -107,7 +108,7 @@ class Tokens:
         # Shielded: one caller who gives up must not take the token from the others.
         return (await asyncio.shield(renewal)).value
 
-    def forget(self, scope: Scope, token: str) -> None:
+    def forget(self, scope: Scope, token: SecretStr) -> None:
         """GitHub no longer accepts this token. A newer one that somebody else has fetched meanwhile stays."""
         cached = self._cache.get(scope)
         if cached is not None and cached.value == token:
@@ -125,7 +126,7 @@ class Tokens:
         """A replica of GitHub has accepted a token of this scope; others may not know a new one yet."""
         self._refused.pop(scope, None)
 
-    def may_be_too_new(self, scope: Scope, token: str) -> bool:
+    def may_be_too_new(self, scope: Scope, token: SecretStr) -> bool:
         """GitHub has refused this token: whether that is because it was just issued, and passes with time.
 
         That another call with the token succeeded proves nothing: its answer may have come from another replica, or
@@ -133,7 +134,7 @@ class Tokens:
         """
         now = self._clock.now()
         since = self._refused.setdefault(scope, now)
-        value, issued_at = self._issued.get(scope, ("", now))
+        value, issued_at = self._issued.get(scope, (None, now))
         return value == token and now - issued_at < _NEW and now - since < _GIVEN_UP
 
     async def _renew(self, scope: Scope) -> Token:

@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from pydantic import SecretStr
 
 from bot.gateway import Gateway
 from queue_engine.model import Repository
@@ -61,7 +62,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 
 @pytest.fixture
 def gateway(session: aiohttp.ClientSession, github: GitHubDouble, pem: str, clock: ManualClock) -> Gateway:
-    return Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=pem, clock=clock)
+    return Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import pytest
+from pydantic import SecretStr
 
 from bot.gateway import Gateway
 from bot.gateway.client import Call, Client, Credential
@@ -206,7 +207,7 @@ async def test_connection_refused_raises_unavailable(
     session: aiohttp.ClientSession, pem: str, clock: ManualClock, repository: Repository
 ) -> None:
     """A GitHub that cannot be reached is in trouble."""
-    gateway = Gateway(session, api_url="http://127.0.0.1:1", app_id="1", private_key=pem, clock=clock)
+    gateway = Gateway(session, api_url="http://127.0.0.1:1", app_id="1", private_key=SecretStr(pem), clock=clock)
     with pytest.raises(Unavailable):
         await gateway.pull_request(repository, 3)
 
@@ -218,7 +219,9 @@ async def test_request_over_its_limit_raises_unavailable(
     client = Client(session, api_url=github.url, clock=clock)
     github.on("GET", "/slow", Says(hang=True))
     with pytest.raises(Unavailable, match="in time"):
-        await client.exchange(Call("GET", "/slow", limit=timedelta(milliseconds=20)), Credential(token="ghs_x"))
+        await client.exchange(
+            Call("GET", "/slow", limit=timedelta(milliseconds=20)), Credential(token=SecretStr("ghs_x"))
+        )
 
 
 async def test_write_redirected_is_not_sent_elsewhere(

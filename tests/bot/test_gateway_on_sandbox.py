@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from pydantic import SecretStr
 
 from bot.gateway import Gateway
 from bot.gateway.scopes import Purpose, Scope
@@ -81,10 +82,12 @@ async def place(session: aiohttp.ClientSession) -> AsyncIterator[Place]:
     handle.add_ci("ci/test", duration=timedelta(seconds=30))
     handle.add_ci("ci/lint", duration=timedelta(seconds=10), status=True)
     pull = handle.open_pull_request("Add", head="topic/1", by="mona", files={"new.py": "new\n"})
-    gateway = Gateway(session, api_url=server.url, app_id=str(app.id), private_key=app.private_key, clock=clock)
+    gateway = Gateway(
+        session, api_url=server.url, app_id=str(app.id), private_key=SecretStr(app.private_key), clock=clock
+    )
     repository = Repository(handle.record.id, "acme", "widgets", installation.id)
     made = Place(github, server, gateway, repository, handle, pull, app)
-    receiver = Receiver(secret="s3cret", own_app_id=app.id, store=made.store, clock=clock)
+    receiver = Receiver(secret=SecretStr("s3cret"), own_app_id=app.id, store=made.store, clock=clock)
     runner = await serve(create_app(receiver, Readiness({}, clock)), 0, "127.0.0.1")
     app.webhook_url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
     yield made

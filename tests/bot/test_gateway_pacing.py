@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import aiohttp
 import pytest
+from pydantic import SecretStr
 
 from bot.gateway import Gateway, connection, pacing
 from bot.gateway.pacing import Rates
@@ -64,7 +65,9 @@ def gateway(
 ) -> Gateway:
     github.on("GET", PULL, Says(pull_request()))
     github.on("POST", COMMENTS, Says({"id": 1}, 201))
-    return Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=pem, clock=clock, meter=figures)
+    return Gateway(
+        session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock, meter=figures
+    )
 
 
 def budget(clock: ManualClock, remaining: int) -> dict[str, str]:

@@ -8,6 +8,7 @@ import aiohttp
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bot.gateway import Gateway
@@ -40,7 +41,7 @@ async def test_enterprise_server_url_with_a_path_is_kept(
     session: aiohttp.ClientSession, github: GitHubDouble, pem: str, clock: ManualClock, repository: Repository
 ) -> None:
     """Enterprise Server has its API below /api/v3."""
-    gateway = Gateway(session, api_url=github.url + "/api/v3/", app_id="1", private_key=pem, clock=clock)
+    gateway = Gateway(session, api_url=github.url + "/api/v3/", app_id="1", private_key=SecretStr(pem), clock=clock)
     github.on("GET", "/api/v3" + PULL, Says(pull_request()))
     assert (await gateway.pull_request(repository, 3)).number == 3
 
@@ -271,5 +272,5 @@ async def test_lines_logged_for_requests_contain_no_secret(
 
 def test_secrets_are_not_in_reprs() -> None:
     """What a debugger or a traceback prints of a request shows no token."""
-    assert "ghs_" not in repr(Credential(token="ghs_secret", jwt="ghs_jwt"))
-    assert "ghs_" not in repr(Token("ghs_secret", ManualClock().now()))
+    assert "ghs_" not in repr(Credential(token=SecretStr("ghs_secret"), jwt=SecretStr("ghs_jwt")))
+    assert "ghs_" not in repr(Token(SecretStr("ghs_secret"), ManualClock().now()))

@@ -5,6 +5,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from pydantic import SecretStr
 
 from bot.gateway import Gateway
 from bot.gateway.graphql import endpoint
@@ -277,7 +278,7 @@ async def test_query_goes_to_the_enterprise_servers_address(
     session: aiohttp.ClientSession, github: GitHubDouble, pem: str, clock: ManualClock, repository: Repository
 ) -> None:
     """Beside `/api/v3`, with the same token."""
-    gateway = Gateway(session, api_url=github.url + "/api/v3", app_id="1", private_key=pem, clock=clock)
+    gateway = Gateway(session, api_url=github.url + "/api/v3", app_id="1", private_key=SecretStr(pem), clock=clock)
     github.on("POST", "/api/graphql", answer())
     tokens = Says({"token": "ghs_1", "expires_at": "2026-01-02T04:04:05Z"}, 201)
     github.on("POST", "/api/v3/app/installations/9/access_tokens", tokens)

@@ -20,6 +20,7 @@ import aiohttp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from bot.readiness import Readiness
 from bot.receiver import Receiver
@@ -111,7 +112,7 @@ async def test_every_example_is_answered_with_202_over_http(session: aiohttp.Cli
         stored.append(hint)
         return True
 
-    receiver = Receiver(secret=SECRET, own_app_id=OWN_APP, store=store, clock=SystemClock())
+    receiver = Receiver(secret=SecretStr(SECRET), own_app_id=OWN_APP, store=store, clock=SystemClock())
     runner = await serve(create_app(receiver, Readiness({}, SystemClock())), 0, "127.0.0.1")
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
     answers: Counter[str] = Counter()

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 import aiohttp
 import pytest
 import structlog
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bot.readiness import Readiness
@@ -60,7 +61,7 @@ def read_limit() -> timedelta:
 
 @pytest.fixture
 async def url(inbox: Inbox, clock: ManualClock, read_limit: timedelta) -> AsyncIterator[str]:
-    receiver = Receiver(secret=SECRET, own_app_id=77, store=inbox.store, clock=clock, read_limit=read_limit)
+    receiver = Receiver(secret=SecretStr(SECRET), own_app_id=77, store=inbox.store, clock=clock, read_limit=read_limit)
     runner = await serve(create_app(receiver, Readiness({}, clock)), 0, "127.0.0.1")
     yield f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
     await runner.cleanup()
@@ -343,4 +344,4 @@ async def test_delivery_id_is_bound_to_every_line_logged_for_it(session: aiohttp
 def test_receiver_without_a_secret_is_not_built() -> None:
     """Without a secret anybody could speak for GitHub (gidgethub lets unsigned events pass then)."""
     with pytest.raises(ValueError, match="secret"):
-        Receiver(secret="", own_app_id=1, store=Inbox().store, clock=ManualClock())
+        Receiver(secret=SecretStr(""), own_app_id=1, store=Inbox().store, clock=ManualClock())

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import aiohttp
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import Engine, event
 
 from bot.gateway import Gateway, pacing
@@ -37,7 +38,7 @@ def gateways(
             session,
             api_url=github.url,
             app_id=str(APP_ID),
-            private_key=pem,
+            private_key=SecretStr(pem),
             clock=clock,
             shared=SharedPace(store, owner),
         )
@@ -125,7 +126,9 @@ async def test_process_that_lives_for_a_few_calls_takes_no_more_points_along_tha
     """Killed every second or so: what is reserved ahead grows with the use of the last second, and expires soon."""
     github.on("GET", PULL, Says(pull_request()))
     shared = SharedPace(store, "one")
-    gateway = Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=pem, clock=clock, shared=shared)
+    gateway = Gateway(
+        session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock, shared=shared
+    )
     for _ in range(6):
         await gateway.pull_request(repository, 3)
         clock.instant += 2 * SECOND
@@ -183,6 +186,6 @@ async def test_process_that_is_alone_asks_the_database_nothing(
 ) -> None:
     """SQLite with one process costs what it did."""
     github.on("GET", PULL, Says(pull_request()))
-    alone = Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=pem, clock=clock)
+    alone = Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock)
     await alone.pull_request(repository, 3)
     assert statements == []

@@ -6,6 +6,7 @@ from datetime import timedelta
 import aiohttp
 import pytest
 from aiohttp import web
+from pydantic import SecretStr
 
 from bot.readiness import Check, Readiness
 from bot.receiver import Receiver
@@ -37,7 +38,9 @@ async def _locked() -> bool:
 
 def _app(checks: dict[str, Check] | None = None, clock: ManualClock | None = None) -> web.Application:
     clock = clock or ManualClock()
-    return create_app(Receiver(secret="s", own_app_id=1, store=_stored, clock=clock), Readiness(checks or {}, clock))
+    return create_app(
+        Receiver(secret=SecretStr("s"), own_app_id=1, store=_stored, clock=clock), Readiness(checks or {}, clock)
+    )
 
 
 async def _get(session: aiohttp.ClientSession, app: web.Application, path: str) -> tuple[int, dict[str, object]]:

@@ -13,6 +13,7 @@ from typing import Self
 import structlog
 from aiohttp import web
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from bot.readiness import Readiness
 from bot.receiver import Receiver
@@ -124,7 +125,7 @@ class Server:
             return True
 
         clock = SystemClock()
-        receiver = Receiver(secret=SECRET, own_app_id=77, store=store, clock=clock)
+        receiver = Receiver(secret=SecretStr(SECRET), own_app_id=77, store=store, clock=clock)
         return await serve(create_app(receiver, Readiness({}, clock)), 0, "127.0.0.1")
 
     async def _ask(self, delivery: Delivery) -> bytes:

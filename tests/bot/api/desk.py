@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import aiohttp
 from aiohttp import web
+from pydantic import SecretStr
 
 from bot.api.access import Access
 from bot.api.app import PREFIX, create_api
@@ -144,7 +145,7 @@ async def a_desk(store: Store, routes: Routes = lambda desk: []) -> AsyncIterato
         desk = Desk(engine, clock, meter, session)
         api = create_api(engine, Access(engine, cast(People, None)))
         api.add_routes(routes(desk))
-        app = create_app(Receiver(secret="s", own_app_id=1, store=_never, clock=clock), Readiness({}, clock))
+        app = create_app(Receiver(secret=SecretStr("s"), own_app_id=1, store=_never, clock=clock), Readiness({}, clock))
         app.add_subapp(PREFIX, api)
         runner = await serve(app, 0, "127.0.0.1")
         desk.base = f"http://127.0.0.1:{runner.addresses[0][1]}{PREFIX}"

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 from aiohttp import web
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bot.http.limits import Limits
@@ -100,7 +101,7 @@ Serve = Callable[[Limits], Awaitable[Server]]
 @asynccontextmanager
 async def _serving(limits: Limits) -> AsyncIterator[Server]:
     clock = ManualClock()
-    app = create_app(Receiver(secret=SECRET, own_app_id=1, store=_stored, clock=clock), Readiness({}, clock))
+    app = create_app(Receiver(secret=SecretStr(SECRET), own_app_id=1, store=_stored, clock=clock), Readiness({}, clock))
     async with AsyncExitStack() as stack:
         server = Server(0, stack)
 
