@@ -270,7 +270,7 @@ async def test_tokens_reach_one_repository_and_no_more_than_their_call_needs(pla
     ]
     async with aiohttp.ClientSession() as session:
         for purpose, method, path, status in tried:
-            headers = {"Authorization": f"token {tokens[purpose]}"}
+            headers = {"Authorization": f"token {tokens[purpose].get_secret_value()}"}
             async with session.request(method, place.server.url + path, headers=headers, json={"body": "x"}) as answer:
                 assert answer.status == status, (purpose, method, path)
 
@@ -287,7 +287,7 @@ async def test_shared_configuration_is_read_with_a_token_for_its_repository_alon
     place.github.create_repository("acme/secrets", files={"key.txt": "k\n"}, private=True)
     assert await place.gateway.organisation_configuration(place.repository) == "labels: [ship]\n"
     token = await place.gateway._connection._tokens.get(Scope(owner, None, Purpose.SHARED))
-    headers = {"Authorization": f"token {token}"}
+    headers = {"Authorization": f"token {token.get_secret_value()}"}
     async with aiohttp.ClientSession(place.server.url, headers=headers) as session, session.get(secrets) as answer:
         assert answer.status == 404
 

@@ -24,7 +24,7 @@ async def test_demo_at_high_speed_tells_its_verdict_and_cleans_up(tmp_path: Path
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(110):
             told = await _until(demo, "may be queued")
             demo.send_signal(signal.SIGINT)
             rest, _ = await demo.communicate()

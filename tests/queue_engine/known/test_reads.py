@@ -273,6 +273,7 @@ BELIEVED = {
     "find_check_run": "only looked for after an answer was lost",
     "find_comments": "only looked for after an answer was lost",
     "installations": "asked for again at the next sweep",
+    "prepare_writes": "makes a token, and reads nothing",
     "is_in_use": "GitHub refuses to delete what is protected; asked after the landing only",
     "labelled_pull_requests": "each is read by itself before it is judged",
     "last_labelling": "read beside the pull request, which is compared",

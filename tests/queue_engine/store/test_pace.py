@@ -20,7 +20,7 @@ async def in_use(store: Store, after: timedelta, installation_id: int = 70) -> S
 @pytest.mark.parametrize(
     ("after", "points_at", "content"),
     [
-        (timedelta(seconds=5), timedelta(seconds=5), True),
+        (VALID / 2, VALID / 2, True),
         (timedelta(seconds=20), VALID, True),
         (MINUTE + VALID - TICK, VALID, True),
         (MINUTE + VALID, None, True),
