@@ -6,10 +6,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-import aiohttp
-
+from bot.commands.github import gateway_of
 from bot.commands.present import present
-from bot.gateway.gateway import Gateway
 from bot.settings import Settings
 from notifications import texts
 from queue_engine.checks import judge, required_checks
@@ -95,14 +93,7 @@ async def foresee(
     `shared` says that the configuration is the one in the owner's repository `.github`.
     """
     clock = SystemClock()
-    async with aiohttp.ClientSession() as session:
-        gateway = Gateway(
-            session,
-            api_url=settings.github_api_url,
-            app_id=settings.github_app_id,
-            private_key=settings.github_private_key,
-            clock=clock,
-        )
+    async with gateway_of(settings, clock) as gateway:
         try:
             found = await _repository(gateway, repository)
             allowed = settings.organization_config if shared else SharedConfig.TRUST

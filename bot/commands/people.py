@@ -1,8 +1,6 @@
 """Who somebody is on GitHub, for commands that bind something to a person."""
 
-import aiohttp
-
-from bot.gateway.gateway import Gateway
+from bot.commands.github import gateway_of
 from bot.settings import Settings
 from queue_engine.core.clock import SystemClock
 from queue_engine.errors import GitHubError
@@ -15,14 +13,7 @@ class PersonNotTold(Exception):
 
 async def account_of(settings: Settings, login: str) -> Account:
     """Ask GitHub, as the App of these settings, who has this login. Raises PersonNotTold."""
-    async with aiohttp.ClientSession() as session:
-        gateway = Gateway(
-            session,
-            api_url=settings.github_api_url,
-            app_id=settings.github_app_id,
-            private_key=settings.github_private_key,
-            clock=SystemClock(),
-        )
+    async with gateway_of(settings, SystemClock()) as gateway:
         try:
             installations = await gateway.installations()
             if not installations:

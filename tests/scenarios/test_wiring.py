@@ -31,12 +31,12 @@ async def test_every_part_reads_github_through_the_port_that_compares(world: Wor
     assert len({id(port) for port in parts.values()}) == 1
 
 
-def test_gateway_is_made_in_one_place_and_by_the_dry_run() -> None:
-    """The dry run of a configuration decides nothing, and may have no database; `imq token` asks who people are."""
+def test_gateway_is_made_in_one_place_and_for_commands() -> None:
+    """Commands decide nothing, and may have no database: they read GitHub as it answers."""
     root = Path(bot.__file__).parent
     makers = {
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
         if re.search(r"^from bot\.gateway(\.gateway)? import .*\bGateway\b", path.read_text(), re.M)
     }
-    assert makers - {"gateway/__init__.py"} == {"wiring.py", "commands/foresight.py", "commands/people.py"}
+    assert makers - {"gateway/__init__.py"} == {"wiring.py", "commands/github.py"}
