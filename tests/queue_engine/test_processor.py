@@ -34,6 +34,17 @@ class Passes:
         self.works: list[Work] = []
         self.begun, self.end = asyncio.Event(), asyncio.Event()
 
+    async def begin(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> tuple[Queue, Processor]:
+        """A queue with work, and the processor whose pass over it is under way."""
+        monkeypatch.setattr(processor, "advance", self)
+        queue = await scene.front()
+        async with scene.store.transaction() as tx:
+            await tx.queues.wake(queue.id, NOW)
+        parts = Processor(scene.engine)
+        assert await parts.start_due()
+        await self.begun.wait()
+        return queue, parts
+
     async def __call__(self, engine: Engine, queue: Queue, held: object) -> datetime | None:
         self.works.append(work())
         self.begun.set()
@@ -46,13 +57,7 @@ async def test_processor_claims_anew_what_it_is_advancing_and_starts_no_second_p
 ) -> None:
     """A clock that jumps, or a database that was away, ends a lease under a pass that goes on."""
     passes = Passes()
-    monkeypatch.setattr(processor, "advance", passes)
-    queue = await scene.front()
-    async with scene.store.transaction() as tx:
-        await tx.queues.wake(queue.id, NOW)
-    parts = Processor(scene.engine)
-    assert await parts.start_due()
-    await passes.begun.wait()
+    queue, parts = await passes.begin(scene, monkeypatch)
     async with scene.store.transaction() as tx:
         await tx.queues.release_all()
     assert not await parts.start_due()
@@ -96,13 +101,7 @@ async def test_processor_advances_a_queue_at_once_that_was_woken_during_its_pass
 ) -> None:
     """The pass may have read what the hint tells of before that was true; so it does not decide when to look again."""
     passes = Passes()
-    monkeypatch.setattr(processor, "advance", passes)
-    queue = await scene.front()
-    async with scene.store.transaction() as tx:
-        await tx.queues.wake(queue.id, NOW)
-    parts = Processor(scene.engine)
-    assert await parts.start_due()
-    await passes.begun.wait()
+    queue, parts = await passes.begin(scene, monkeypatch)
     async with scene.store.transaction() as tx:
         await tx.queues.wake(queue.id, NOW)
     passes.end.set()
