@@ -22,6 +22,8 @@ async def test_demo_at_high_speed_tells_its_verdict_and_cleans_up(tmp_path: Path
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1", "TERM": "dumb"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        # A shell starts background jobs with SIGINT ignored, and their children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         async with asyncio.timeout(110):
