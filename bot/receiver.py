@@ -98,7 +98,7 @@ class Receiver:
 
 
 def _signature(request: web.Request) -> str:
-    """The signature's digits. Only SHA-256 counts: whoever can choose the older SHA-1 header gains nothing by it."""
+    """The signature's digits. Only SHA-256 counts: the older SHA-1 header gains a sender nothing."""
     given = request.headers.getall("X-Hub-Signature-256", [])
     if not given:
         raise Refused(401, "the X-Hub-Signature-256 header is missing: set the App's webhook secret")

@@ -20,7 +20,7 @@ EVERYWHERE, HERE = "0.0.0.0", "127.0.0.1"  # noqa: S104 - an address to compare 
 def strong_secret(value: str) -> str:
     """The secret, if nobody guesses it. Raises ValueError, whose words never repeat it.
 
-    Whoever knows it writes webhooks, and with each delivery that anybody sees guesses can be tried offline.
+    An attacker who knows it writes webhooks, and with each delivery that anybody sees guesses can be tried offline.
     """
     if len(value) < LEAST_SECRET:
         raise ValueError(

@@ -103,7 +103,7 @@ class Settings(Choices):
     metrics: Annotated[Literal["open", "token"], BeforeValidator(_lower)] = Field(
         "open", validation_alias="IMQ_METRICS"
     )
-    """Who reads the metrics: whoever reaches the port, or callers with an operator's token."""
+    """Who reads the metrics: everybody who reaches the port, or callers with an operator's token."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         "info", validation_alias="IMQ_LOG_LEVEL"
     )

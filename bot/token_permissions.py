@@ -1,6 +1,6 @@
 """What tokens that belong to no person may do, answered where the engine asks GitHub what people may.
 
-The engine asks for the right of whoever queued a pull request once more before it merges. A token's right is the
+The engine asks for the right of the person who queued a pull request once more before it merges. A token's right is the
 operator's to give, and ends with the token: what a revoked token queued does not land.
 """
 

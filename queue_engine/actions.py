@@ -31,7 +31,7 @@ class Fact(Enum):
     CHECKS = "checks"
     RULES = "rules"
     FRESH_RULES = "fresh_rules"
-    """The rules and the snapshot anew: what is remembered of rules and merge methods is forgotten first."""
+    """The rules and the snapshot, read again: remembered rules and merge methods are forgotten first."""
     CO_AUTHORS = "co_authors"
     PERMISSION = "permission"
     """What the person who queued it may do on the repository."""

@@ -95,7 +95,7 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
             return
         by = by or (last.by if last else None)
     if request.head_sha is None and last is not None and may_have_changed(pull, last):
-        # Whoever pushes after a label that IMQ did not hear of must not land by it (P4).
+        # A push after a label that IMQ did not hear of must not land by that label (P4).
         if not request.webhook_is_late:
             await await_webhook(engine, request.repository, request.number)
             return

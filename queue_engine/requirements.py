@@ -24,7 +24,7 @@ async def demands_on(
     demands = await read_demands(engine.github, repository, taken, rules, policy)
     if unmet(pull, repository, demands, policy) is None:
         return taken, demands
-    # Somebody may have changed them since they were read: nobody is turned away by what is only remembered.
+    # Somebody may have changed them since they were read: nobody is refused over rules that are only remembered.
     engine.github.forget_rules(repository.id)
     fresh = await engine.github.branch_rules(repository, pull.base_branch)
     if merge_method(pull, fresh, policy) is None:

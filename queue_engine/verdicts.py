@@ -61,7 +61,7 @@ def judge_checks(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Act
         # A look that found something to wait for has bounded the next one itself.
         due = (entry.recheck_at or now) if entry.recheck else min(entry.recheck_at or now, limit)
         if not required and _told_all(entry):
-            # Green is believed only then: whoever looks earlier looks twice.
+            # Green is believed only then: an earlier look would be followed by a second one.
             due += policy.settle
         if now >= due:
             return Look(Fact.CHECKS)

@@ -122,7 +122,7 @@ class Accounts:
         state.users[login.lower()] = state.users.pop(before.lower())
         account.login = login
         for repository in state.repositories.values():
-            # Whoever is renamed keeps their roles: "Changing your username" names what is lost, and no access is.
+            # A renamed person keeps their roles: "Changing your username" names what is lost, and no access is.
             if before in repository.collaborators:
                 repository.collaborators[login] = repository.collaborators.pop(before)
         for installation in [each for each in state.installations.values() if each.account is account]:

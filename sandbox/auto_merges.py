@@ -75,7 +75,7 @@ class AutoMerges:
         if pull.merged:
             self._enabled.remove(pull)
             return
-        # Whoever enabled it bypasses nothing by it: it waits for what everybody waits for.
+        # The person who enabled it bypasses nothing: it waits for all requirements.
         if self._github.rules.merge_violations(pull, method=wanted.method):
             return
         try:

@@ -48,7 +48,7 @@ class Access:
         return repository, login
 
     async def steerable(self, request: web.Request) -> tuple[Repository, str]:
-        """The same, for whoever may steer queues there. Raises ApiError 403 for everybody else who sees it."""
+        """The same, for callers who may steer queues there. Raises ApiError 403 for everybody else who sees it."""
         token = caller(request)
         if token.grant.access is not Permission.MAINTAIN:
             raise ApiError(403, "this token may not steer queues: it was not made with `--maintain`")

@@ -137,7 +137,7 @@ class BranchRoutes:
         return await self._steer(request, _resume)
 
     async def freeze(self, request: web.Request) -> web.Response:
-        """200: it stands still until then, and longer if it is paused; 409 that has passed, 422 too far."""
+        """200: it is frozen until then, and longer if it is paused; 409 that has passed, 422 too far."""
         said = payload(request, FreezeCall)
         now = self._engine.clock.now()
         if said.until <= now:

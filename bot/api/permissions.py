@@ -24,7 +24,7 @@ from queue_engine.store import Store
 from queue_engine.store.tokens import Token
 
 REMEMBERED = timedelta(minutes=5)
-"""For so long whoever lost a right still reads. What changes anything asks anew."""
+"""For so long a person who lost a right still reads. Each call that changes something asks GitHub."""
 QUESTION, CHANGE = 1, 5
 """What a question to GitHub costs a caller, and what a call costs that changes something: it takes several."""
 A_MINUTE, AN_HOUR = 100, 1000
@@ -108,7 +108,7 @@ class Permissions:
         if not fresh and (known := self._remembered(key)) is not None:
             return known
         self.budget.spend(token)
-        # What merges need goes first: a reader waits for whoever lands.
+        # What merges need goes first: a reader waits for landings.
         with working(None if fresh else Priority.BACKGROUND):
             right = await self._ask(token, repository)
         self._known[key] = (self._clock.now(), right)
@@ -157,7 +157,7 @@ class Permissions:
             await self._bind(token, present)
             account, permission = await self._people.collaborator(repository, present.login)
         except (Forbidden, Unauthorized) as error:
-            # A repository that IMQ can no longer see is one that is not there, for whoever may not know of it.
+            # A repository that IMQ can no longer see is one that does not exist, for callers who may not know of it.
             _log.warning("permission_not_told", error=f"{type(error).__name__}: {error.message}")
             return nothing
         return Right(present.login, permission) if account == present else nothing

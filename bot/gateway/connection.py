@@ -126,7 +126,7 @@ class Connection:
 
         A new one is not known to all of GitHub for seconds.
 
-        Where GitHub makes none, whoever writes is told.
+        Where GitHub makes none, the write that needs it fails.
         """
         with suppress(GitHubError):
             await self._tokens.prepare(Scope(repository.installation_id, repository.id, Purpose.WRITE))

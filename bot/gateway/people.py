@@ -1,6 +1,6 @@
 """Who people are on GitHub, and what they may do in a repository: for the API, whose callers act for people.
 
-A login is renamed and then free for anybody (bors-ng #769, dwf-request #25), an id stays: whoever asks compares ids.
+A login is renamed and then free for anybody (bors-ng #769, dwf-request #25), an id stays: callers compare ids.
 """
 
 from collections.abc import Mapping

@@ -34,7 +34,7 @@ class Surroundings(LetterBox):
         self._connection.forget_token(installation_id)
 
     async def prepare_writes(self, repository: Repository) -> None:
-        """Have a token to write with at hand; where GitHub makes none, whoever writes is told."""
+        """Have a token to write with at hand; where GitHub makes none, the write that needs it fails."""
         await self._connection.prepare_writes(repository)
 
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:

@@ -25,7 +25,7 @@ class Client(Protocol):
 
 
 class Connections:
-    """The open connections. `opened`, `progressed` and `closed` tell of each; whoever is dropped is closed, too.
+    """The open connections. `opened`, `progressed` and `closed` tell of each; a dropped connection is closed, too.
 
     A client that sends its request in one go waits for milliseconds. So of too many connections the one that waits
     longest is dropped, and of too many bytes those of the connection that holds most: with the default limits a

@@ -1,6 +1,6 @@
 """What an organisation's shared configuration may change, key by key: by default it only makes rules stricter.
 
-Whoever may create the repository `.github` in an organisation writes its shared configuration, and so speaks for
+A member who may create the repository `.github` in an organisation writes its shared configuration, and so speaks for
 repositories in which that person has no right. So the file may keep pull requests out and ask for more; who may queue,
 what may land unchecked, what is merged and what IMQ says are left to the operator and to each repository's own file.
 """

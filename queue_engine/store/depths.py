@@ -27,7 +27,7 @@ class QueueDepth:
 
     @property
     def busy(self) -> bool:
-        """Whether somebody stands or waits in it, or it stands still."""
+        """Whether it has entries, pull requests that wait for it, or a blocker."""
         return bool(self.depth or self.held or self.paused)
 
     def accepts(self, most: int) -> bool:

@@ -26,7 +26,7 @@ _SERVICE = re.compile(r"(.+)\[token\]")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token may do, and for whom; `access` is the most that it may do, whoever it belongs to."""
+    """What a token may do, and for whom; `access` is the most that it may do, for any owner."""
 
     login: str | None = None
     """The GitHub user with whose rights the token acts, under the login that was seen last."""

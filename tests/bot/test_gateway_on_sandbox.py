@@ -242,7 +242,7 @@ async def test_token_is_asked_for_anew_where_nobody_has_told_what_is_granted(pla
 
 
 async def test_tokens_reach_one_repository_and_no_more_than_their_call_needs(place: Place) -> None:
-    """Whoever gets hold of one: a reading one writes nothing, a writing one starts no workflow, none goes elsewhere."""
+    """A leaked reading token writes nothing, a writing one starts no workflow, and none reaches another repository."""
     place.github.create_repository("acme/secrets", files={"key.txt": "k\n"})
     repository = place.repository
     await place.gateway.installations()
@@ -276,7 +276,7 @@ async def test_tokens_reach_one_repository_and_no_more_than_their_call_needs(pla
 
 
 async def test_shared_configuration_is_read_with_a_token_for_its_repository_alone(place: Place) -> None:
-    """Whoever gets hold of it reads no other; a public repository that the installation does not cover is read too."""
+    """A leaked one reads no other repository; a public repository that the installation does not cover is read too."""
     owner, files = place.repository.installation_id, {".github/imq.yml": "labels: [ship]\n"}
     secrets = "/repos/acme/secrets/contents/key.txt"
     assert await place.gateway.organisation_configuration(place.repository) is None

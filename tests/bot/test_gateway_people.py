@@ -33,7 +33,7 @@ MISSING = Says({"message": "Not Found"}, status=404)
 async def test_collaborator_is_told_with_the_id_that_outlives_logins(
     gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says, expected: Any
 ) -> None:
-    """Whoever compares ids sees that a login has another owner; where GitHub names nobody, nobody is meant."""
+    """Ids show that a login has another owner; where GitHub names nobody, nobody is meant."""
     github.on("GET", PERMISSION, says)
     assert await gateway.people.collaborator(repository, "mona") == expected
 

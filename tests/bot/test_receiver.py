@@ -324,7 +324,7 @@ async def test_delivery_of_the_largest_size_is_read(session: aiohttp.ClientSessi
 async def test_delivery_refused_again_and_again_is_logged_once_a_minute(
     session: aiohttp.ClientSession, url: str, clock: ManualClock
 ) -> None:
-    """Whoever cannot sign cannot fill the log either; how many there were is not lost."""
+    """A sender without the secret cannot fill the log; the count of refusals is kept."""
     with capture_logs() as lines:
         for _ in range(5):
             assert (await _post(session, url, b"{}", X_Hub_Signature_256=None))[0] == 401

@@ -16,7 +16,7 @@ _POLL = 0.05
 
 
 class CountedTime:
-    """A clock that stands still while nobody could work."""
+    """A clock that stops while no process could work."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -60,7 +60,7 @@ def put_off(url: str) -> float:
 
 
 def stored(url: str) -> str:
-    """What stands in the database, for whoever looks for the cause of a standstill."""
+    """What the database holds, to find the cause of a standstill."""
     lines: list[str] = []
     with psycopg.connect(url, connect_timeout=5) as connection:
         for statement in _STORED:

@@ -249,7 +249,7 @@ def test_ready_that_waited_is_merged_only_if_its_checks_pass_still(
 
 
 def test_refused_merge_of_what_is_no_longer_green_is_in_doubt_no_more() -> None:
-    """GitHub has answered: whoever takes the label off then is not told that a merge is under way."""
+    """GitHub has answered: a label taken off then is not answered with a merge under way."""
     refused = entry(status=READY, merge_requested_at=NOW, refusals=1)
     words = "Base branch was modified. Review and try the merge again."
     facts = seen(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(RUNNING,), merge_refused=words)

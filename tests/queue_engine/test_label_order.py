@@ -102,7 +102,7 @@ async def test_label_postponed_as_often_as_a_read_is_asked_again_holds_up_nobody
 
 
 async def test_label_waits_for_the_last_of_those_before_it(engine: Engine) -> None:
-    """Each time that a read is asked again the wait is told anew."""
+    """Each repeated read renews the wait."""
     await postpone(engine, REPOSITORY, label(7, tries=1), OUTDATED)
     await postpone(engine, REPOSITORY, label(7), OUTDATED)
     assert await waits_until(engine, label(8)) == NOW + 3.2 * SECOND

@@ -82,7 +82,7 @@ def test_merge_asks_for_co_authors_only_where_the_template_names_them() -> None:
 
 
 def test_merge_by_a_method_forbidden_since_the_door_is_not_asked_for() -> None:
-    """Settings may change while it waits; IMQ reads them anew before it leaves, and people read which method it was."""
+    """Settings may change while it waits; IMQ reads them again before it leaves, and the comment names the method."""
     forbidden: dict[str, Any] = {"pull": pull(methods=(MERGE,))}
     assert ready(Policy(method=SQUASH), **forbidden) == Look(Fact.FRESH_RULES)
     assert ready(Policy(method=SQUASH), **forbidden, rules_fresh=True) == Leave(
@@ -109,7 +109,7 @@ def test_merge_that_github_would_not_check_for_approvals_is_checked_by_imq() -> 
 
 
 def test_merge_under_a_ruleset_that_became_bypassed_is_not_asked_for() -> None:
-    """Rules may change while it waits; they are read anew before it leaves."""
+    """Rules may change while it waits; IMQ reads them again before it leaves."""
     bypassed = rules("ci", bypassed=("main: workflows",))
     assert ready(POLICY, rules=bypassed) == Look(Fact.FRESH_RULES)
     assert ready(POLICY, rules=bypassed, rules_fresh=True) == Leave(Reason.RULESET_BYPASSED, detail="main: workflows")

@@ -29,7 +29,7 @@ async def counted(reviews: list[Review], writers: set[str]) -> tuple[set[str | N
 
 
 async def test_approval_counts_behind_thirty_strangers() -> None:
-    """P5: whoever may only read keeps nobody's approval from counting, at the same cost."""
+    """P5: reviewers with read access keep no approval from counting, at the same cost."""
     approval = Review("mona", ReviewState.APPROVED, "head-1", by_writer=True)
     assert await counted([*STRANGERS, approval], {"mona"}) == ({"mona"}, 10)
 

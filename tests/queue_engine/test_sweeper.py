@@ -23,7 +23,7 @@ INTERVAL = timedelta(minutes=10)
 
 
 class Sweeping:
-    """A process that sweeps, and may be started anew."""
+    """A process that sweeps, and may be restarted."""
 
     def __init__(self, database: Database) -> None:
         self.scene, self.clock = Scene(Store(database)), ManualClock()
@@ -83,7 +83,7 @@ async def test_sweep_after_an_outage_is_due_at_once_and_looks_at_checks(sweeping
 async def test_sweep_looks_at_checks_although_an_entry_changes_meanwhile(
     sweeping: Sweeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever changes it looks at it; the fronts of other queues are looked at all the same."""
+    """The change has the entry looked at; the fronts of other queues are looked at all the same."""
     await sweeping.scene.front(status=EntryStatus.CHECKING)
 
     async def stale(*_: Any) -> None:

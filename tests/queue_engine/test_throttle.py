@@ -49,7 +49,7 @@ async def test_count_of_a_person_starts_again_after_a_quiet_day(scene: Scene) ->
 
 
 async def test_count_of_a_person_goes_on_within_a_quiet_day(scene: Scene) -> None:
-    """So whoever waits out each refusal is still ignored for ever longer."""
+    """A person who waits out each refusal is still ignored for ever longer."""
     async with scene.engine.change() as change:
         await change.tx.throttles.put(REPOSITORY.id, "eve", Throttle(9, change.now - KEPT))
         await count_without_right(change, REPOSITORY, "eve")

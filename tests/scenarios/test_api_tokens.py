@@ -58,7 +58,7 @@ async def test_token_that_is_over_revoked_or_forged_opens_no_route(
 
 
 async def test_token_that_reads_writes_nowhere(world: World, session: aiohttp.ClientSession) -> None:
-    """403 on every writing route, whoever it belongs to; nothing changes and GitHub is asked nothing."""
+    """403 on every writing route, for any owner; nothing changes and GitHub is asked nothing."""
     pull = world.open("add")
     await world.settle()
     readers = [
@@ -131,7 +131,7 @@ async def test_what_a_revoked_service_queued_does_not_land(world: World, session
 async def test_person_who_lost_the_right_reads_for_minutes_and_writes_no_more(
     world: World, session: aiohttp.ClientSession
 ) -> None:
-    """What is remembered is told; what changes anything asks GitHub anew, and so does steering."""
+    """What is remembered is told; each call that changes something asks GitHub again, and so does steering."""
     pull = world.open("add")
     roles = world.repository.record.collaborators
     roles["hubot"] = "maintain"

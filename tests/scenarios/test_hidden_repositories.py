@@ -106,7 +106,7 @@ async def test_page_of_figures_names_nobody_and_nothing(world: World, session: a
 async def test_metrics_are_shown_to_operators_alone_where_that_is_set(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
-    """Sums tell of private repositories too: whoever may not see all of them sees no page."""
+    """Sums tell of private repositories too: a caller who may not see all of them sees no page."""
     async with a_world(tmp_path, settings={"IMQ_METRICS": "token"}) as world:
         rhea, nobody = await caller(world, session, "rhea"), Caller(world, session, None)
         prometheus = await caller(world, session, None, name="p", operator=True, access=Permission.READ)

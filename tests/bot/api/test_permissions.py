@@ -111,7 +111,7 @@ async def test_budget_of_an_hour_holds_when_that_of_each_minute_does(clock: Cloc
 
 
 async def test_person_whose_login_somebody_else_has_now_has_no_right(permissions: Permissions, github: Github) -> None:
-    """A person is one by GitHub's id; whoever took the login over gets nothing of theirs."""
+    """A person is one by GitHub's id; the new owner of the login gets nothing of theirs."""
 
     async def unchanged(installation_id: int, person_id: int) -> Account | None:
         return Account(person_id, "mona")

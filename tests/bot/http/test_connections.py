@@ -46,7 +46,7 @@ def _open(connections: Connections, count: int, *, waits: bool = True) -> list[P
 
 
 def test_connections_too_many_drop_the_one_that_waits_longest() -> None:
-    """Whoever did its part a moment ago is not the one."""
+    """A connection that progressed a moment ago is not dropped."""
     connections = Connections(Limits(connections=3))
     first, second, third = _open(connections, 3)
     connections.progressed(first)
@@ -83,7 +83,7 @@ def test_bytes_too_many_drop_those_who_hold_most() -> None:
 
 
 def test_bytes_of_requests_at_work_are_kept() -> None:
-    """Whoever is being served has sent all it will; only those who send more make it too much."""
+    """A request that is being served has been sent; only senders of more exceed the bound."""
     connections = Connections(Limits(connections=10, held_bytes=100))
     (busy,) = _open(connections, 1)
     busy.send(100)

@@ -219,7 +219,7 @@ async def test_bodies_half_sent_do_not_keep_others_out(start: Serve) -> None:
 
 
 async def test_requests_at_work_are_finished_when_all_places_are_taken(start: Serve) -> None:
-    """Who comes then is turned away; nobody who is served is."""
+    """A new connection is dropped; none that is being served is."""
     server = await start(Limits(connections=3))
     clients = [await server.connect(b"GET /work HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(3)]
     for _ in clients:

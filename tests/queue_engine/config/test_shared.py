@@ -149,7 +149,7 @@ def test_empty_file_changes_nothing() -> None:
 
 
 def test_trusted_configuration_counts_as_it_is() -> None:
-    """An operator who trusts whoever may write it says so."""
+    """An operator who trusts its writers says so."""
     policy = wanted("who_may_queue: {people: mallory}")
     assert limited(policy, Policy(), SharedConfig.TRUST) == policy
     for allowed in (SharedConfig.TIGHTEN, SharedConfig.OFF):

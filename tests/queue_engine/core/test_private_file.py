@@ -26,7 +26,7 @@ def modes(folder: Path) -> dict[str, int]:
 
 
 async def test_database_and_its_companions_are_made_for_their_owner_alone(tmp_path: Path) -> None:
-    """Whoever else has an account on the machine reads no digest of a token, and no comment of a private repository."""
+    """Another account on the machine reads no digest of a token, and no comment of a private repository."""
     database = Database(f"sqlite:///{tmp_path / 'imq.db'}")
     await migrate(database)
     assert modes(tmp_path) == {"imq.db": 0o600, "imq.db-wal": 0o600, "imq.db-shm": 0o600}

@@ -82,7 +82,7 @@ async def test_worker_retries_a_failure_with_growing_waits_and_buries_it_at_last
 
 
 async def test_worker_counts_deaths_apart_from_failures(database: Database, clock: Clock) -> None:
-    """Whoever was killed was not ended by the job's failure: its first failure costs one second, not minutes."""
+    """A kill is no failure of the job: its first failure costs one second, not minutes."""
 
     async def fail(job: Job) -> None:
         raise RuntimeError("no luck")
