@@ -224,6 +224,7 @@ async def _let_overdue_go(
     if not overdue:
         return False
     async with engine.change() as change:
+        # Locks all of them before anything else is written: a handler locks its entry first, and its queue then.
         if not all([await change.tx.entries.keep(entry) for entry in overdue]):
             raise StaleVersion("an entry changed while it waited for a base that passes")
         for entry in overdue:

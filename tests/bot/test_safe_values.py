@@ -22,7 +22,7 @@ def test_secret_that_cannot_be_guessed_is_accepted(secret: str) -> None:
 @pytest.mark.parametrize(
     "host",
     ["localhost", "127.0.0.1", "127.9.9.9", "10.0.0.7", "172.16.3.4", "192.168.1.1", "100.64.0.1", "::1", "fd00::7",
-     "fe80::1%eth0", "::ffff:10.0.0.1", "ghe", "ghe.internal", "GHE.Local.", "sandbox.test"],
+     "fe80::1%eth0", "::ffff:10.0.0.1", "::ffff:100.64.0.1", "ghe", "ghe.internal", "GHE.Local.", "sandbox.test"],
 )  # fmt: skip
 def test_host_of_ones_own_network_may_be_plain_http(host: str) -> None:
     """Nobody else stands on the way there."""

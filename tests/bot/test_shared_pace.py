@@ -1,5 +1,6 @@
 """The pace of an installation, kept by several processes on one database: together within what GitHub allows."""
 
+from collections import deque
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -10,15 +11,17 @@ from sqlalchemy import Engine, event
 
 from bot.gateway import Gateway, pacing
 from bot.gateway.pacing import Rates
-from bot.gateway.shared_pace import SharedPace
+from bot.gateway.shared_pace import SharedPace, _Ahead
 from queue_engine.core.urgency import Priority, working
 from queue_engine.errors import RateLimited
 from queue_engine.facts import MergeMethod
 from queue_engine.model import Repository
 from queue_engine.store import Store
+from queue_engine.store.pace import VALID
 from tests.bot.answers import pull_request
 from tests.bot.conftest import APP_ID, ManualClock
 from tests.bot.github_double import GitHubDouble, Says
+from tests.queue_engine.store.examples import NOW, TICK
 
 PULL = "/repos/ada/engine/pulls/3"
 COMMENTS = "/repos/ada/engine/issues/3/comments"
@@ -189,3 +192,15 @@ async def test_process_that_is_alone_asks_the_database_nothing(
     alone = Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock)
     await alone.pull_request(repository, 3)
     assert statements == []
+
+
+@pytest.mark.parametrize(
+    ("passed", "usable"),
+    [(timedelta(0), True), (VALID - TICK, True), (VALID, False), (-TICK, False)],
+    ids=["at once", "just in time", "too late", "a clock set back"],
+)
+def test_points_reserved_ahead_are_used_while_they_are_valid(passed: timedelta, usable: bool) -> None:
+    """P7: other processes count them until a minute after `VALID`; used later they would exceed the limit."""
+    ahead = _Ahead(deque([(NOW, 1), (NOW, 2)]))
+    assert ahead.take(2, NOW + passed) is usable
+    assert ahead.left == deque([(NOW, 1)] if usable else [])

@@ -138,7 +138,7 @@ class GitHub:
 
 
 def _permission(login: str) -> Permission:
-    return Permission.TRIAGE if login == "tria" else Permission.WRITE
+    return {"tria": Permission.TRIAGE, "eve": Permission.READ}.get(login, Permission.WRITE)
 
 
 class Scene:

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from bot.api.errors import ApiError
-from bot.api.permissions import A_MINUTE, AN_HOUR, CHANGE, MOST_ASKED, REMEMBERED, Budget, Permissions
+from bot.api.permissions import A_MINUTE, AN_HOUR, CHANGE, MOST_ASKED, REMEMBERED, Budget, Permissions, Right
 from queue_engine.errors import Unavailable
 from queue_engine.facts import Account, Permission
 from queue_engine.model import Repository
@@ -82,7 +82,8 @@ async def test_list_goes_without_what_github_does_not_tell(permissions: Permissi
 async def test_permission_is_remembered_for_minutes(
     permissions: Permissions, github: Github, clock: Clock, passed: timedelta
 ) -> None:
-    """Not for longer, whatever the clock does."""
+    """Not for longer, whatever the clock does. The documents tell operators of five minutes."""
+    assert timedelta(minutes=5) == REMEMBERED
     await permissions.of(MONA, MANY[1])
     clock.move(REMEMBERED - timedelta(seconds=1))
     await permissions.of(MONA, MANY[1])
@@ -114,9 +115,28 @@ async def test_person_whose_login_somebody_else_has_now_has_no_right(permissions
     """A person is one by GitHub's id; the new owner of the login gets nothing of theirs."""
 
     async def unchanged(installation_id: int, person_id: int) -> Account | None:
-        return Account(person_id, "mona")
+        return Account(person_id, "Mona")
 
     github.by_id = unchanged  # type: ignore[method-assign]
     gave_it_up = Token("v", "old", Grant(login="mona", person_id=1), NOW, None)
     assert (await permissions.of(gave_it_up, MANY[1])).permission is Permission.NONE
+    assert github.asked == [2], "GitHub writes logins in another case than people"
     assert (await permissions.of(MONA, MANY[1])).permission is Permission.READ
+
+
+async def test_login_that_changed_its_owner_between_two_questions_gives_no_right(
+    permissions: Permissions, github: Github, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GitHub tells a person's new login, and by the next question somebody else may have it."""
+
+    async def renamed(installation_id: int, person_id: int) -> Account | None:
+        return Account(person_id, "lisa")
+
+    async def bound(self: Permissions, token: Token, account: Account) -> None:
+        assert account == Account(1, "lisa")
+
+    github.by_id = renamed  # type: ignore[method-assign]
+    monkeypatch.setattr(Permissions, "_bind", bound)
+    token = Token("v", "old", Grant(login="mona", person_id=1), NOW, None)
+    assert await permissions.of(token, MANY[1]) == Right("mona", Permission.NONE)
+    assert github.asked == [2, 2]
