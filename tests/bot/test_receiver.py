@@ -321,6 +321,21 @@ async def test_delivery_of_the_largest_size_is_read(session: aiohttp.ClientSessi
         assert (response.status, len(inbox.hints)) == (202, 1)
 
 
+async def test_push_that_lists_as_many_commits_as_github_does_is_read_whole(
+    session: aiohttp.ClientSession, url: str, inbox: Inbox
+) -> None:
+    """2,048 commits ("Webhook events and payloads: push") with long messages and many files, within 25 MB."""
+    commit = {"id": "c" * 40, "message": "m" * 2000, "added": [f"src/{'d' * 40}/{name}.py" for name in range(20)]}
+    listed = [commit] * 2047 + [commit | {"modified": [".github/imq.yml"]}]
+    push = {"ref": "refs/heads/topic", "before": "b" * 40, "after": "c" * 40, "created": False, "commits": listed}
+    body = json.dumps({key: PAYLOAD[key] for key in ("installation", "repository")} | push).encode()
+    assert 5_000_000 < len(body) < MAX_BODY
+    async with session.post(url, data=io.BytesIO(body), headers=_headers(body, X_GitHub_Event="push")) as response:
+        assert response.status == 202
+    (hint,) = inbox.hints
+    assert (hint.config, hint.config_named, hint.head_sha) == (True, True, "c" * 40)
+
+
 async def test_delivery_refused_again_and_again_is_logged_once_a_minute(
     session: aiohttp.ClientSession, url: str, clock: ManualClock
 ) -> None:

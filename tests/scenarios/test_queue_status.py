@@ -3,12 +3,13 @@
 import re
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import aiohttp
 import pytest
 
 from queue_engine import desk
-from queue_engine.errors import Busy
+from queue_engine.errors import Busy, OutdatedRead, RateLimited, TooEarly, Unavailable
 from queue_engine.model import Pause
 from queue_engine.reasons import Reason
 from tests.scenarios.callers import Caller, caller
@@ -62,19 +63,22 @@ async def test_status_sums_the_slots_of_all_processes(world: World, session: aio
     assert not (await anybody.ask("GET", "/queue/status")).body["accepting"], "its slots are full, and its line is"
 
 
-async def test_call_that_finds_imqs_own_slots_full_is_told_so(
+async def test_call_that_github_cannot_answer_now_is_told_why_and_when_to_try_again(
     world: World, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """429, and not a word of GitHub's limits, which are not reached."""
+    """IMQ's own full slots are 429, without a word of GitHub's limits; what GitHub does not do now is 503."""
     mona, pull = await caller(world, session), world.open("add")
-
-    async def busy(*_: object, **__: object) -> None:
-        raise Busy("too many calls", retry_after=timedelta(seconds=30))
-
-    monkeypatch.setattr(desk, "enqueue", busy)
-    said = await mona.queue(pull)
-    assert (said.status, said.headers["Retry-After"]) == (429, "30")
-    assert "IMQ's own calls" in said.body["error"]
+    for error, status, seconds, words in (
+        (Busy("full", retry_after=timedelta(seconds=40)), 429, "40", "IMQ's own calls"),
+        (TooEarly("lags", retry_after=timedelta(seconds=3)), 503, "3", "does not show its newest state yet"),
+        (RateLimited("limit", retry_after=timedelta(seconds=50)), 503, "50", "GitHub's rate limit"),
+        (OutdatedRead("older"), 503, "2", "does not show its newest state yet"),
+        (Unavailable("502"), 503, "30", "does not answer as it should"),
+    ):
+        monkeypatch.setattr(desk, "enqueue", AsyncMock(side_effect=error))
+        said = await mona.queue(pull)
+        assert (said.status, said.headers["Retry-After"]) == (status, seconds)
+        assert words in said.body["error"]
 
 
 async def test_status_of_a_paused_queue_says_why(world: World, session: aiohttp.ClientSession) -> None:

@@ -1,11 +1,39 @@
 """P7: reads wait for as long as GitHub was seen to lag, and for nothing where it does not."""
 
 from datetime import datetime, timedelta
+from typing import cast
 
 import pytest
+from pydantic import BaseModel
 
-from queue_engine.known.facts import Commanded, Known, Named, Reviewed
-from queue_engine.known.lag import COMMIT, LONGEST, PULL, REMEMBERED, REVIEWS, ObservedLag, ReadKind
+from queue_engine.known import lag as known_lag
+from queue_engine.known.facts import (
+    CheckEnded,
+    Commanded,
+    Known,
+    LabelWritten,
+    Merged,
+    Named,
+    Postponed,
+    PullState,
+    Push,
+    Reviewed,
+    StatusSet,
+    Told,
+)
+from queue_engine.known.lag import (
+    BRANCH_TIP,
+    CHECKS,
+    COMMIT,
+    COMPARISON,
+    LONGEST,
+    PULL,
+    REMEMBERED,
+    REVIEWS,
+    SNAPSHOT,
+    ObservedLag,
+    ReadKind,
+)
 from tests.queue_engine.examples import NOW, SECOND
 
 NONE = timedelta(0)
@@ -49,6 +77,40 @@ def test_facts_that_a_read_does_not_show_hold_it_up_for_nothing() -> None:
     assert lag.wait(1, REVIEWS, "pull 1", [Known(Commanded(head="h", at=NOW), NOW)], NOW) == NONE
 
 
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        (PULL, {PullState, LabelWritten, Merged}),
+        (SNAPSHOT, {PullState, LabelWritten, Merged, Reviewed}),
+        (REVIEWS, {Reviewed}),
+        (BRANCH_TIP, {Push}),
+        (COMPARISON, {Push}),
+        (COMMIT, {Named}),
+        (CHECKS, {CheckEnded, StatusSet}),
+    ],
+)
+def test_read_waits_for_every_fact_that_it_shows(kind: ReadKind, shown: set[type[BaseModel]]) -> None:
+    """Each of them alone; of the others none."""
+    kinds: set[type[BaseModel]] = {
+        PullState,
+        LabelWritten,
+        Merged,
+        Commanded,
+        Push,
+        CheckEnded,
+        StatusSet,
+        Reviewed,
+        Postponed,
+        Named,
+    }
+    assert shown < kinds
+    for each in kinds:
+        known, lag = [Known(cast(Told, each.model_construct()), NOW)], ObservedLag()
+        lag.outdated(1, kind, "it")
+        lag.current(1, kind, "it", known, NOW + SECOND)
+        assert lag.of(1, kind, NOW + SECOND) == (SECOND if each in shown else NONE), each
+
+
 @pytest.mark.parametrize("other", [(2, COMMIT), (1, PULL)])
 def test_lag_of_another_repository_or_kind_holds_up_no_read(other: tuple[int, ReadKind]) -> None:
     """Replicas differ."""
@@ -62,6 +124,24 @@ def test_newer_facts_hold_up_a_read_that_has_waited_no_more() -> None:
     assert lag.wait(1, COMMIT, "commit b", told(now), now) == 3 * SECOND
     assert lag.wait(1, COMMIT, "commit b", told(now + SECOND), now + SECOND) == 2 * SECOND
     assert lag.wait(1, COMMIT, "commit b", told(now + 3 * SECOND), now + 3 * SECOND) == NONE
+    assert lag.wait(1, COMMIT, "commit b", told(now + 9 * SECOND), now + 9 * SECOND) == 3 * SECOND, "the next one does"
+
+
+def test_read_that_was_never_outdated_tells_nothing_of_a_lag() -> None:
+    """The facts that a later read of the same subject shows are older, and GitHub may have shown them long before."""
+    lag = lagging(2 * SECOND)
+    lag.current(1, COMMIT, "commit a", told(NOW), NOW + 7 * SECOND)
+    assert lag.of(1, COMMIT, NOW + 7 * SECOND) == 2 * SECOND
+
+
+def test_reads_whose_callers_never_came_back_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory stays bounded, and a read that still waits is not put off anew."""
+    monkeypatch.setattr(known_lag, "_AWAITED", 2)
+    lag, now = lagging(3 * SECOND), NOW + 60 * SECOND
+    lag.wait(1, COMMIT, "commit b", told(now), now)
+    lag.wait(1, COMMIT, "commit c", told(now + 2 * SECOND), now + 2 * SECOND)
+    lag.wait(1, COMMIT, "commit d", told(now + 4 * SECOND), now + 4 * SECOND)
+    assert sorted(subject for _, _, subject in lag._awaited) == ["commit c", "commit d"]
 
 
 def test_lag_is_the_longest_seen_within_its_bound() -> None:
