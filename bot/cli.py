@@ -8,6 +8,7 @@ import click
 
 from bot import __version__
 from bot.commands.jobs import jobs
+from bot.commands.surroundings import RepositoryName, on_store
 from bot.commands.surroundings import settings as _settings
 from bot.commands.tokens import token
 from bot.commands.validate import validate
@@ -70,15 +71,14 @@ def migrate() -> None:
 
 
 @main.command()
-@click.argument("repository", metavar="OWNER/REPO")
+@click.argument("repository", metavar="OWNER/REPO", type=RepositoryName())
 @click.argument("branch", default="main")
 def resume(repository: str, branch: str) -> None:
     """Let the paused queue of a base branch go on, once its cause has been looked into."""
-    settings = _settings()
     from bot import maintenance
 
     try:
-        cause = asyncio.run(maintenance.resume(settings, repository, branch))
+        cause = on_store(lambda store: maintenance.resume(store, repository, branch))
     except maintenance.NoSuchPause as problem:
         raise click.ClickException(str(problem)) from None
     echo(f"Resumed {repository} {branch}; it was paused for {cause}")

@@ -23,21 +23,18 @@ async def migrate(settings: Settings) -> None:
         await database.close()
 
 
-async def resume(settings: Settings, repository: str, base_branch: str) -> str:
+async def resume(store: Store, repository: str, base_branch: str) -> str:
     """Let a paused queue go on; returns why it was paused. Raises NoSuchPause when it is not paused or not known."""
-    database = Database(settings.database_url.get_secret_value())
-    try:
-        async with Store(database).transaction() as tx:
-            queues = [queue for queue in await tx.queues.all() if queue.repository.full_name == repository]
-            queue = next((queue for queue in queues if queue.base_branch == base_branch), None)
-            if queue is None:
-                known = ", ".join(queue.base_branch for queue in queues) or "none"
-                raise NoSuchPause(f"{repository} has no queue for {base_branch}; its queues: {known}")
-            # Those who wait are told by the running process, which is woken.
-            resumed = await steering.resume(Change(tx, datetime.now(UTC)), queue.repository, base_branch, by=None)
-            if resumed.cause is None:
-                raise NoSuchPause(f"the queue of {repository} for {base_branch} is not paused")
-            reason, detail = resumed.cause
-            return f"{reason.value}: {detail}"
-    finally:
-        await database.close()
+    async with store.transaction() as tx:
+        wanted = repository.casefold()
+        queues = [queue for queue in await tx.queues.all() if queue.repository.full_name.casefold() == wanted]
+        queue = next((queue for queue in queues if queue.base_branch == base_branch), None)
+        if queue is None:
+            known = ", ".join(queue.base_branch for queue in queues) or "none"
+            raise NoSuchPause(f"{repository} has no queue for {base_branch}; its queues: {known}")
+        # Those who wait are told by the running process, which is woken.
+        resumed = await steering.resume(Change(tx, datetime.now(UTC)), queue.repository, base_branch, by=None)
+        if resumed.cause is None:
+            raise NoSuchPause(f"the queue of {repository} for {base_branch} is not paused")
+        reason, detail = resumed.cause
+        return f"{reason.value}: {detail}"

@@ -123,6 +123,17 @@ async def listen(application: Application, settings: Settings) -> AppRunner:
         ) from error
 
 
+def _log_reach(address: str) -> None:
+    """Say from where the web process is reached, where the operator did not choose."""
+    if address == HERE:
+        _log.info("reached_from_this_machine_only", advice="set IMQ_BIND=0.0.0.0 to be reached from others")
+    else:
+        _log.info(
+            "reached_from_every_network",
+            advice="PORT is set, as hosting platforms do; on a machine of your own set IMQ_BIND=127.0.0.1",
+        )
+
+
 async def _live(bot: Bot, stop: asyncio.Event, jumps: Jumps, *, web: bool, worker: bool) -> None:
     application = bot.application()
     # What is there by now stays: looking through all of it again and again stops everything for a tenth of a second.
@@ -131,8 +142,8 @@ async def _live(bot: Bot, stop: asyncio.Event, jumps: Jumps, *, web: bool, worke
     runner = await listen(application, bot.settings) if web else None
     if runner is not None:
         _log.info("listening", address=bot.settings.address, port=runner.addresses[0][1])
-        if bot.settings.bind is None and bot.settings.address == HERE:
-            _log.info("reached_from_this_machine_only", advice="set IMQ_BIND=0.0.0.0 to be reached from others")
+        if bot.settings.bind is None:
+            _log_reach(bot.settings.address)
     over = asyncio.Event()
     listener = bot.listener() if worker else None
     async with _listening(listener):

@@ -51,7 +51,8 @@ def safe_api_url(value: str) -> str:
     if parts.scheme == "http" and not is_private(host):
         raise ValueError(
             "is plain http, over which everybody on the way reads IMQ's tokens: write https:// (http:// is for "
-            "loopback and private addresses, and for names without a dot or below .internal, .local or .test)"
+            f"loopback and private addresses, and for names without a dot or below {', '.join(_OWN_SUFFIXES[:-1])} "
+            f"or {_OWN_SUFFIXES[-1]})"
         )
     return value.strip().rstrip("/")
 

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 
 from bot.private_key import read_key
 from bot.safe_values import EVERYWHERE, HERE, bind_address, safe_api_url, strong_secret
+from bot.setting_names import unknown_names
 from queue_engine.core.database import database_url
 from queue_engine.policy import Policy, SharedConfig
 
@@ -216,10 +217,19 @@ _WAYS_OUT: Mapping[str, str] = {
 }
 
 
+_ALIASES = (field.validation_alias for field in Settings.model_fields.values())
+_NAMES = frozenset(alias for alias in _ALIASES if isinstance(alias, str))
+
+
+def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Variables that begin like a setting and are like none; those that are like one are refused when loading."""
+    return tuple(name for name, meant in unknown_names(_set(environ), _NAMES).items() if meant is None)
+
+
 def load_settings(environ: Mapping[str, str]) -> Settings:
     """The settings in `environ`; variables that are empty count as not set.
 
-    Raises SettingsProblem, which names every problem at once.
+    Raises SettingsProblem, which names every problem at once, misspelt names among them.
     """
     return _load(Settings, environ)
 
@@ -234,12 +244,25 @@ _S = TypeVar("_S", bound=Choices)
 
 def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:
     source = EnvSettingsSource(kind, case_sensitive=True)
-    source.env_vars = {name: value for name, value in environ.items() if value.strip()}
+    source.env_vars = given = _set(environ)
+    problems = [
+        f"{name} is no setting of IMQ: did you mean {meant}?"
+        for name, meant in unknown_names(given, _NAMES).items()
+        if meant is not None
+    ]
     try:
-        return kind(_build_sources=((source,), {}))
+        settings = kind(_build_sources=((source,), {}))
     except ValidationError as error:
         found = [(str(problem["loc"][0]), problem["type"], problem["msg"]) for problem in error.errors()]
-    raise SettingsProblem(tuple(_problem(*each) for each in found))
+        raise SettingsProblem((*problems, *(_problem(*each) for each in found))) from None
+    if problems:
+        raise SettingsProblem(tuple(problems))
+    return settings
+
+
+def _set(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that count as set."""
+    return {name: value for name, value in environ.items() if value.strip()}
 
 
 def _problem(place: str, kind: str, message: str) -> str:

@@ -9,25 +9,46 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+import structlog
 
 from bot.logs import configure
 from bot.printable import echo, on_one_line
-from bot.settings import Choices, Settings, SettingsProblem, load_choices, load_settings
+from bot.settings import Choices, Settings, SettingsProblem, load_choices, load_settings, unknown_variables
 from queue_engine.core.database import Database
 from queue_engine.core.outage import fault_of
 from queue_engine.store import Store
 
 T = TypeVar("T")
 
+_log = structlog.get_logger("imq.settings")
 
-def settings() -> Settings:
-    """The settings, with logging configured as they say; exits with code 2 and every problem named."""
+
+class RepositoryName(click.ParamType[str]):
+    """A repository's name with its owner."""
+
+    name = "OWNER/REPO"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as it was typed. Raises BadParameter for one without an owner."""
+        owner, _, repository = value.partition("/")
+        if not owner or not repository or "/" in repository:
+            self.fail("write OWNER/REPO, such as acme/rocket", param, ctx)
+        return value
+
+
+def settings(*, quiet: bool = False) -> Settings:
+    """The settings, with logging configured as they say; exits with code 2 and every problem named.
+
+    A `quiet` command answers on the console: it logs warnings, and the rest only at debug level.
+    """
     try:
         found = load_settings(os.environ)
     except SettingsProblem as problem:
         echo(str(problem), err=True)
         sys.exit(2)
-    configure(found.log_level, found.log_format)
+    configure("warning" if quiet and found.log_level == "info" else found.log_level, found.log_format)
+    if unknown := unknown_variables(os.environ):
+        _log.warning("unknown_settings", names=", ".join(unknown), advice="no setting of IMQ has such a name")
     return found
 
 
@@ -42,7 +63,7 @@ def choices() -> Choices:
 
 def on_store(work: Callable[[Store], Awaitable[T]]) -> T:
     """Do `work` on the database of the settings. Raises ClickException when there is no usable one."""
-    database = Database(settings().database_url.get_secret_value())
+    database = Database(settings(quiet=True).database_url.get_secret_value())
     file = database.url.database or ""
     if database.dialect == "sqlite" and not Path(file).exists():
         # Connecting would make an empty one, wherever the operator happens to stand.

@@ -2,13 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 
 import click
 
-from bot.commands.surroundings import columns, instant, on_store, settings
+from bot.commands.surroundings import RepositoryName, columns, instant, on_store, settings
 from bot.printable import echo
 from queue_engine.config.durations import duration
 from queue_engine.facts import Account, Permission
@@ -29,10 +29,10 @@ def token() -> None:
 @click.option("--person", "--login", "login", help="The GitHub user for whom, and with whose rights, the token acts.")
 @click.option("--operator", is_flag=True, help="It may see everything, and steer IMQ itself, such as dead letters.")
 @click.option("--installation", type=int, help="Only the repositories of this installation of the App, by its id.")
-@click.option("--repository", "names", multiple=True, metavar="OWNER/REPO", help="Only this repository; repeatable.")
-@click.option("--read", "access", flag_value="read", help="It changes nothing; the default where no person is given.")
-@click.option("--write", "access", flag_value="write", help="It may queue and dequeue, and not steer queues.")
-@click.option("--maintain", "access", flag_value="maintain", help="It may steer queues as well; a person's default.")
+@click.option("--repository", "names", multiple=True, type=RepositoryName(), help="Only this repository; repeatable.")
+@click.option("--read", is_flag=True, help="It changes nothing; the default where no person is given.")
+@click.option("--write", is_flag=True, help="It may queue and dequeue, and not steer queues.")
+@click.option("--maintain", is_flag=True, help="It may steer queues as well; a person's default.")
 @click.option("--expires", help="When it ends: after 90d, 12h, ... or on a date such as 2027-01-31 (UTC).")
 def create(
     name: str,
@@ -40,8 +40,8 @@ def create(
     operator: bool,
     installation: int | None,
     names: tuple[str, ...],
-    access: str | None,
     expires: str | None,
+    **chosen: bool,
 ) -> None:
     """Make a token and print it: only its hash is kept."""
     if not _NAME.fullmatch(name):
@@ -54,7 +54,7 @@ def create(
     grant = Grant(
         login=login,
         operator=operator,
-        access=Permission(access or ("maintain" if login is not None or operator else "read")),
+        access=_access(chosen, default=Permission.READ if login is None and not operator else Permission.MAINTAIN),
         installation_id=installation,
         expires_at=None if expires is None else _end(expires, now),
     )
@@ -115,6 +115,14 @@ def _check_owner(login: str | None, operator: bool, *, scoped: bool) -> None:
         raise click.UsageError("An operator's token sees everything: leave --installation and --repository out.")
 
 
+def _access(chosen: Mapping[str, bool], *, default: Permission) -> Permission:
+    """What the token may do at most, by its flags."""
+    flags = [name for name, given in chosen.items() if given]
+    if len(flags) > 1:
+        raise click.UsageError(f"Choose one of {' and '.join(f'--{name}' for name in flags)}.")
+    return Permission(flags[0]) if flags else default
+
+
 def _end(text: str, now: datetime) -> datetime:
     """When a token ends that is made now."""
     try:
@@ -138,7 +146,7 @@ def _account(login: str) -> Account:
     from bot.commands import people
 
     try:
-        return asyncio.run(people.account_of(settings(), login))
+        return asyncio.run(people.account_of(settings(quiet=True), login))
     except people.PersonNotTold as problem:
         raise click.ClickException(str(problem)) from None
 
@@ -171,7 +179,7 @@ def _row(token: Token, scope: str, now: datetime) -> Sequence[str]:
         token.name,
         grant.login or "-",
         "yes" if grant.operator else "no",
-        grant.access.value,
+        "everything" if grant.operator and grant.access is Permission.MAINTAIN else grant.access.value,
         scope,
         instant(token.created_at),
         instant(token.last_used_at),

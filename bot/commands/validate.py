@@ -48,9 +48,10 @@ def validate(file: Path, against: str | None, by: str | None, shared: bool, as_j
         raise SystemExit(1) from None
     if pull is None:
         found = levels(config, defaults, allowed)
-        echo(_json(_meaning(found)) if as_json else _shown(file, found))
+        verdict = f"{file} is valid{_shared_verdict(found, allowed) if shared else ''}."
+        echo(_json(_meaning(found)) if as_json else _shown(verdict, found))
         return
-    operators = settings()
+    operators = settings(quiet=True)
     # Imported when needed: without --against the command answers at once.
     from bot.commands.foresight import NotForeseen, foresee
 
@@ -89,13 +90,22 @@ def _not_followed(found: Levels) -> list[str]:
     return list(dict.fromkeys(sentence for _, policy in found for sentence in policy.not_followed))
 
 
-def _shown(file: Path, found: Levels) -> str:
+def _shared_verdict(found: Levels, allowed: SharedConfig) -> str:
+    """How much of a valid file counts for the owner's other repositories."""
+    if allowed is SharedConfig.OFF:
+        return ", but IMQ does not read it for other repositories: IMQ_ORGANIZATION_CONFIG is off"
+    ignored = len(_not_followed(found))
+    keys = f", but {ignored} of its keys {'is' if ignored == 1 else 'are'} ignored" if ignored else ""
+    return f"{keys}; it counts only while the default branch of the repository .github requires an approving review"
+
+
+def _shown(verdict: str, found: Levels) -> str:
     """The configuration as it takes effect, in its own words; of each rule only what it changes."""
     (_, common), *rules = found
     above = as_keys(common)
-    parts = [f"{file} is valid."]
+    parts = [verdict]
     if sentences := _not_followed(found):
-        parts.append("\n".join(["Not followed:", *(f"- {sentence}" for sentence in sentences)]))
+        parts.append("\n".join(["Ignored:", *(f"- {sentence}" for sentence in sentences)]))
     parts += [f"{'All other base branches' if rules else 'All base branches'}:", _yaml(above)]
     for patterns, policy in rules:
         changed = _difference(above, as_keys(policy))

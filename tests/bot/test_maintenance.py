@@ -3,10 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
-from pydantic import SecretStr
 
 from bot.maintenance import NoSuchPause, resume
-from bot.settings import Settings
 from queue_engine.model import Pause, RedBase, Repository
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
@@ -15,16 +13,12 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 REPOSITORY = Repository(1, "acme", "widgets", 7)
 
 
-def settings_for(url: str) -> Settings:
-    return Settings.model_construct(database_url=SecretStr(url))
-
-
-async def test_resume_of_a_paused_queue_makes_it_due_and_tells_the_cause(store: Store, database_url: str) -> None:
+async def test_resume_of_a_paused_queue_makes_it_due_and_tells_the_cause(store: Store) -> None:
     """A maintainer looked into the mismatch; the queue goes on at once."""
     async with store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
         await tx.queues.pause(queue.id, Pause(Reason.TREE_MISMATCH, "#1 landed otherwise", NOW))
-    cause = await resume(settings_for(database_url), "acme/widgets", "main")
+    cause = await resume(store, "Acme/widgets", "main")
     async with store.reading() as tx:
         after = await tx.queues.get(queue.id)
     assert after is not None
@@ -33,12 +27,12 @@ async def test_resume_of_a_paused_queue_makes_it_due_and_tells_the_cause(store: 
     assert "#1 landed otherwise" in cause
 
 
-async def test_resume_of_a_queue_whose_base_is_red_tries_it_anew(store: Store, database_url: str) -> None:
+async def test_resume_of_a_queue_whose_base_is_red_tries_it_anew(store: Store) -> None:
     """The operator knows better than a report; the timeline tells that nobody's name stands for it."""
     async with store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
         await tx.red_bases.note(queue.id, RedBase("ci/test", "tip", NOW, 0, NOW))
-    assert await resume(settings_for(database_url), "acme/widgets", "main") == "base_red: ci/test"
+    assert await resume(store, "acme/widgets", "main") == "base_red: ci/test"
     async with store.reading() as tx:
         after = await tx.queues.get(queue.id)
         (event,) = await tx.timeline.latest(5)
@@ -47,11 +41,11 @@ async def test_resume_of_a_queue_whose_base_is_red_tries_it_anew(store: Store, d
     assert (event.event, event.reason, event.data and event.data["by"]) == ("resumed", Reason.BASE_RED, None)
 
 
-async def test_resume_of_what_is_not_paused_names_what_there_is(store: Store, database_url: str) -> None:
+async def test_resume_of_what_is_not_paused_names_what_there_is(store: Store) -> None:
     """A mistyped branch is answered with the branches that have a queue."""
     async with store.transaction() as tx:
         await tx.queues.find_or_create(REPOSITORY, "main", NOW)
     with pytest.raises(NoSuchPause, match="not paused"):
-        await resume(settings_for(database_url), "acme/widgets", "main")
+        await resume(store, "acme/widgets", "main")
     with pytest.raises(NoSuchPause, match="its queues: main"):
-        await resume(settings_for(database_url), "acme/widgets", "mian")
+        await resume(store, "acme/widgets", "mian")

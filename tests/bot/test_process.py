@@ -163,6 +163,15 @@ async def test_process_listens_on_this_machine_alone_unless_told_otherwise(
     assert any(line["event"] == "reached_from_this_machine_only" for line in logs) is not chosen
 
 
+def test_process_that_port_alone_opens_to_every_network_says_so_and_how_not_to() -> None:
+    """`PORT=8080 imq run` on a laptop is no platform."""
+    with capture_logs() as logs:
+        process._log_reach("0.0.0.0")
+    (line,) = logs
+    assert line["event"] == "reached_from_every_network"
+    assert "IMQ_BIND=127.0.0.1" in line["advice"]
+
+
 async def test_port_in_use_is_told_in_a_sentence_with_the_settings(settings: dict[str, str]) -> None:
     """The operator reads which settings to change, not a traceback."""
     runner = await process.listen(web.Application(), load_settings({**settings, "PORT": "0"}))

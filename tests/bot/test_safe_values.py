@@ -37,8 +37,8 @@ def test_host_of_ones_own_network_may_be_plain_http(host: str) -> None:
      "localhost.example.com", "10.0.0.1.example.com", "127.0.0.1.nip.io", "internal.example", "local.example"],
 )  # fmt: skip
 def test_host_of_the_internet_has_to_be_https(host: str) -> None:
-    """Also an address that is written as a number, or that only begins like a private one."""
+    """Also an address that is written as a number, or that only begins like a private one; all exceptions are named."""
     address = f"[{host}]" if ":" in host else host
-    with pytest.raises(ValueError, match="plain http"):
+    with pytest.raises(ValueError, match=r"plain http.*\.localhost, \.local, \.internal, \.home\.arpa or \.test\)$"):
         safe_api_url(f"http://{address}/api/v3")
     assert safe_api_url(f"https://{address}/api/v3") == f"https://{address}/api/v3"

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from bot.commands import surroundings
 from tests.bot.commands.imq import Imq
 
 
@@ -11,7 +13,9 @@ def on(imq: Imq, url: str) -> Imq:
     return Imq(imq.environ | {"DATABASE_URL": url})
 
 
-COMMANDS = pytest.mark.parametrize("command", [["token", "list"], ["jobs", "list"], ["jobs", "retry", "--all"]])
+COMMANDS = pytest.mark.parametrize(
+    "command", [["token", "list"], ["jobs", "list"], ["jobs", "retry", "--all"], ["resume", "acme/widgets"]]
+)
 
 
 @COMMANDS
@@ -47,3 +51,31 @@ def test_settings_that_are_missing_are_all_named(imq: Imq) -> None:
     assert result.exit_code == 2
     assert "IMQ_GITHUB_APP_ID" in result.stderr
     assert "PORT" in result.stderr
+
+
+def test_unknown_variable_is_told_once_and_a_misspelt_one_is_refused(imq: Imq) -> None:
+    """The operator learns that a setting has no effect."""
+    with capture_logs() as logs:
+        assert Imq(imq.environ | {"IMQ_REGION": "eu"})("token", "list").exit_code == 0
+    assert [(line["event"], line["names"]) for line in logs] == [("unknown_settings", "IMQ_REGION")]
+    misspelt = Imq(imq.environ | {"IMQ_METRIC": "token"})("token", "list")
+    assert misspelt.exit_code == 2
+    assert "  - IMQ_METRIC is no setting of IMQ: did you mean IMQ_METRICS?\n" in misspelt.stderr
+
+
+def test_repository_without_its_owner_is_refused(imq: Imq) -> None:
+    """`imq resume acme main` looked for a repository called acme."""
+    result = imq("resume", "acme", "main")
+    assert result.exit_code == 2
+    assert "write OWNER/REPO, such as acme/rocket" in result.stderr
+
+
+@pytest.mark.parametrize(("chosen", "used"), [("info", "warning"), ("error", "error"), ("debug", "debug")])
+def test_command_that_answers_on_the_console_logs_warnings_at_most(
+    imq: Imq, monkeypatch: pytest.MonkeyPatch, chosen: str, used: str
+) -> None:
+    """Between the words of `imq token create` no lines of JSON are in the way."""
+    levels: list[str] = []
+    monkeypatch.setattr(surroundings, "configure", lambda level, _: levels.append(level))
+    assert Imq(imq.environ | {"IMQ_LOG_LEVEL": chosen})("token", "list").exit_code == 0
+    assert levels == [used]

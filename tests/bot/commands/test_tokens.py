@@ -86,6 +86,8 @@ def test_name_that_is_taken_is_told(imq: Imq) -> None:
         (["ci"], "Say whose token it is"),
         (["ci", "--read"], "Say whose token it is"),
         (["ci", "--operator", "--installation", "70"], "An operator's token sees everything"),
+        (["ci", "--repository", "acme/widgets", "--read", "--write"], "Choose one of --read and --write."),
+        (["ci", "--repository", "widgets"], "write OWNER/REPO, such as acme/rocket"),
         (["ci", "--operator", "--expires", "soon"], "give 90d, 12h, or a date"),
         (["ci", "--operator", "--expires", "0h"], "has passed"),
         (["ci", "--operator", "--expires", "2020-01-31"], "has passed"),
@@ -112,8 +114,14 @@ def test_list_shows_all_but_the_secrets(imq: Imq) -> None:
     titles, ci, ops = imq("token", "list").stdout.splitlines()
     assert titles.split() == ["NAME", "PERSON", "OPERATOR", "ACCESS", "SCOPE", "CREATED", "LAST", "USED", "EXPIRES"]
     assert ci.split()[:5] + ci.split()[-3:] == ["ci", "Ada", "no", "maintain", "-", "2031-05-06", "07:08:09Z", "-"]
-    assert ops.split()[:5] + ops.split()[-2:] == ["ops", "-", "yes", "maintain", "-", "-", "-"]
+    assert ops.split()[:5] + ops.split()[-2:] == ["ops", "-", "yes", "everything", "-", "-", "-"]
     assert secret not in ci
+
+
+def test_operators_token_that_only_reads_is_listed_so(imq: Imq) -> None:
+    """It sees everything, and changes nothing."""
+    imq("token", "create", "board", "--operator", "--read")
+    assert imq("token", "list").stdout.splitlines()[1].split()[:4] == ["board", "-", "yes", "read"]
 
 
 def test_scope_of_a_token_is_stored_by_ids_and_shown_by_names(imq: Imq) -> None:
@@ -154,7 +162,6 @@ def test_token_that_is_over_is_listed_as_such(imq: Imq) -> None:
     [
         (["--person", "bob"], "GitHub knows nobody with the login bob."),
         (["--repository", "acme/nothing"], "IMQ has not seen acme/nothing"),
-        (["--repository", "acme"], "IMQ has not seen acme:"),
         (["--installation", "70", "--repository", "globex/gears"], "IMQ has not seen globex/gears"),
     ],
 )

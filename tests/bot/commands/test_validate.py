@@ -83,6 +83,21 @@ def test_validate_shows_what_holds_for_each_rule(validate: Validate) -> None:
     assert last == "y: as above\n"
 
 
+def test_validate_shared_begins_with_how_much_of_the_file_counts(
+    validate: Validate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Valid does not mean followed: what the operator allows, and which rule of the repository is needed."""
+    text = "who_may_queue: {people: [eve]}\nblocking: {labels: wip}"
+    condition = "it counts only while the default branch of the repository .github requires an approving review."
+    for mode, verdict in (
+        ("tighten", f"imq.yml is valid, but 1 of its keys is ignored; {condition}"),
+        ("trust", f"imq.yml is valid; {condition}"),
+        ("off", "imq.yml is valid, but IMQ does not read it for other repositories: IMQ_ORGANIZATION_CONFIG is off."),
+    ):
+        monkeypatch.setenv("IMQ_ORGANIZATION_CONFIG", mode)
+        assert validate(text, "--shared").stdout.splitlines()[0] == verdict
+
+
 def test_validate_meaning_as_json_is_complete_for_each_rule(validate: Validate) -> None:
     """A program needs to lay nothing over anything."""
     found = json.loads(validate("branches: [{match: main, depth: 3}]", "--json").stdout)
