@@ -23,6 +23,11 @@ _COPIES = 2
 _MOST_FIELDS = 64
 """In a header. GitHub sends about 12, proxies add some."""
 
+_MOST_LINES, _BYTES_A_LINE = 512, 64
+"""How many lines may come at once, and how long the lines beyond these must be on average. A body in chunks of one byte
+has two lines for each: parsing 10 MB of those had everybody wait for two seconds (aiohttp #11894 bounds their memory;
+h2o/picohttpparser #81 refuses such bodies, too)."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -93,7 +98,10 @@ class ClientConnection(web.RequestHandler):
         size = len(data) if self._handling else len(data) * _COPIES
         self._held += size
         self._connections.received(size)
-        if self.transport is not None and not self.transport.is_closing():
+        if data.count(b"\r\n") > _MOST_LINES + len(data) // _BYTES_A_LINE:
+            log.debug("connection_dropped", why="too many lines", size=len(data))
+            self.drop()
+        elif self.transport is not None and not self.transport.is_closing():
             super().data_received(data)
 
     async def finish_response(
@@ -171,6 +179,7 @@ def announcing(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRe
     def announced(message: Any, payload: StreamReader, protocol: ClientConnection, *rest: Any) -> web.BaseRequest:
         try:
             request = make(message, payload, protocol, *rest)
+            _check_expectation(request)
         except ValueError as error:
             # aiohttp parses some addresses only here (`http://xn--/`), and would leave the connection open for ever.
             log.debug("request_malformed", error=repr(error))
@@ -180,3 +189,10 @@ def announcing(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRe
         return request
 
     return announced
+
+
+def _check_expectation(request: web.BaseRequest) -> None:
+    """Raise ValueError for what nobody expects: aiohttp would quote it, and fails where it is no text."""
+    expected = request.headers.get("Expect", "100-continue")
+    if expected.casefold() != "100-continue":
+        raise ValueError(f"expects {expected!r}")

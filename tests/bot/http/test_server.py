@@ -242,6 +242,17 @@ async def test_bodies_in_flight_are_bounded_over_all_connections(start: Serve) -
         task.cancel()
 
 
+async def test_body_in_chunks_of_one_byte_is_not_even_parsed(start: Serve) -> None:
+    """Ten megabytes of them, unsigned, over forty connections, had everybody wait for six seconds."""
+    server = await start(Limits())
+    client = await server.connect(
+        b"POST /webhook HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n"
+        b"X-GitHub-Event: star\r\nX-GitHub-Delivery: d-1\r\nX-Hub-Signature-256: sha256=" + b"a" * 64 + b"\r\n\r\n"
+    )
+    client.writer.write(b"1\r\na\r\n" * 10_000)
+    assert await client.dropped() == b""
+
+
 async def test_headers_in_flight_are_bounded_too(start: Serve) -> None:
     """A header may have half a megabyte; a hundred unfinished ones had fifty."""
     server = await start(Limits(connections=20, held_bytes=200_000))
@@ -306,12 +317,13 @@ async def test_request_whose_chunks_break_behind_the_answer_is_no_error(
     assert caplog.records == []
 
 
-async def test_request_for_an_address_that_cannot_be_parsed_ends_the_connection(
-    start: Serve, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("data", [b"GET http://xn--/ HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nExpect: \xff\r\n"])
+async def test_request_that_aiohttp_cannot_read_ends_the_connection(
+    start: Serve, caplog: pytest.LogCaptureFixture, data: bytes
 ) -> None:
-    """aiohttp finds out too late, loses the task with an error, and keeps the connection for ever."""
+    """aiohttp finds out too late: it lost the connection for ever, or logged 5 KB of traceback for each request."""
     server = await start(Limits(connections=1))
-    client = await server.connect(b"GET http://xn--/ HTTP/1.1\r\nHost: x\r\n\r\n")
+    client = await server.connect(data + b"Host: x\r\n\r\n")
     assert await client.dropped() == b""
     assert await (await server.connect(HEALTH)).status() == 200
     assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
