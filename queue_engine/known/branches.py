@@ -27,9 +27,7 @@ def superseded(tip: str, pushed: Sequence[Push]) -> bool:
         return True
     times = [[push.at for push in those] for those in (left, [push for push in pushed if push.after == tip])]
     left_at, came_at = ([at for at in each if at is not None] for each in times)
-    if len(left_at) < len(left) or not came_at:
-        return False
-    return max(left_at) > max(came_at)
+    return bool(left_at and came_at) and max(left_at) > max(came_at)
 
 
 def outdated_tip(branch: str, tip: str, known: Sequence[Known], now: datetime) -> str | None:

@@ -53,6 +53,13 @@ def test_landing_of_our_own_without_a_time_is_not_taken_for_later_than_a_forced_
     assert superseded(A, told[:1])
 
 
+def test_tip_that_was_left_again_after_a_forced_push_came_back_to_it_is_superseded() -> None:
+    """P1: GitHub's time of the last push is enough, though IMQ's own landings from that tip tell none."""
+    told = [moved(A, B, None), moved(A, B), moved(B, A, NOW + SECOND), moved(A, C, None)]
+    assert not superseded(A, told)
+    assert superseded(A, [*told, moved(A, C, NOW + 2 * SECOND)])
+
+
 def test_branch_that_was_deleted_has_no_tip() -> None:
     """GitHub writes forty zeros."""
     told = [moved(A, B), moved(B, NO_COMMIT)]

@@ -1,7 +1,7 @@
 """Reports of checks compared with those that webhooks told to have ended."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -61,6 +61,13 @@ def test_run_under_way_that_is_known_to_have_ended_is_believed_after_a_minute() 
     assert outdated_reports(pending, BOUND, [ended()], NOW + MINUTE) is None
 
 
+@pytest.mark.parametrize(("begun", "believed"), [(NOW, False), (NOW + SECOND, True)])
+def test_run_begun_again_after_an_end_without_a_time_is_believed(begun: datetime, believed: bool) -> None:
+    """Then the time at which it had begun before tells the two apart."""
+    again = replace(report(run=5, state=CheckState.PENDING), started_at=begun)
+    assert (outdated_reports([again], BOUND, [ended(completed_at=None)], NOW) is None) is believed
+
+
 def test_run_that_ended_twice_in_one_second_is_doubted_for_some_seconds() -> None:
     """Which of the two ends came later is not told."""
     failed = [report(run=5, state=CheckState.FAILED)]
@@ -75,6 +82,8 @@ def test_run_that_ended_twice_in_one_second_is_doubted_for_some_seconds() -> Non
         ([set_status(CheckState.FAILED)], False),
         ([set_status(CheckState.FAILED, completed_at=NOW - SECOND)], False),
         ([set_status(CheckState.FAILED, completed_at=NOW + SECOND)], True),
+        ([set_status(CheckState.PENDING, completed_at=None, started_at=NOW + SECOND)], True),
+        ([set_status(CheckState.PENDING, completed_at=None, started_at=NOW - SECOND)], False),
         ([report(run=9)], False),
     ],
 )

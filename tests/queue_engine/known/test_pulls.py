@@ -101,8 +101,8 @@ def test_label_that_changed_just_now_is_missed_whatever_the_time_says(label_set:
     lacking = read(updated_at=NOW + SECOND, labels=labels)
     known_labels = ("docs", "merge-queue") if label_set else ("docs",)
     for known in (
-        told(labels=known_labels, label="merge-queue", label_set=label_set),
-        Known(LabelWritten(label="merge-queue", label_set=label_set), NOW),
+        told(labels=known_labels, label="MERGE-queue", label_set=label_set),
+        Known(LabelWritten(label="MERGE-queue", label_set=label_set), NOW),
     ):
         assert outdated_pull(lacking, [known], NOW) is not None
         assert outdated_pull(lacking, [known], NOW + SETTLED) is None
@@ -138,6 +138,15 @@ def test_own_change_of_a_label_is_part_of_what_is_known() -> None:
     before = told(labels=("docs",))
     written = Known(LabelWritten(label="merge-queue", label_set=True), NOW)
     assert outdated_pull(read(), [before, written], NOW) is None
+    off = Known(LabelWritten(label="Merge-Queue", label_set=False), NOW)
+    assert outdated_pull(read(labels=frozenset({"docs"})), [told(), off], NOW) is None
+
+
+def test_last_state_told_of_one_second_counts() -> None:
+    """Two changes in one second arrive in their order more often than not."""
+    first, last = told(title="First"), told(title="Last")
+    assert outdated_pull(read(title="Last"), [first, last], NOW) is None
+    assert outdated_pull(read(title="First"), [first, last], NOW) is not None
 
 
 def test_listed_pull_request_that_is_outdated_is_corrected_or_left_out() -> None:

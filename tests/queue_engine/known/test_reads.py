@@ -154,6 +154,19 @@ async def test_branch_that_was_deleted_is_not_missed(scene: Scene) -> None:
     """Its last push says so."""
     await scene.tell((of_branch("main"), Push(before="base-1", after=NO_COMMIT, at=NOW)))
     assert await scene.github.branch_tip(REPOSITORY, "main") is None
+    scene.inner.answers["comparison"] = NotFound("Not Found", status=404)
+    with pytest.raises(NotFound):
+        await scene.github.comparison(REPOSITORY, "main", "head-1")
+
+
+async def test_branch_that_is_still_missing_after_a_minute_is_believed_to_be(scene: Scene) -> None:
+    """P5: the webhook of its deletion was lost."""
+    await scene.tell((of_branch("main"), MOVED))
+    scene.clock.instant += NAMED - SECOND
+    with pytest.raises(OutdatedRead):
+        await scene.github.branch_tip(REPOSITORY, "main")
+    scene.clock.instant += SECOND
+    assert await scene.github.branch_tip(REPOSITORY, "main") is None
 
 
 async def test_check_that_ended_is_missed_in_reports(scene: Scene) -> None:
@@ -224,7 +237,8 @@ async def test_configuration_of_an_organisation_is_read_at_the_known_tip_of_its_
     async with scene.store.transaction() as tx:
         await tx.queues.refresh_repository(shared)
     await scene.github.organisation_configuration(REPOSITORY)
-    assert [commit for _, commit in scene.inner.asked] == [None, "base-2"]
+    await scene.github.organisation_configuration(REPOSITORY, "reviewed")
+    assert [commit for _, commit in scene.inner.asked] == [None, "base-2", "reviewed"]
     scene.inner.answers["organisation_configuration"] = NotFound("No commit found", status=404)
     with pytest.raises(OutdatedRead):
         await scene.github.organisation_configuration(REPOSITORY)
@@ -241,6 +255,8 @@ async def test_reviews_of_the_last_seconds_are_missed_in_a_list(scene: Scene) ->
     scene.inner.answers["reviews"] = (approved, dismissed)
     assert await scene.github.reviews(REPOSITORY, 1) == (approved, dismissed)
     await scene.tell((of_pull(1), Reviewed(author="ada", state="commented")))
+    await scene.github.reviews(REPOSITORY, 1)
+    scene.inner.answers["reviews"] = (approved, dismissed, replace(approved, state=ReviewState.COMMENTED))
     await scene.github.reviews(REPOSITORY, 1)
     scene.inner.answers["reviews"] = (approved,)
     scene.clock.instant += SETTLED
