@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from queue_engine.policies import Fixed
 from queue_engine.store import Store
 from queue_engine.store.throttles import Throttle
-from queue_engine.throttle import KEPT, count_without_right, ignored_until, is_throttled
-from tests.queue_engine.examples import NOW, REPOSITORY
+from queue_engine.throttle import KEPT, asking, count_without_right, ignored_until, is_outsider, is_throttled
+from tests.queue_engine.examples import NOW, POLICY, REPOSITORY
 from tests.queue_engine.scene import Scene
 
 
@@ -36,6 +37,40 @@ async def test_person_without_the_right_is_counted_by_repository_and_folded_logi
     async with scene.engine.change() as change:
         await change.tx.throttles.clear(REPOSITORY.id, "eve")
     assert not await is_throttled(scene.engine, REPOSITORY, "eve")
+
+
+async def test_person_is_heard_again_at_the_very_instant_that_was_told(scene: Scene) -> None:
+    """What is put off until then must not be ignored once more."""
+    for at, ignored in ((NOW - timedelta(seconds=30), False), (NOW - timedelta(seconds=29), True)):
+        async with scene.engine.change() as change:
+            await change.tx.throttles.put(REPOSITORY.id, "eve", Throttle(4, at))
+        assert await is_throttled(scene.engine, REPOSITORY, "eve") is ignored
+
+
+async def test_questions_that_everybody_may_ask_are_counted_by_themselves(scene: Scene) -> None:
+    """A maintainer who asked too often can still pause the queue."""
+    for _ in range(4):
+        async with scene.engine.change() as change:
+            await count_without_right(change, REPOSITORY, asking("rhea"))
+    assert await is_throttled(scene.engine, REPOSITORY, asking("Rhea"))
+    assert not await is_throttled(scene.engine, REPOSITORY, "rhea")
+
+
+@pytest.mark.parametrize(
+    ("login", "readers", "outsider"),
+    [("eve", (), True), ("eve", ("eve",), False), ("tria", (), False), ("mona", (), False)],
+    ids=["a reader", "a reader who may queue", "a triager", "a writer"],
+)
+async def test_outsider_is_who_may_only_read_and_is_counted(
+    scene: Scene, login: str, readers: tuple[str, ...], outsider: bool
+) -> None:
+    """One question to GitHub tells; nobody else is counted for it."""
+    policies = Fixed(replace(POLICY, may_queue_too=frozenset(readers)))
+    engine = replace(scene.engine, policies=policies)
+    assert await is_outsider(engine, REPOSITORY, login) is outsider
+    assert scene.github.asked == ["permission"]
+    async with scene.store.reading() as tx:
+        assert (await tx.throttles.find(REPOSITORY.id, login) is not None) is outsider
 
 
 async def test_count_of_a_person_starts_again_after_a_quiet_day(scene: Scene) -> None:

@@ -1,6 +1,7 @@
 """Which comments are read as commands at all."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,8 @@ from tests.queue_engine.examples import NOW, REPOSITORY
 from tests.queue_engine.scene import Scene
 
 
-@pytest.mark.parametrize(("age", "heard"), [(KEPT, True), (KEPT + timedelta(seconds=1), False)])
-async def test_comment_older_than_answers_are_kept_is_not_carried_out(
-    sqlite_database: Database, age: timedelta, heard: bool
-) -> None:
-    """P4: GitHub may deliver it once more, and nobody knows any longer that it was carried out."""
-    scene = Scene(Store(sqlite_database))
+def a_comment(**changes: Any) -> Hint:
+    """`/queue`, typed by somebody who may only read."""
     hint = Hint(
         kind=HintKind.COMMENT,
         delivery="d",
@@ -28,7 +25,26 @@ async def test_comment_older_than_answers_are_kept_is_not_carried_out(
         commands=("queue",),
         sender="eve",
         association="NONE",
-        updated_at=NOW - age,
+        updated_at=NOW,
     )
-    await Commands(scene.engine).carry_out(REPOSITORY, hint)
+    return hint.model_copy(update=changes)
+
+
+@pytest.mark.parametrize("association", ["NONE", "CONTRIBUTOR", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", None])
+async def test_right_of_somebody_who_is_no_collaborator_is_asked_for_before_anything_is_done(
+    sqlite_database: Database, association: str | None
+) -> None:
+    """P7: who once had a pull request merged may be anybody; one request, and no reaction."""
+    scene = Scene(Store(sqlite_database))
+    await Commands(scene.engine).carry_out(REPOSITORY, a_comment(association=association))
+    assert scene.github.asked == ["permission"]
+
+
+@pytest.mark.parametrize(("age", "heard"), [(KEPT, True), (KEPT + timedelta(seconds=1), False)])
+async def test_comment_older_than_answers_are_kept_is_not_carried_out(
+    sqlite_database: Database, age: timedelta, heard: bool
+) -> None:
+    """P4: GitHub may deliver it once more, and nobody knows any longer that it was carried out."""
+    scene = Scene(Store(sqlite_database))
+    await Commands(scene.engine).carry_out(REPOSITORY, a_comment(updated_at=NOW - age))
     assert scene.github.asked == (["permission"] if heard else [])
