@@ -70,11 +70,16 @@ secrets: $(GUARD)/.installed
 		{ cat build/secrets.log; exit 1; }' sh
 
 # A CycloneDX bill of materials of a production install: what, in which version, under which licence, needed by what.
+# The tool reads no dynamic version of IMQ itself, so it is given one; the last line but one looks whether it stands there.
+sbom: VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' bot/__init__.py)
 sbom: $(GUARD)/.installed
 	rm -rf build/sbom && $(PYTHON) -m venv --without-pip build/sbom
 	$(GUARD)/bin/pip --python build/sbom install --quiet --no-deps --require-hashes -r requirements.txt
-	$(GUARD)/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
+	sed 's/^dynamic = \["version"\]$$/version = "$(VERSION)"/' pyproject.toml > build/sbom/pyproject.toml
+	$(GUARD)/bin/cyclonedx-py environment --pyproject build/sbom/pyproject.toml --mc-type application --output-reproducible \
 		--validate --output-format JSON --output-file build/imq.cdx.json build/sbom/bin/python
+	$(PYTHON) -c 'import json; imq = json.load(open("build/imq.cdx.json"))["metadata"]["component"]; \
+		assert imq.get("version") == "$(VERSION)" != "", imq'
 	@echo "wrote build/imq.cdx.json"
 
 bench: $(STAMP)
