@@ -37,4 +37,4 @@ async def resume(store: Store, repository: str, base_branch: str) -> str:
         if resumed.cause is None:
             raise NoSuchPause(f"the queue of {repository} for {base_branch} is not paused")
         reason, detail = resumed.cause
-        return f"{reason.value}: {detail}"
+        return f"{reason.value}: {detail}" if detail else reason.value

@@ -172,6 +172,13 @@ async def _scope(tx: Transaction, grant: Grant) -> str:
     return ", ".join(parts) or "-"
 
 
+def _most(grant: Grant) -> str:
+    """The most that a token may do; an operator's changes queues only for a person."""
+    if grant.operator and grant.login is None and grant.access is not Permission.READ:
+        return "dead letters"
+    return grant.access.value
+
+
 def _row(token: Token, scope: str, now: datetime) -> Sequence[str]:
     grant = token.grant
     ended = " (over)" if grant.expired(now) else ""
@@ -179,7 +186,7 @@ def _row(token: Token, scope: str, now: datetime) -> Sequence[str]:
         token.name,
         grant.login or "-",
         "yes" if grant.operator else "no",
-        "everything" if grant.operator and grant.access is Permission.MAINTAIN else grant.access.value,
+        _most(grant),
         scope,
         instant(token.created_at),
         instant(token.last_used_at),

@@ -27,6 +27,14 @@ async def test_resume_of_a_paused_queue_makes_it_due_and_tells_the_cause(store: 
     assert "#1 landed otherwise" in cause
 
 
+async def test_resume_of_a_queue_paused_without_a_word_tells_the_reason_alone(store: Store) -> None:
+    """`/pause` needs no explanation, and no colon stands before nothing."""
+    async with store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        await tx.queues.pause(queue.id, Pause(Reason.PAUSED_BY_HAND, "", NOW))
+    assert await resume(store, "acme/widgets", "main") == "paused_by_hand"
+
+
 async def test_resume_of_a_queue_whose_base_is_red_tries_it_anew(store: Store) -> None:
     """The operator knows better than a report; the timeline tells that nobody's name stands for it."""
     async with store.transaction() as tx:

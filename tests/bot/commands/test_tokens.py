@@ -114,7 +114,7 @@ def test_list_shows_all_but_the_secrets(imq: Imq) -> None:
     titles, ci, ops = imq("token", "list").stdout.splitlines()
     assert titles.split() == ["NAME", "PERSON", "OPERATOR", "ACCESS", "SCOPE", "CREATED", "LAST", "USED", "EXPIRES"]
     assert ci.split()[:5] + ci.split()[-3:] == ["ci", "Ada", "no", "maintain", "-", "2031-05-06", "07:08:09Z", "-"]
-    assert ops.split()[:5] + ops.split()[-2:] == ["ops", "-", "yes", "everything", "-", "-", "-"]
+    assert ops.split()[:6] + ops.split()[-2:] == ["ops", "-", "yes", "dead", "letters", "-", "-", "-"]
     assert secret not in ci
 
 
