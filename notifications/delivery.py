@@ -48,6 +48,12 @@ class Delivery:
 
     async def send(self, letter: Letter) -> None:
         """Send it and mark it done. Raises the errors of the port, with everything that did happen noted."""
+        async with self._store.reading() as tx:
+            merges_waiting = await tx.entries.count_of_installation(letter.repository.installation_id)
+        with working(yields_to=merges_waiting):
+            await self._send(letter)
+
+    async def _send(self, letter: Letter) -> None:
         if letter.kind is LetterKind.LABEL_OFF:
             for label in letter.labels:
                 await self._letters.remove_label(letter.repository, letter.number, label)
@@ -108,11 +114,9 @@ class Delivery:
 
     async def _create_comment(self, letter: Letter, body: str) -> int:
         """Create a comment. What GitHub refused, or was never asked, was not created, and need not be looked for."""
-        async with self._store.transaction() as tx:
-            await tx.outbox.mark_unsure(letter)
-            waiting = await tx.entries.count_of_installation(letter.repository.installation_id)
+        await self._mark_unsure(letter)
         try:
-            return await self._letters.create_comment(letter.repository, letter.number, body, merges_waiting=waiting)
+            return await self._letters.create_comment(letter.repository, letter.number, body)
         except Unavailable:
             raise
         except GitHubError:

@@ -256,11 +256,11 @@ class GitHub(Protocol):
 class Letters(Protocol):
     """The writes that people read. Implemented by the same gateway."""
 
-    async def create_comment(self, repository: Repository, number: int, body: str, *, merges_waiting: int = 0) -> int:
+    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
         """`POST .../issues/{n}/comments`. Returns the comment's id.
 
         Merges go before comments: raises RateLimited where the content that GitHub still lets the installation create
-        is needed for the `merges_waiting`.
+        is needed for the merges that wait, which `working(yields_to=...)` tells.
         """
         ...
 

@@ -40,7 +40,8 @@ class Call:
 
     What fills it is escaped, so that a slash, `#` or `%` in a name stays one of that name; a sequence fills `{/name*}`,
     part by part. `link` is a whole URL from GitHub that replaces the template, as paging does. `limit` bounds the whole
-    exchange. `merges_waiting` tells a comment how many merges are to come, for which it leaves room.
+    exchange. `merges_waiting` tells what is written for people how many merges wait, for which it leaves
+    room.
     """
 
     method: str

@@ -218,6 +218,7 @@ class Connection:
     ) -> Page:
         """Make a call once, in a slot of its installation; whoever comes back soon after a failure keeps the slot."""
         doing, came = work(), self._clock.now()
+        call = replace(call, merges_waiting=doing.yields_to)
         try:
             async with self._slots[installation_id].hold(doing.priority, doing.holder) as slot:
                 self._meter.observe("slot_wait", self._since(came), priority=doing.priority.value)

@@ -39,12 +39,10 @@ class LetterBox:
                 self._own_login = f"{app.slug}[bot]"
         return self._own_login
 
-    async def create_comment(self, repository: Repository, number: int, body: str, *, merges_waiting: int = 0) -> int:
+    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
         """`POST /repos/{owner}/{repo}/issues/{issue_number}/comments`. Returns the comment's id."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
-        variables = {**place(repository), "issue_number": str(number)}
-        call = Call("POST", template, variables, body={"body": body}, merges_waiting=merges_waiting)
-        answer = (await self._connection.call(repository, call)).data
+        answer = await self._write(repository, "POST", template, {"body": body}, issue_number=str(number))
         return understood(IdAnswer, answer).id
 
     async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:

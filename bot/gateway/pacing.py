@@ -5,7 +5,8 @@ reference marks with "creating content too quickly". Octokit keeps the same list
 `triggers-notification-paths`); `update-branch` stands in neither, and is a write like others.
 
 Merges come before words: the hour's content is left to the merges that wait, but for a tenth, by which people are told
-what they must act on.
+what they must act on. Of points, too, comments, check runs and labels leave what the merges that wait may need; where
+few wait, that is little, and nothing of a burst waits.
 """
 
 from collections.abc import Iterable
@@ -27,8 +28,14 @@ _MARGIN = 0.9
 _BACKGROUND = 0.8
 """The part of a window that background work may fill: what people wait for finds room behind a sweep."""
 
-_TELLING = 0.6
-"""The part of a minute's points that comments, check runs and labels may fill: merges find room behind them."""
+_IN_HALF_A_MINUTE = 0.65
+"""The part of a minute's points that half of it may use: a burst finds room, and the next half has points as well."""
+
+_FOR_MERGES = {Priority.NOW: 0.5, Priority.BACKGROUND: 0.6}
+"""The part of points that comments, check runs and labels of each priority leave to merges at most."""
+
+_POINTS_OF_A_MERGE = 20
+"""What each merge that waits may need: an update, the merge, and reads of checks and commits."""
 
 _READ, _WRITE = 1, 5
 
@@ -75,8 +82,8 @@ class Pacing:
             Window(int(rates.content_per_hour * _MARGIN), _HOUR),
         )
         self._points = {
-            POINTS: _minute_in_halves(rates.points_per_minute),
-            GRAPHQL_POINTS: _minute_in_halves(rates.graphql_points_per_minute),
+            POINTS: _minute_and_half(rates.points_per_minute),
+            GRAPHQL_POINTS: _minute_and_half(rates.graphql_points_per_minute),
         }
         self._comments = (
             Window(max(1, int(rates.content_per_minute * _MARGIN * _COMMENTS_PER_MINUTE)), _MINUTE),
@@ -89,7 +96,7 @@ class Pacing:
         if comments and (put_off := self._yield_to_merges(call.merges_waiting, priority, now)) is not None:
             return put_off
         cost = points_of(call)
-        costs = [(window, cost, _part(window, priority, call)) for window in self._points[points_kind(call)]]
+        costs = [(window, cost, _part_of_points(window, priority, call)) for window in self._points[points_kind(call)]]
         if content_of(call) is not None:
             costs += [(window, 1, _part(window, priority)) for window in self._content]
         wait, window, cost, part = max(
@@ -158,14 +165,19 @@ def content_of(call: Call) -> str | None:
     return "merge" if call.name in _CONTENT else None
 
 
-def _minute_in_halves(points: int) -> tuple[Window, Window]:
+def _minute_and_half(points: int) -> tuple[Window, Window]:
     """The window of a minute, and that of half of it: once all is used up, nobody waits for more than half a minute."""
     limit = int(points * _MARGIN)
-    return Window(limit, _MINUTE), Window(limit // 2, _HALF_A_MINUTE)
+    return Window(limit, _MINUTE), Window(int(limit * _IN_HALF_A_MINUTE), _HALF_A_MINUTE)
 
 
-def _part(window: Window, priority: Priority, call: Call | None = None) -> int:
-    """How much of a window calls of this priority may fill, or this call of one of points."""
-    tells = call is not None and not call.reads and call.template.startswith(_TELLS)
-    part = (_TELLING if tells else 1.0) * (_BACKGROUND if priority is Priority.BACKGROUND else 1.0)
-    return int(window.limit * part)
+def _part(window: Window, priority: Priority) -> int:
+    """How much of a window calls of this priority may fill."""
+    return int(window.limit * (_BACKGROUND if priority is Priority.BACKGROUND else 1.0))
+
+
+def _part_of_points(window: Window, priority: Priority, call: Call) -> int:
+    """How much of a window of points this call may fill: what people are told leaves room to the merges that wait."""
+    if call.reads or not call.template.startswith(_TELLS):
+        return _part(window, priority)
+    return window.limit - min(int(window.limit * _FOR_MERGES[priority]), call.merges_waiting * _POINTS_OF_A_MERGE)

@@ -25,6 +25,8 @@ class Work:
     """Names the work, and is the same when it comes back after a failure: `job:7`."""
     again: timedelta | None = None
     """How soon at the latest it comes back if it fails now for a passing reason; None if that is not known."""
+    yields_to: int = 0
+    """How many pieces of more important work wait, for which it leaves room."""
 
 
 _NOBODYS = Work()
@@ -38,11 +40,16 @@ def work() -> Work:
 
 @contextmanager
 def working(
-    priority: Priority | None = None, *, holder: str | None = None, again: timedelta | None = None
+    priority: Priority | None = None,
+    *,
+    holder: str | None = None,
+    again: timedelta | None = None,
+    yields_to: int | None = None,
 ) -> Iterator[None]:
     """What runs inside belongs to this work; what is not given stays as it is outside."""
     outer = _work.get()
-    token = _work.set(Work(priority or outer.priority, holder or outer.holder, again or outer.again))
+    room = outer.yields_to if yields_to is None else yields_to
+    token = _work.set(Work(priority or outer.priority, holder or outer.holder, again or outer.again, room))
     try:
         yield
     finally:

@@ -205,9 +205,9 @@ class Forwarding:
         """As the port says."""
         return await self._github.own_login()
 
-    async def create_comment(self, repository: Repository, number: int, body: str, *, merges_waiting: int = 0) -> int:
+    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
         """As the port says."""
-        return await self._github.create_comment(repository, number, body, merges_waiting=merges_waiting)
+        return await self._github.create_comment(repository, number, body)
 
     async def delete_comment(self, repository: Repository, comment_id: int) -> bool:
         """As the port says."""

@@ -203,13 +203,13 @@ async def test_points_beyond_the_minutes_limit_are_held_back_and_the_background_
     for _ in range(5):
         await gateway.create_comment(repository, 3, "hello")
     with working(Priority.BACKGROUND):
-        for _ in range(11):
+        for _ in range(21):
             await gateway.pull_request(repository, 3)
         assert await limited(gateway.pull_request(repository, 3)) == MINUTE / 2
-    for _ in range(9):
+    for _ in range(12):
         await gateway.pull_request(repository, 3)
     assert await limited(gateway.pull_request(repository, 3)) == MINUTE / 2
-    assert len(github.asked_for("GET", PULL)) == 20
+    assert len(github.asked_for("GET", PULL)) == 33
 
 
 async def test_windows_of_one_installation_hold_back_no_other(

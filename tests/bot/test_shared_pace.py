@@ -77,9 +77,10 @@ async def test_processes_together_create_no_more_content_than_one_may(
             sent += 1
     assert sent == len(github.asked_for("PUT", f"{PULL}/merge")) == 72
     clock.instant += timedelta(minutes=2)
-    with working(Priority.BACKGROUND), pytest.raises(RateLimited):
-        await gateways[1].create_comment(repository, 3, "hello", merges_waiting=380)
-    await gateways[1].create_comment(repository, 3, "hello", merges_waiting=300)
+    with working(Priority.BACKGROUND, yields_to=380), pytest.raises(RateLimited):
+        await gateways[1].create_comment(repository, 3, "hello")
+    with working(yields_to=300):
+        await gateways[1].create_comment(repository, 3, "hello")
 
 
 async def test_processes_together_spend_no_more_points_than_one_may(
@@ -114,7 +115,7 @@ async def test_process_that_is_killed_takes_few_points_along(
     monkeypatch.setattr(pacing, "DOCUMENTED", Rates(points_per_minute=400))
     for _ in range(70):
         await gateways[0].pull_request(repository, 3)
-    for _ in range(180 - 70 - 20):
+    for _ in range(234 - 70 - 20):
         await gateways[1].pull_request(repository, 3)
 
 

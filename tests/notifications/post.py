@@ -124,9 +124,9 @@ class Post:
         if self.fail_after.get(method):
             raise self.fail_after[method].pop(0)
 
-    async def create_comment(self, repository: Repository, number: int, body: str, *, merges_waiting: int = 0) -> int:
+    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
         """A new comment."""
-        self.asked_with.append((work().priority, merges_waiting))
+        self.asked_with.append((work().priority, work().yields_to))
         async with self._call("create_comment", number):
             comment_id = next(self._ids)
             self.comments[comment_id] = Comment(number, [body])
