@@ -1,11 +1,13 @@
 """A queued pull request is judged by facts that are no older than its entry's last change (P1, P4)."""
 
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from queue_engine.core.database import Database
 from queue_engine.errors import StaleVersion
+from queue_engine.facts import BranchRules
 from queue_engine.hints import Hint, HintKind
 from queue_engine.known.facts import Fact, Merged, of_pull
 from queue_engine.model import Entry
@@ -13,7 +15,8 @@ from queue_engine.reasons import Reason
 from queue_engine.review import left_to_pass, review
 from queue_engine.review_hints import reviewed
 from queue_engine.store import Store
-from tests.queue_engine.examples import CHECKING, NOW, READY, REPOSITORY, UPDATING, pull
+from queue_engine.store.throttles import Throttle
+from tests.queue_engine.examples import CHECKING, NOW, READY, REPOSITORY, UPDATING, pull, rules
 from tests.queue_engine.scene import Scene
 from tests.queue_engine.sweeping import sweep_repository
 
@@ -149,6 +152,71 @@ async def test_dismissed_approval_of_an_entry_that_changed_meanwhile_is_judged_a
     assert await left(scene) == []
     await reviewed(scene.engine, REPOSITORY, hint)
     assert await left(scene) == [Reason.APPROVAL_MISSING]
+
+
+def a_review(**changes: Any) -> Hint:
+    """Somebody reviewed pull request 1."""
+    hint = Hint(kind=HintKind.REVIEW, delivery="guid", installation_id=70, number=1, action="submitted")
+    return hint.model_copy(update=changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "judged"),
+    [
+        ({"sender": "mona"}, True),
+        ({"sender": "eve"}, False),
+        ({"sender": "eve", "action": "dismissed"}, True),
+        ({"sender": "eve", "sender_is_bot": True}, True),
+    ],
+    ids=["a writer", "a reader", "a reader's was dismissed", "an App"],
+)
+async def test_review_is_judged_unless_somebody_gave_it_who_may_only_read(
+    scene: Scene, changes: dict[str, Any], judged: bool
+) -> None:
+    """P7: strangers cost one request; who dismisses a review may write, whatever GitHub calls them."""
+    await scene.front(status=CHECKING)
+    scene.github.approvals = 1
+    await reviewed(scene.engine, REPOSITORY, a_review(**changes))
+    assert await left(scene) == ([Reason.APPROVAL_MISSING] if judged else [])
+    assert ("snapshot" in scene.github.asked) is judged
+
+
+async def test_review_of_somebody_who_is_throttled_asks_nothing(scene: Scene) -> None:
+    """P7: not even for the rules."""
+    await scene.front(status=CHECKING)
+    async with scene.store.transaction() as tx:
+        await tx.throttles.put(REPOSITORY.id, "eve", Throttle(9, NOW))
+    await reviewed(scene.engine, REPOSITORY, a_review(sender="eve"))
+    assert scene.github.asked == []
+    scene.github.approvals = 1
+    await reviewed(scene.engine, REPOSITORY, a_review(sender="mona"))
+    assert await left(scene) == [Reason.APPROVAL_MISSING]
+
+
+@pytest.mark.parametrize(("demanded", "judged"), [(rules(code_owners=True), True), (rules("ci"), False)])
+async def test_review_is_judged_where_the_rules_ask_for_any(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, demanded: BranchRules, judged: bool
+) -> None:
+    """A code owner's is one without a number of approvals."""
+    await scene.front(status=CHECKING)
+    monkeypatch.setattr(scene.github, "branch_rules", AsyncMock(return_value=demanded))
+    await reviewed(scene.engine, REPOSITORY, a_review(sender="mona"))
+    assert ("snapshot" in scene.github.asked) is judged
+
+
+async def test_review_of_an_entry_whose_merge_was_asked_for_meanwhile_has_the_pass_look(scene: Scene) -> None:
+    """An approval that was taken back as the merge was under way undoes no merge."""
+    await scene.front(status=READY)
+    scene.github.approvals = 1
+
+    async def merge_is_asked_for() -> None:
+        await scene.hint(merge_requested_at=NOW)
+
+    scene.github.meanwhile["reviews"] = merge_is_asked_for
+    await reviewed(scene.engine, REPOSITORY, a_review(sender="mona"))
+    standing = await entry(scene)
+    assert standing is not None
+    assert standing.suspect
 
 
 async def test_review_of_an_entry_that_left_and_joined_anew_meanwhile_judges_the_new_one(scene: Scene) -> None:
