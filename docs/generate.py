@@ -28,6 +28,7 @@ DOCUMENTS = (
     "docs/commands.md",
     "docs/configuration.md",
     "docs/operating.md",
+    "docs/self-hosting.md",
     "docs/what-authors-read.md",
 )
 SCHEMA = "docs/imq.schema.json"

@@ -84,9 +84,9 @@ def test_relative_links_of_a_document_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_setting_stands_in_both_documents_with_its_default(name: str) -> None:
+def test_setting_stands_in_the_table_and_the_list_with_its_default(name: str) -> None:
     """An operator finds every setting, and the default that the code has."""
-    row = next(cells for cells in rows(read("README.md")) if cells[0] == f"`{name}`")
+    row = next(cells for cells in rows(read("docs/operating.md")) if cells[0] == f"`{name}`")
     if name not in ("IMQ_LOG_FORMAT", "IMQ_BIND"):  # decided at run time: by the terminal, and by the platform
         assert row[1] == _default(SETTINGS[name])
     assert f"\n- `{name}`: " in read("docs/operating.md")
@@ -111,9 +111,16 @@ def _default(value: Any) -> str:
 
 @pytest.mark.parametrize("command", main.commands)
 def test_command_is_documented(command: str) -> None:
-    """What `imq --help` lists stands in the README's table and in the operator's page."""
-    assert [cells for cells in rows(read("README.md")) if re.match(rf"`imq {command}\b", cells[0])]
-    assert re.search(rf"`imq {command}\b", read("docs/operating.md"))
+    """What `imq --help` lists stands in the table of the operator's page."""
+    page = read("docs/operating.md").partition("\n## Commands\n")[2].partition("\n## ")[0]
+    assert [cells for cells in rows(page) if re.match(rf"`imq {command}\b", cells[0])]
+
+
+def test_readme_takes_two_minutes_and_links_every_document() -> None:
+    """Whoever decides about IMQ reads it to the end; details stand in the documents that it names."""
+    readme = read("README.md")
+    assert len(readme.split()) <= 1200
+    assert {name for name in PAGE_NAMES if name != "README.md"} <= set(re.findall(r"\]\(([\w./-]+\.md)", readme))
 
 
 @pytest.mark.parametrize("name", PAGE_NAMES)
