@@ -73,6 +73,8 @@ class Seen:
     update_refused: str | None = None
     """GitHub's words, when it refused to update the branch in this pass."""
     update_forbidden: bool = False
+    head_protected: bool = False
+    """IMQ did not ask for the update: it would push to a protected branch."""
     """The refusal was a missing right, not a fact about the pull request."""
     landed_sha: str | None = None
     """The commit that GitHub answered the entry's merge with, if it was asked for and its answer is known."""

@@ -256,8 +256,20 @@ async def _join(
         vouched=sorted(vouched),
         known_behind=bool(taken.behind),
         base_tip=taken.base_tip if taken.behind else None,
+        shared_head=await _shared_head(change, queue.repository, pull),
         **vars(given),
     )
+
+
+async def _shared_head(change: Change, repository: Repository, pull: PullRequest) -> str | None:
+    """The head branch, if it is one that others are merged into: the default branch, or one that has a queue."""
+    if pull.head_repository != repository.full_name:
+        return None
+    shared = (
+        pull.head_branch == pull.default_branch
+        or await change.tx.queues.find(repository.id, pull.head_branch) is not None
+    )
+    return pull.head_branch if shared else None
 
 
 async def _hold(

@@ -78,7 +78,15 @@ def with_snapshot(seen: Seen, taken: Snapshot) -> Seen:
 
 
 async def update(github: GitHub, entry: Entry) -> Seen:
-    """Ask for the update of the entry's branch; what is known afterwards: nothing, or the refusal."""
+    """Ask for the update of the entry's branch; what is known afterwards: nothing, or the refusal.
+
+    IMQ may be let past the rules of a branch, and people who write may not: with a pull request from `main` to a branch
+    of their own they would have IMQ merge that into `main` ("merged dev into master": react-boilerplate #2585).
+    """
+    if entry.shared_head is not None:
+        tip = await github.branch_tip(entry.repository, entry.shared_head)
+        if tip is not None and tip.protected:
+            return Seen(update_refused=entry.shared_head, head_protected=True)
     try:
         await github.update_branch(entry.repository, entry.number, entry.head)
     except Invalid as refusal:

@@ -62,6 +62,7 @@ class Reason(StrEnum):
     # What GitHub or its rules do not let us do
     MERGEABLE_UNKNOWN = "mergeable_unknown"
     UPDATE_REFUSED = "update_refused"
+    HEAD_PROTECTED = "head_protected"
     UPDATE_TIMED_OUT = "update_timed_out"
     BASE_KEEPS_MOVING = "base_keeps_moving"
     REFUSED_BY_RULES = "refused_by_rules"
@@ -135,6 +136,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.BASE_STAYS_RED: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.MERGEABLE_UNKNOWN: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.UPDATE_REFUSED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
+    Reason.HEAD_PROTECTED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.UPDATE_TIMED_OUT: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.BASE_KEEPS_MOVING: ReasonFacts(Outcome.FAILED, Move.MAINTAINER),
     Reason.REFUSED_BY_RULES: ReasonFacts(Outcome.FAILED, Move.AUTHOR),

@@ -74,6 +74,8 @@ def judge_refused_update(entry: Entry, words: str, seen: Seen, policy: Policy, n
     GitHub refuses by what is there now, and the pull request is read from a replica: the head that somebody pushed
     meanwhile (mergify #443) may show seconds later.
     """
+    if seen.head_protected:
+        return Leave(Reason.HEAD_PROTECTED, detail=words)
     if seen.pull is None:
         return Look(Fact.PULL)
     if seen.pull.head_sha != entry.head:

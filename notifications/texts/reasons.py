@@ -137,6 +137,12 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Update the branch with {base} yourself (or, on a fork, allow edits by maintainers), "
         "then comment `/queue` or set the label {label} again.",
     ),
+    Reason.HEAD_PROTECTED: ReasonText(
+        "The head branch is behind {base}, and IMQ does not merge {base} into it: the head branch is protected, and "
+        "other pull requests are merged into it.",
+        "Merge {base} into the head branch by a pull request of its own, then comment `/queue` or set the label "
+        "{label} again.",
+    ),
     Reason.UPDATE_TIMED_OUT: ReasonText(
         "GitHub agreed to bring the branch up to date with {base}, but the new commit did not appear in time.",
         "Update the branch with {base} yourself, then comment `/queue` or set the label {label} again.",

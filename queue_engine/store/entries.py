@@ -35,7 +35,9 @@ from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues, repositories
 
 _STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
-_FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"})
+_FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"}) | {
+    "shared_head"
+}
 """What never changes while an entry stands; `version` only through `save`."""
 
 _AT_FIRST: Mapping[str, Any] = {
@@ -80,6 +82,7 @@ class Arrival(TypedDict, total=False):
     base_tip: str | None
     trace: str | None
     delivery: str | None
+    shared_head: str | None
 
 
 def _placed(scope: ColumnElement[bool]) -> Any:

@@ -123,6 +123,7 @@ entries = Table(
     Column("checks_started_at", UtcDateTime, info=ahead(Ahead.PAST)),
     Column("blocked_since", UtcDateTime, info=ahead(Ahead.PAST)),
     Column("blocked_until", UtcDateTime, info=ahead(Ahead.WAIT)),
+    Column("shared_head", String(255)),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "first", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),

@@ -1,12 +1,13 @@
 """IMQ stands on the bypass list of a ruleset: GitHub would merge whatever IMQ asks for."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sandbox.state import ReviewRule
-from tests.scenarios.world import CI_TIME, LABEL, World
+from tests.scenarios.world import CI_TIME, LABEL, World, a_world
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
 
@@ -85,3 +86,23 @@ async def test_bypassed_code_scanning_is_waited_for_in_its_check(world: World) -
         record, app=app, name="CodeQL", head_sha=pull.head_sha, status="completed", conclusion="success"
     )
     await world.until(lambda: pull.merged, within=timedelta(minutes=1))
+
+
+@pytest.mark.parametrize("protected", [True, False])
+async def test_writers_branch_is_not_merged_into_a_protected_branch_by_an_update(
+    tmp_path: Path, protected: bool
+) -> None:
+    """Mona may not push to `main`, and IMQ may: bringing a pull request from `main` up to date would do it for her."""
+    async with a_world(tmp_path, protect=False) as world:
+        world.repository.push("mine", {"mine.py": "unreviewed\n"}, "Unreviewed", by="mona")
+        world.repository.push("main", {"past.py": "moved\n"}, "Move on", by="rhea")
+        if protected:
+            world.repository.add_ruleset("main", update=True, required_approvals=1, bypass=["imq"], by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        pull = world.repository.open_pull_request("Back", head="main", base="mine", by="mona")
+        pull.label(LABEL, by="mona")
+        await world.until(lambda: LABEL not in pull.labels, within=CI_TIME * 4)
+        await world.settle()
+        assert ("Unreviewed" in [commit.title for commit in world.repository.log("main")]) is not protected
+        assert pull.merged is not protected
+        assert await world.reasons(pull) == (["head_protected"] if protected else [])
