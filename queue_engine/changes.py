@@ -67,7 +67,7 @@ class PullRequestChanges:
             return True
         if await self._entry(repository, hint) is not None:
             return False
-        if hint.tries:
+        if hint.arrived_at is not None:
             # Nothing is read while an earlier label is still to be answered.
             await await_earlier(self._engine, repository, hint)
         await self._knock(repository, hint, number, in_order)

@@ -44,8 +44,8 @@ class UnreadableLink(Unavailable):
 
 
 class OutdatedRead(Unavailable):
-    """GitHub answered from a replica that lacks what is known: an older state, 404 for what was just named, or 401
-    for a token that was just issued. The same question is answered rightly seconds later.
+    """GitHub answered from a replica that lacks what is known: an older state, or 404 for what was just named. The
+    same question is answered rightly seconds later.
     """
 
 
@@ -70,7 +70,9 @@ class Busy(RateLimited):
 
 
 class TooEarly(RateLimited):
-    """GitHub's reads lag, and would not show yet what was just told: nothing was sent. Come back later."""
+    """GitHub's replicas lag: a read would not show yet what was just told, and was not sent; or a token that was just
+    issued is not accepted yet. Nothing was done. Come back later.
+    """
 
 
 class NotFound(GitHubError):

@@ -58,7 +58,9 @@ class Hint(BaseModel):
     order: int = Field(default=0, exclude=True)
     """Its place in the order in which deliveries were stored."""
     tries: int = Field(default=0, exclude=True)
-    """How often IMQ has put it off before, for a read that was outdated or an earlier label."""
+    """How often IMQ has put it off before, for a read that was outdated or early, or an earlier label."""
+    outdated: int = Field(default=0, exclude=True)
+    """How many of these were for a read that was outdated."""
     label: str | None = None
     title: str | None = None
     """For CONSENT by `edited`: the new title, if it was only the title."""

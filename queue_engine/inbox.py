@@ -23,7 +23,7 @@ from queue_engine.core.outcomes import Dead, Hold, Outcome
 from queue_engine.core.trace import current
 from queue_engine.core.worker import Handler
 from queue_engine.engine import Engine
-from queue_engine.errors import EarlierLabel, Forbidden, OutdatedRead, RateLimited, StaleVersion, Unauthorized
+from queue_engine.errors import EarlierLabel, Forbidden, OutdatedRead, RateLimited, StaleVersion, TooEarly, Unauthorized
 from queue_engine.hints import Hint, HintKind
 from queue_engine.journal import PLACE_JOB
 from queue_engine.known.facts import Fact, Named
@@ -152,7 +152,7 @@ class Inbox:
             self._engine.meter.count("jobs_reprocessed", number, kind=kind)
 
     async def _follow(self, job: Job) -> None:
-        hint = Hint.model_validate(job.request).model_copy(update={"order": job.seq, "tries": _held(job)})
+        hint = Hint.model_validate(job.request).model_copy(update={"order": job.seq, **_put_off(job)})
         if job.claims > 1:
             hint = hint.model_copy(update={"arrived_at": job.created_at})
         with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
@@ -207,32 +207,39 @@ def _process_of(hint: Hint) -> str:
     return f"{of}:{hint.number or hint.branch or hint.head_sha or hint.kind}"[:255]
 
 
-def _held(job: Job) -> int:
-    """How often a job was held before: neither its failures nor the deaths of its workers count."""
-    return job.claims - 1 - job.attempt - job.deaths
+_OUTDATED, _EARLY, _EARLIER_LABEL = "outdated_read", "too_early", "earlier_label"
+"""Why a job is held, where that is counted."""
+
+
+def _put_off(job: Job) -> dict[str, int]:
+    """How often a hint was put off before: neither limits, nor failures, nor the deaths of workers count."""
+    return {"tries": sum(job.holds.values()), "outdated": job.holds.get(_OUTDATED, 0)}
 
 
 def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
     """GitHub's limits and lost races are no failures of a job: it is held as long as GitHub asks.
 
     Nor are reads that are older than what is known, for the first seconds: the job keeps its turn and reads again.
-    What the operator can mend, a key or a permission, is worth doing again when it is mended.
+    Holds for another reason do not count for that. What the operator can mend, a key or a permission, is worth doing
+    again when it is mended.
     """
 
     async def handle(job: Job) -> Outcome | None:
         try:
             return await handler(job)
+        except TooEarly as early:
+            return Hold(early.retry_after, _EARLY)
         except RateLimited as limited:
             return Hold(limited.retry_after)
         except StaleVersion:
             return Hold(timedelta(0))
         except EarlierLabel as earlier:
-            return Hold(earlier.delay)
+            return Hold(earlier.delay, _EARLIER_LABEL)
         except OutdatedRead:
-            tries = _held(job)
+            tries = job.holds.get(_OUTDATED, 0)
             if OUTDATED.exhausted(tries):
                 raise
-            return Hold(backoff.wait(OUTDATED, tries, random=random))
+            return Hold(backoff.wait(OUTDATED, tries, random=random), _OUTDATED)
         except (Unauthorized, Forbidden) as refused:
             return Dead(f"{type(refused).__name__}: {refused.message}", retryable=True)
 

@@ -58,7 +58,7 @@ def _answered_after(hint: Hint, why: OutdatedRead | TooEarly | EarlierLabel) -> 
         case TooEarly():
             return why.retry_after + _READ
         case OutdatedRead():
-            return backoff.longest(OUTDATED, hint.tries) + _READ
+            return backoff.longest(OUTDATED, hint.outdated) + _READ
 
 
 def _earlier(known: list[Known], order: int) -> list[datetime]:

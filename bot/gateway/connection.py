@@ -31,8 +31,8 @@ from queue_engine.errors import (
     GitHubError,
     Invalid,
     NotFound,
-    OutdatedRead,
     RateLimited,
+    TooEarly,
     Unauthorized,
     Unavailable,
 )
@@ -163,14 +163,18 @@ class Connection:
             return await self._signed(scope, call, token, cache)
 
     async def _signed(self, scope: Scope, call: Call, token: SecretStr, cache: "LRUCache[str, Reply] | None") -> Page:
-        """Make a call once. Raises OutdatedRead if a token that was just issued is not known everywhere yet."""
+        """Make a call once. Raises TooEarly if a token that was just issued is not known everywhere yet, and
+        Unavailable if GitHub has accepted no token for long.
+        """
         try:
             page = await self._attempt(scope.installation_id, call, Credential(token=token), cache)
         except Unauthorized as refused:
-            if self._tokens.may_be_too_new(scope, token):
-                message = f"a token that was just issued is not accepted yet: {refused.message}"
-                raise OutdatedRead(message, status=refused.status) from refused
-            raise
+            if not self._tokens.is_new(scope, token):
+                raise
+            message = f"a token that was just issued is not accepted yet: {refused.message}"
+            if (again := self._tokens.refused(scope)) is None:
+                raise Unavailable(message, status=refused.status) from refused
+            raise TooEarly(message, retry_after=again, status=refused.status) from refused
         self._tokens.accepted(scope)
         return page
 

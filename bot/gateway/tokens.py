@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from bot.gateway.scopes import Scope
 from bot.private_key import read_key
+from queue_engine.core.backoff import OUTDATED
 from queue_engine.core.clock import Clock
 
 _CLOCK_SKEW = timedelta(seconds=60)
@@ -28,7 +29,7 @@ _NEW = timedelta(seconds=20)
 """How long a token counts as just issued. GitHub's replicas learn of it within seconds: octokit's auth-app.js tries
 again for five (#65), which was not always enough (#589)."""
 _GIVEN_UP = timedelta(seconds=30)
-"""After so long without an accepted token, new ones included, it is no replica that lags."""
+"""After so long without an accepted token, new ones included, no replica lags: GitHub is in trouble."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +127,25 @@ class Tokens:
         """A replica of GitHub has accepted a token of this scope; others may not know a new one yet."""
         self._refused.pop(scope, None)
 
-    def may_be_too_new(self, scope: Scope, token: SecretStr) -> bool:
-        """GitHub has refused this token: whether that is because it was just issued, and passes with time.
+    def is_new(self, scope: Scope, token: SecretStr) -> bool:
+        """Whether a token was just issued, so that some of GitHub may not know it yet.
 
-        That another call with the token succeeded proves nothing: its answer may have come from another replica, or
-        the refusal may have been sent first.
+        That another call with the token succeeded proves nothing: its answer may have come from another replica.
+        """
+        value, issued_at = self._issued.get(scope, (None, None))
+        return value == token and issued_at is not None and self._clock.now() - issued_at < _NEW
+
+    def refused(self, scope: Scope) -> timedelta | None:
+        """Note that GitHub refused a new token; when to ask again, or None after half a minute without any success.
+
+        Goes by the token's age, which is about as long as the last wait: 1, 2, 4, 8 seconds. No caller has to count,
+        and a process that starts, with new tokens, begins anew.
         """
         now = self._clock.now()
-        since = self._refused.setdefault(scope, now)
-        value, issued_at = self._issued.get(scope, (None, now))
-        return value == token and now - issued_at < _NEW and now - since < _GIVEN_UP
+        if now - self._refused.setdefault(scope, now) >= _GIVEN_UP:
+            return None
+        _, issued_at = self._issued.get(scope, (None, now))
+        return min(max(now - issued_at, OUTDATED.base), OUTDATED.maximum)
 
     async def _renew(self, scope: Scope) -> Token:
         token = await self._fetch(scope)

@@ -20,7 +20,7 @@ class Job:
     """A job as it was when read. `seq` is its place in the order of arrival, never given twice.
 
     `attempt` counts the tries that failed, `deaths` those since then that ended with their worker, and `claims` every
-    time that a worker took it.
+    time that a worker took it. `holds` counts how often it was held, by the reason, where its handler named one.
     """
 
     seq: int
@@ -40,6 +40,7 @@ class Job:
     updated_at: datetime
     owner: str | None
     claims: int
+    holds: Mapping[str, int]
     trace: str | None
     """The W3C traceparent of what it belongs to, so that a delivery can be followed through all that it caused."""
 
@@ -77,7 +78,7 @@ def new_job(kind: str, process_id: str, request: Mapping[str, Any], now: datetim
 def job_of(row: Row[Any]) -> Job:
     """The job that a row tells of."""
     values = {name: row._mapping[column] for name, column in _COLUMNS.items()}
-    return Job(**(values | {"status": JobStatus(row.status)}))
+    return Job(**(values | {"status": JobStatus(row.status), "holds": row.holds or {}}))
 
 
 def claimed(job: Job) -> dict[str, Any]:

@@ -62,6 +62,7 @@ jobs = Table(
     Column("owner", String(255)),
     Column("leased_until", UtcDateTime, info=ahead(Ahead.LEASE)),
     Column("claims", Integer, nullable=False),
+    Column("holds", JSON(none_as_null=True)),
     Column("trace", String(64)),
     CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'COMPLETED', 'FAILED')", name="status"),
     sqlite_autoincrement=True,
@@ -100,13 +101,15 @@ def _in_turn() -> ColumnElement[bool]:
     """Nothing of the same process is in progress, and nothing earlier of it is still to be tried.
 
     One that failed, which its error tells, is overtaken while it waits. A job whose lease has ended waits only for
-    earlier ones: two of them that waited for each other would wait for ever.
+    earlier ones in progress: two jobs that waited for each other would wait for ever. One that waits to be tried may be
+    earlier all the same: it got its number first, and its transaction ended after the other job was claimed.
     """
     other = jobs.alias("other")
     in_progress = other.c.status == JobStatus.IN_PROGRESS
     untried = and_(other.c.status == JobStatus.PENDING, other.c.error_message.is_(None))
-    earlier = and_(other.c.seq < jobs.c.seq, or_(in_progress, untried))
-    later = and_(in_progress, jobs.c.status == JobStatus.PENDING)
+    waits = jobs.c.status == JobStatus.PENDING
+    earlier = and_(other.c.seq < jobs.c.seq, or_(in_progress, and_(untried, waits)))
+    later = and_(in_progress, waits)
     return ~exists(select(other.c.seq).where(other.c.process_id == jobs.c.process_id, or_(earlier, later)))
 
 

@@ -26,9 +26,13 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """It cannot be done yet, which is nobody's failure and no attempt: again after `delay`."""
+    """It cannot be done yet, which is nobody's failure and no attempt: again after `delay`.
+
+    `Job.holds` counts the holds of each `why`, for a handler that bounds how often it holds a job for that reason.
+    """
 
     delay: timedelta
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

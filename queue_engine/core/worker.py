@@ -163,7 +163,7 @@ class Worker:
             case Hold():
                 now = self._clock.now()
                 async with self._database.transaction() as connection:
-                    await Jobs(connection).hold(job, at=now + outcome.delay, now=now)
+                    await Jobs(connection).hold(job, at=now + outcome.delay, now=now, why=outcome.why)
             case Retry() if job.attempt + 1 < _ATTEMPTS:
                 await self._again(job, outcome)
             case Retry():

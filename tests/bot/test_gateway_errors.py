@@ -16,8 +16,8 @@ from queue_engine.errors import (
     Invalid,
     NotFound,
     NotMergeable,
-    OutdatedRead,
     RateLimited,
+    TooEarly,
     Unavailable,
     UnreadableLink,
 )
@@ -38,7 +38,7 @@ async def _merge(gateway: Gateway, repository: Repository) -> str:
 @pytest.mark.parametrize(
     ("says", "error", "words"),
     [
-        (Says({"message": "Bad credentials"}, 401), OutdatedRead, "just issued is not accepted yet: Bad credentials"),
+        (Says({"message": "Bad credentials"}, 401), TooEarly, "just issued is not accepted yet: Bad credentials"),
         (
             Says({"message": "Resource not accessible by integration"}, 403),
             Forbidden,

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from bot.gateway import Gateway
 from bot.gateway.client import Credential
 from bot.gateway.tokens import Token
-from queue_engine.errors import OutdatedRead, Unauthorized, Unavailable
+from queue_engine.errors import TooEarly, Unauthorized, Unavailable, passes
 from queue_engine.facts import MergeMethod, Permission
 from queue_engine.model import Repository
 from tests.bot.answers import pull_request
@@ -134,13 +134,19 @@ async def test_token_no_longer_accepted_is_renewed_once(
 async def test_token_just_issued_and_not_accepted_is_kept_and_passes_with_time(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """GitHub's replicas learn of a token within seconds; a new one would be as unknown to them (auth-app.js #65)."""
+    """GitHub's replicas learn of a token within seconds; a new one would be as unknown to them (auth-app.js #65).
+
+    Nothing was done, and nothing counts as a failure: who asked comes back after 1, 2, 4 and 8 seconds.
+    """
     refused = Says({"message": "Bad credentials"}, 401)
-    github.on("GET", PULL, refused, refused, Says(pull_request()))
-    for _ in range(2):
-        with pytest.raises(OutdatedRead):
+    github.on("GET", PULL, *[refused] * 5, Says(pull_request()))
+    waits = []
+    for _ in range(5):
+        with pytest.raises(TooEarly) as early:
             await gateway.pull_request(repository, 3)
-        clock.instant += timedelta(seconds=2)
+        waits.append(early.value.retry_after.total_seconds())
+        clock.instant += early.value.retry_after
+    assert waits == [1, 1, 2, 4, 8]
     assert (await gateway.pull_request(repository, 3)).number == 3
     assert github.tokens == 1
 
@@ -152,7 +158,7 @@ async def test_token_just_issued_that_one_replica_accepted_may_be_refused_by_ano
     refused = Says({"message": "Bad credentials"}, 401)
     github.on("GET", PULL, Says(pull_request()), refused, refused, Says(pull_request()))
     await gateway.pull_request(repository, 3)
-    with pytest.raises(OutdatedRead):
+    with pytest.raises(TooEarly):
         await gateway.pull_request(repository, 3)
     assert github.tokens == 1
     clock.instant += timedelta(seconds=21)
@@ -160,17 +166,19 @@ async def test_token_just_issued_that_one_replica_accepted_may_be_refused_by_ano
     assert github.tokens == 2
 
 
-async def test_tokens_not_accepted_for_half_a_minute_raise_unauthorized(
+async def test_tokens_not_accepted_for_half_a_minute_are_github_in_trouble(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """Then no replica lags: it is the operator's trouble. Each call asks for one new token, not for ever more."""
+    """Then no replica lags, and no operator can mend it: GitHub issued the tokens. Who asked backs off (P7)."""
     github.on("GET", PULL, Says({"message": "Bad credentials"}, 401))
     for _ in range(2):
-        with pytest.raises(OutdatedRead):
+        with pytest.raises(TooEarly):
             await gateway.pull_request(repository, 3)
         clock.instant += timedelta(seconds=15)
-    with pytest.raises(Unauthorized):
-        await gateway.pull_request(repository, 3)
+    for _ in range(2):
+        with pytest.raises(Unavailable) as trouble:
+            await gateway.pull_request(repository, 3)
+        assert passes(trouble.value)
     assert github.tokens == 2
 
 

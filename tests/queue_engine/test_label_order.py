@@ -40,9 +40,17 @@ def engine(sqlite_database: Database, clock: Moved) -> Engine:
     return Engine(Store(sqlite_database), cast(Port, GitHub()), clock, policies, random=lambda: 0.5, owner="w")
 
 
-def label(order: int, *, tries: int = 0, branch: str = "main") -> Hint:
-    """The webhook of a label, stored as number `order`."""
-    return Hint(kind=HintKind.LABELED, delivery=f"{order}", installation_id=1, branch=branch, order=order, tries=tries)
+def label(order: int, *, tries: int = 0, outdated: int | None = None, branch: str = "main") -> Hint:
+    """The webhook of a label, stored as number `order`; put off `tries` times, by default for outdated reads."""
+    return Hint(
+        kind=HintKind.LABELED,
+        delivery=f"{order}",
+        installation_id=1,
+        branch=branch,
+        order=order,
+        tries=tries,
+        outdated=tries if outdated is None else outdated,
+    )
 
 
 async def waits_until(engine: Engine, hint: Hint) -> datetime | None:
@@ -82,6 +90,12 @@ async def test_label_waits_until_the_earlier_one_was_read_again(
     if until is not None:
         clock.at = until
         assert await waits_until(engine, label(8)) is None
+
+
+async def test_label_that_waited_for_others_is_read_again_as_soon_as_any(engine: Engine) -> None:
+    """Only its own outdated reads make the next wait longer, as in the job that reads it."""
+    await postpone(engine, REPOSITORY, label(7, tries=3, outdated=0), OUTDATED)
+    assert await waits_until(engine, label(8)) == NOW + 2.1 * SECOND
 
 
 async def test_label_that_waits_postpones_those_after_it_just_as_long(engine: Engine) -> None:

@@ -8,30 +8,47 @@ import pytest
 
 from queue_engine.core.jobs import Job
 from queue_engine.core.outcomes import Hold, Outcome
-from queue_engine.errors import OutdatedRead
+from queue_engine.errors import OutdatedRead, TooEarly
 from queue_engine.inbox import _obeying_limits
 
 
 async def outdated(job: Job) -> Outcome | None:
-    raise OutdatedRead("a token that was just issued is not accepted yet")
+    raise OutdatedRead("main is known to have moved on")
 
 
-def a_job(*, claims: int, attempt: int = 0, deaths: int = 0) -> Job:
-    return cast(Job, SimpleNamespace(claims=claims, attempt=attempt, deaths=deaths))
+async def early(job: Job) -> Outcome | None:
+    raise TooEarly("a token that was just issued is not accepted yet", retry_after=timedelta(seconds=2))
+
+
+def a_job(*, attempt: int = 0, deaths: int = 0, claims: int = 1, **holds: int) -> Job:
+    return cast(Job, SimpleNamespace(claims=claims, attempt=attempt, deaths=deaths, holds=holds))
 
 
 @pytest.mark.parametrize(
-    ("attempt", "deaths", "held", "seconds"), [(0, 0, 0, 1), (0, 0, 3, 8), (2, 0, 0, 1), (0, 6, 1, 2), (1, 3, 2, 4)]
+    ("job", "seconds"),
+    [
+        (a_job(), 1),
+        (a_job(claims=4, outdated_read=3), 8),
+        (a_job(claims=3, attempt=2), 1),
+        (a_job(claims=8, deaths=6, outdated_read=1), 2),
+        (a_job(claims=12, earlier_label=4, too_early=4, outdated_read=2), 4),
+    ],
 )
-async def test_outdated_read_is_asked_again_within_seconds_whatever_became_of_earlier_tries(
-    attempt: int, deaths: int, held: int, seconds: int
+async def test_outdated_read_is_asked_again_within_seconds_whatever_put_the_job_off_before(
+    job: Job, seconds: int
 ) -> None:
-    """Neither workers that were killed nor tries that failed use up the four looks that an outdated read has."""
-    job = a_job(claims=1 + attempt + deaths + held, attempt=attempt, deaths=deaths)
-    assert await _obeying_limits(outdated, lambda: 0.5)(job) == Hold(timedelta(seconds=seconds))
+    """Workers that died, tries that failed, limits and other holds do not use up the four looks of an outdated read."""
+    held = Hold(timedelta(seconds=seconds), "outdated_read")
+    assert await _obeying_limits(outdated, lambda: 0.5)(job) == held
 
 
 async def test_outdated_read_that_stays_outdated_is_a_failure_like_others() -> None:
-    """After four looks it is GitHub in trouble."""
+    """After four looks GitHub is in trouble."""
     with pytest.raises(OutdatedRead):
-        await _obeying_limits(outdated, lambda: 0.5)(a_job(claims=8, attempt=1, deaths=2))
+        await _obeying_limits(outdated, lambda: 0.5)(a_job(outdated_read=4))
+
+
+async def test_job_whose_token_is_too_new_is_held_however_often() -> None:
+    """Each process that starts begins with new tokens: that is no failure of the job."""
+    job = a_job(claims=20, too_early=19)
+    assert await _obeying_limits(early, lambda: 0.5)(job) == Hold(timedelta(seconds=2), "too_early")

@@ -316,6 +316,26 @@ async def test_claim_on_postgresql_never_gives_two_of_one_process_to_two_workers
 
 
 @pytest.mark.postgres
+async def test_jobs_on_postgresql_that_are_committed_in_another_order_do_not_wait_for_each_other(
+    postgres_database: Database,
+) -> None:
+    """P2: a job that was numbered first appears after a worker has claimed the second, and died: both are done."""
+    async with postgres_database.transaction() as slow:
+        await put(Jobs(slow), "first", process_id="one")
+        async with postgres_database.transaction() as quick:
+            await put(Jobs(quick), "second", process_id="one")
+        async with postgres_database.transaction() as dying:
+            assert (await take(Jobs(dying))).kind == "second"
+    async with postgres_database.transaction() as connection:
+        jobs, later = Jobs(connection), NOW + LEASE
+        assert await jobs.next_due() == later
+        again = await take(jobs, now=later)
+        assert await jobs.claim(owner="b", now=later, lease=LEASE) is None
+        await jobs.finish([again])
+        assert (again.kind, (await take(jobs, now=later)).kind) == ("second", "first")
+
+
+@pytest.mark.postgres
 async def test_claim_on_postgresql_looks_again_at_a_process_that_changed_meanwhile(
     postgres_database: Database,
 ) -> None:
