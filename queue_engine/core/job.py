@@ -19,8 +19,8 @@ class LeaseLost(Exception):
 class Job:
     """A job as it was when read. `seq` is its place in the order of arrival, never given twice.
 
-    `attempt` counts the tries that failed, `deaths` those since then that ended with their worker, and `claims` every
-    time that a worker took it. `holds` counts how often it was held, by the reason, where its handler named one.
+    `attempt` counts the tries that failed, `deaths` the last ones in a row that ended with their worker, and `claims`
+    every time that a worker took it. `holds` counts how often it was held, by the reason, where its handler named one.
     """
 
     seq: int
@@ -46,7 +46,7 @@ class Job:
 
     @property
     def suspect(self) -> bool:
-        """Whether its workers died again and again since it last failed by itself, if it ever did."""
+        """Whether its workers died again and again since it last failed or was held, if it ever was."""
         return self.deaths >= SUSPECT
 
 

@@ -179,9 +179,12 @@ class Jobs:
         )
 
     async def hold(self, job: Job, *, at: datetime, now: datetime, why: str | None = None) -> None:
-        """The job cannot be done yet, through no fault of its own: due again at `at`. Raises LeaseLost."""
+        """The job cannot be done yet, through no fault of its own: due again at `at`. Raises LeaseLost.
+
+        Its worker lives, so the job is not what ended those before.
+        """
         counted = {} if why is None else {"holds": {**job.holds, why: job.holds.get(why, 0) + 1}}
-        await self._settle(job, status=JobStatus.PENDING, not_before=at, updated_at=now, **counted)
+        await self._settle(job, status=JobStatus.PENDING, deaths=0, not_before=at, updated_at=now, **counted)
 
     async def fail(self, job: Job, error: str, now: datetime) -> None:
         """The job failed for good, which whoever waits for its process learns by `take_results`. Raises LeaseLost."""

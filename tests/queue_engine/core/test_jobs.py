@@ -251,6 +251,19 @@ async def test_retry_counts_an_attempt_and_hold_does_not(jobs: Jobs) -> None:
     assert (retried.attempt, retried.error_message) == (1, "no answer")
 
 
+async def test_hold_counts_its_reason_and_ends_the_deaths_in_a_row(jobs: Jobs) -> None:
+    """P2: who holds a job has survived it, so that deaths before and after do not add up to a dead letter."""
+    await put(jobs)
+    for round_, why in enumerate(("limit", None, "limit", "early")):
+        now = NOW + round_ * HOUR
+        await take(jobs, owner="dies", now=now)
+        survivor = await take(jobs, now=now + LEASE)
+        assert survivor.deaths == 1
+        await jobs.hold(survivor, at=now + LEASE, now=now + LEASE, why=why)
+    held = await take(jobs, now=NOW + 4 * HOUR)
+    assert (held.deaths, dict(held.holds)) == (0, {"limit": 2, "early": 1})
+
+
 async def test_fail_ends_a_job_for_good_with_its_error(jobs: Jobs) -> None:
     """A job that failed for good is never claimed again, and tells why."""
     await put(jobs, process_id="p")

@@ -137,9 +137,11 @@ class JobMachine(RuleBasedStateMachine):
         company = [(n, c) for n, c in enumerate(self.cards) if c.process == card.process and n != place]
         ahead = [c for n, c in company if n < place]
         behind = [c for n, c in company if n > place]
+        if card.status == "IN_PROGRESS":
+            return all(c.status != "IN_PROGRESS" for c in ahead)
         if any(c.status == "IN_PROGRESS" or (c.status == "PENDING" and c.error is None) for c in ahead):
             return False
-        return card.status == "IN_PROGRESS" or all(c.status != "IN_PROGRESS" for c in behind)
+        return all(c.status != "IN_PROGRESS" for c in behind)
 
     def _next(self, limit: int, *, suspect: bool = True) -> list[Card]:
         cards = [c for c in self.cards if (suspect or _deaths(c) < SUSPECT) and self._in_turn(c)]
@@ -280,7 +282,7 @@ class JobMachine(RuleBasedStateMachine):
             self._refused(lambda store: store.hold(job, at=at, now=self.now))
             return
         self._jobs(lambda store: store.hold(job, at=at, now=self.now))
-        self._settle(card, status="PENDING", not_before=at)
+        self._settle(card, status="PENDING", deaths=0, not_before=at)
 
     def _bury(self, data: st.DataObject) -> None:
         """It failed for good."""
