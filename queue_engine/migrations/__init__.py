@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect, text
 
 from queue_engine.core.database import Database
 
-HEAD = "0018"
+HEAD = "0019"
 """The newest revision that this code knows."""
 
 _LOCK = 0x494D51
