@@ -46,6 +46,11 @@ WORDS: tuple[tuple[str, Reason], ...] = (
 
 
 _BASE_MODIFIED = "base branch was modified"
+_HEAD_OUTDATED = "head branch is out of date"
+"""With 405 or 409 (strands-labs/robots #2538): the base has moved (fullsend-ai/fullsend #2432, gabrielkoerich/orch
+#3371), or GitHub has not caught up with a head that was just pushed, for up to minutes. Then it says "Head branch was
+modified" of a head that has not moved, too (open-learning-exchange/myplanet #15713)."""
+_HEAD_MODIFIED = "head branch was modified"
 _STATUS_CHECK = "status check"
 _ENDED_BADLY = ("fail", "error", "cancel", "timed out", "action required", "stale")
 _AWAITS_RESULTS = ("waiting for results", "waiting for code scanning results", "still expecting")
@@ -58,7 +63,7 @@ _CHECK_NAMED = re.compile(
 )
 _QUOTED = re.compile(r'"[^"\n]*"|`[^`\n]*/[^`\n]*`')
 """A check's name and a file's path, as GitHub quotes them: a check may be called "merge queue" or "failover"."""
-_PASSING = (_BASE_MODIFIED, _STATUS_CHECK, *_AWAITS_RESULTS)
+_PASSING = (_BASE_MODIFIED, _HEAD_OUTDATED, _HEAD_MODIFIED, _STATUS_CHECK, *_AWAITS_RESULTS)
 """Words for what passes and has nothing to do with conflicts."""
 
 
@@ -113,6 +118,8 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
         return Leave(named(words) or seen.merge_denied, detail=words)
     if seen.pull is not None and seen.pull.mergeable is False:
         return Leave(Reason.CONFLICT)
+    if _HEAD_OUTDATED in words.lower() and _lacks_base(seen) is not False:
+        return None
     known = named(words)
     if known is Reason.METHOD_NOT_ALLOWED and seen.refused_methods:
         return None
@@ -128,6 +135,13 @@ def judge_refused_merge(entry: Entry, words: str, seen: Seen, policy: Policy, no
         lasting = Leave(Reason.LINEAR_HISTORY_REQUIRED, detail=words)
         return None if seen.refused_methods or entry.refusals < policy.merge_refusals else lasting
     return _await_workflow(entry, words, seen, policy, now) or _ask_again(entry, words, policy, now)
+
+
+def _lacks_base(seen: Seen) -> bool | None:
+    """Whether the head lacks commits of its base; None: that was not read yet."""
+    if seen.comparison is not None:
+        return seen.comparison.behind > 0
+    return None if seen.snapshot is None or seen.snapshot.behind is None else seen.snapshot.behind > 0
 
 
 def _await_workflow(entry: Entry, words: str, seen: Seen, policy: Policy, now: datetime) -> Action | None:

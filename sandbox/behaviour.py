@@ -41,6 +41,10 @@ class Behaviour:
     methods_worded_as_settings: bool = True
     """Whether a method that a ruleset forbids is refused in the words of the repository's settings, or in those of a
     rule (termux/termux-packages #23456)."""
+    outdated_heads_named: bool = False
+    """Whether a merge is refused with 409 "Head branch is out of date" where the base has just moved, and where strict
+    protection finds the head behind (fullsend-ai/fullsend #2432, gabrielkoerich/orch #3371), or with 405, in the words
+    for a base that was modified and for the checks that are missed."""
     merges_refuse_workflows_with_409: bool = False
     """Which status `POST /merges` has for a missing `workflows` permission: 403 as other calls, or 409 as rule
     violations (mantidproject/mantid #41541)."""

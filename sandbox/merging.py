@@ -4,7 +4,7 @@ The refusals and their order are those of GitHub's `PUT .../merge` and `PUT .../
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from sandbox.errors import Conflict, Forbidden, Invalid, NotFound, NotMergeable
 from sandbox.git import Signature
@@ -219,7 +219,14 @@ class Merging:
         settled = repository.pushed_at + self._github.timings.base_settles
         tip = repository.git.branch(pull.base_branch)
         if self._github.clock.now() < settled and pull.mergeable_for is not None and pull.mergeable_for[0] != tip:
-            raise NotMergeable("Base branch was modified. Review and try the merge again.")
+            self._refuse_moved()
+        if self._github.behaviour.outdated_heads_named and self._github.rules.is_behind(pull):
+            self._refuse_moved()
+
+    def _refuse_moved(self) -> NoReturn:
+        if self._github.behaviour.outdated_heads_named:
+            raise Conflict("Head branch is out of date. Review and try the merge again.")
+        raise NotMergeable("Base branch was modified. Review and try the merge again.")
 
     def landing(
         self, pull: PullRequest, tip: str, tree: str, actor: Actor, method: str, title: str | None, message: str | None

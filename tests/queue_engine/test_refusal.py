@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.actions import Block, Fact, Leave, Look, Save, Wait
-from queue_engine.facts import CheckState, MergeMethod, PullRequest
+from queue_engine.facts import CheckState, MergeMethod, PullRequest, Snapshot
 from queue_engine.invariants import check_transition
 from queue_engine.model import Entry
 from queue_engine.reasons import Reason
@@ -17,6 +17,7 @@ from tests.queue_engine.examples import (
     POLICY,
     READY,
     REPOSITORY,
+    SECOND,
     UPDATING,
     comparison,
     entry,
@@ -184,6 +185,27 @@ def test_refused_merge_after_a_long_pause_is_asked_for_again_all_the_same() -> N
 def test_refused_merge_that_fresh_facts_may_cure_is_tried_again_at_once(words: str) -> None:
     """The base moved in that moment, or merge commits turn out to be forbidden: another method is tried."""
     assert judge_refused_merge(entry(status=READY, refusals=1), words, seen(pull=pull()), POLICY, NOW) is None
+
+
+OUTDATED = "Head branch is out of date. Review and try the merge again."
+
+
+@pytest.mark.parametrize("mergeable", [True, None])
+def test_refused_merge_of_a_head_said_to_be_outdated_turns_on_its_comparison(mergeable: bool | None) -> None:
+    """Behind: it is updated. Unknown: it is compared. Not behind: GitHub is asked again later, whatever runs on it."""
+    at = entry(status=READY, refusals=1)
+    facts = seen(
+        pull=pull(mergeable=mergeable), rules=rules("ci", workflows=True), reports=(report("ci", CheckState.PENDING),)
+    )
+    judged = [
+        judge_refused_merge(at, OUTDATED, replace(facts, comparison=compared), POLICY, NOW)
+        for compared in (comparison(behind=2), None, comparison())
+    ]
+    assert judged[:2] == [None, None]
+    assert isinstance(judged[2], Wait)
+    assert NOW < judged[2].until <= NOW + 10 * SECOND
+    taken = Snapshot(pull(), behind=0)
+    assert judge_refused_merge(at, OUTDATED, replace(facts, snapshot=taken), POLICY, NOW) == judged[2]
 
 
 def test_refused_merge_over_merge_commits_that_no_method_cures_says_so() -> None:

@@ -28,7 +28,12 @@ from tests.queue_engine.walk import (
 
 @pytest.mark.parametrize(
     "words",
-    ["Pull Request is not mergeable", "Base branch was modified. Review and try the merge again.", "Head moved"],
+    [
+        "Pull Request is not mergeable",
+        "Base branch was modified. Review and try the merge again.",
+        "Head branch is out of date. Review and try the merge again.",
+        "Head moved",
+    ],
 )
 def test_walk_whose_merge_is_refused_in_passing_tries_again(words: str) -> None:
     """405 and 409 come for a moment too: read, then try once more."""
@@ -41,14 +46,25 @@ def test_walk_whose_merge_is_refused_in_passing_tries_again(words: str) -> None:
     assert walk.asked.count("merge") == 2
 
 
-def test_walk_whose_merge_is_refused_because_the_base_moved_is_updated() -> None:
+@pytest.mark.parametrize("words", ["Base branch was modified.", "Head branch is out of date."])
+def test_walk_whose_merge_is_refused_because_the_base_moved_is_updated_at_once(words: str) -> None:
     """The refusal and the move are the same event."""
-    walk = ready(Refusal("Base branch was modified. Review and try the merge again."))
+    walk = ready(Refusal(f"{words} Review and try the merge again."))
     walk.meanwhile["snapshot"] = lambda: walk.github.move_base("base-2")
     walk.go()
     # The comparison was read before the move; GitHub's refusal protects the base, the next comparison tells why.
-    assert walk.entry.status is UPDATING
+    assert (walk.entry.status, walk.now) == (UPDATING, NOW)
     assert walk.entry.refusals == 0
+
+
+def test_walk_whose_head_github_takes_for_outdated_for_two_minutes_lands() -> None:
+    """GitHub says so of an update of ours too, until it has caught up: nothing is updated, and nobody leaves."""
+    walk = ready(*[Refusal("Head branch is out of date. Review and try the merge again.")] * 7)
+    action = walk.go()
+    while isinstance(action, Wait):
+        action = walk.wait()
+    assert landed(action)
+    assert "update_branch" not in walk.asked
 
 
 @pytest.mark.parametrize("words", ["Required review missing", "Base branch was modified"])

@@ -116,6 +116,19 @@ async def test_merge_right_after_base_moved_asks_to_try_again(
     assert pull.merge()
 
 
+async def test_merge_of_a_head_that_strict_protection_finds_behind_may_be_refused_as_outdated(
+    github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle
+) -> None:
+    """409, where this GitHub words it so; with rules that are not strict it merges."""
+    github.behaviour.outdated_heads_named = True
+    repository.push("main", {"other": "1"})
+    repository.protect("main", required_checks=["ci"], strict=True)
+    with pytest.raises(Conflict, match=r"Head branch is out of date\. Review and try the merge again\."):
+        pull.merge()
+    repository.protect("main")
+    assert pull.merge()
+
+
 def test_merge_method_not_allowed_is_refused(github: GitHub) -> None:
     """A repository may allow squashing only."""
     repository = github.create_repository("octo/strict", files={"a": "1"}, allow_merge_commit=False)

@@ -94,6 +94,23 @@ async def test_comment_that_may_not_be_deleted_keeps_nobody_from_reading_the_nex
 
 
 @BOTH
+@pytest.mark.parametrize("late", [0, 2])
+async def test_base_that_moves_in_the_moment_of_a_merge_costs_one_update_however_github_refuses(
+    world: World, other: bool, late: int
+) -> None:
+    """P1, P5: "Head branch is out of date" is no refusal by rules; strict protection or not, the base stays green."""
+    world.github.behaviour.outdated_heads_named = other
+    world.server.lag.set(timedelta(seconds=late))
+    world.repository.protect("main", required_checks=["ci/test"], strict=True)
+    pull = world.open("add")
+    await world.pass_time(CI_TIME * 2)
+    world.meanwhile(MERGE, lambda: world.repository.push("main", {"hand.py": "1\n"}, "By hand", by="rhea"))
+    await _queue(world, pull)
+    assert (pull.merged, await world.reasons(pull)) == (True, [])
+    assert (world.requests(MERGE), world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/update-branch")) == (2, 1)
+
+
+@BOTH
 async def test_push_is_seen_whether_or_not_it_renews_updated_at(world: World, other: bool) -> None:
     """P1, P4: IMQ's own update lands, and a stranger's push ends the consent, with reads that lag."""
     world.github.behaviour.pushes_touch_pulls = not other
