@@ -14,6 +14,7 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 from bot.printable import on_one_line, printable
 from queue_engine.core import trace
 from queue_engine.core.outage import fault_of
+from queue_engine.errors import GitHubError, Invalid
 
 _MASK = "[secret]"
 
@@ -90,13 +91,19 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
 
 
 def _tell_faults(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """What the database's surroundings do to it is told by a sentence, not by a traceback through its drivers."""
+    """What the database's surroundings, or GitHub, did is told by a sentence, not by a traceback through drivers.
+
+    A request that GitHub calls invalid keeps its traceback: IMQ should not have sent it.
+    """
     given = event.get("exc_info")
     error = given[1] if isinstance(given, tuple) else given if isinstance(given, BaseException) else sys.exc_info()[1]
     if given and (fault := fault_of(error)) is not None:
         event["exc_info"] = None
         event.setdefault("error", str(error).partition("\n")[0])
         event.update(fault=fault.value, advice=fault.sentence)
+    elif given and isinstance(error, GitHubError) and not (isinstance(error, Invalid) or type(error) is GitHubError):
+        event["exc_info"] = None
+        event.setdefault("error", f"{type(error).__name__}: {error.message}")
     return event
 
 

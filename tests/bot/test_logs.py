@@ -4,6 +4,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import structlog
 
 from bot.logs import configure, mask
 from queue_engine.core import trace
+from queue_engine.errors import GitHubError, Invalid, NotFound, RateLimited, Unavailable
 
 
 @pytest.fixture(autouse=True)
@@ -184,3 +186,43 @@ def test_control_characters_never_reach_a_console(log_format: str) -> None:
     shown.encode()
     assert shown.replace("\n", "").replace("\t", "").isprintable()
     assert [line for line in shown.splitlines() if line.startswith("2026-01-05 [info")] == []
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (Unavailable("Cannot connect to api.github.com"), "Unavailable: Cannot connect to api.github.com"),
+        (RateLimited("slow down", retry_after=timedelta(seconds=9)), "RateLimited: slow down"),
+        (NotFound("the pull request: Not Found", status=404), "NotFound: the pull request: Not Found"),
+    ],
+)
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_outage_of_github_is_one_line_without_a_traceback(error: GitHubError, words: str, log_format: Any) -> None:
+    """Whoever reads the log of an hour without GitHub finds what is IMQ's own fault among it."""
+    stream = io.StringIO()
+    configure("info", log_format, stream)
+    try:
+        try:
+            raise OSError("refused")
+        except OSError as cause:
+            raise error from cause
+    except GitHubError as raised:
+        structlog.get_logger("imq").warning("job_raised", exc_info=raised)
+    assert len(stream.getvalue().splitlines()) == 1
+    assert words in stream.getvalue()
+    assert "Traceback" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("broken"), Invalid("Validation Failed", status=422), GitHubError("Bad Request", status=400)]
+)
+def test_unexpected_error_keeps_its_traceback(error: Exception) -> None:
+    """A mistake of ours is found by where it was made, a request that GitHub cannot read among them."""
+    stream = io.StringIO()
+    configure("info", "json", stream)
+    try:
+        raise error
+    except type(error):
+        structlog.get_logger("imq").exception("job_raised")
+    (line,) = _lines(stream)
+    assert "Traceback" in line["exception"]
