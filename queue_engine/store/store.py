@@ -81,10 +81,14 @@ class Transaction:
         self.dead_letters = DeadLetters(connection, partial(self.due.add, Due.JOBS), meter=meter)
         self.outbox = Outbox(connection, partial(self.due.add, Due.LETTERS), dead_letters=self.dead_letters)
 
+    async def dues(self) -> dict[Due, datetime]:
+        """When the next job, queue and letter can be taken: instants that may be past; none of what does not wait."""
+        found = zip(Due, (await self.connection.execute(_NEXT_DUE)).one(), strict=True)
+        return {each: due for each, due in found if due is not None}
+
     async def next_due(self) -> datetime | None:
         """When the next job, queue or letter can be taken: an instant that may be past; None if nothing waits."""
-        dues = (await self.connection.execute(_NEXT_DUE)).one()
-        return min((due for due in dues if due is not None), default=None)
+        return min((await self.dues()).values(), default=None)
 
 
 class Store:

@@ -8,7 +8,6 @@ import asyncio
 import os
 import random
 import signal
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -22,8 +21,8 @@ from queue_engine.core.clock import SystemClock
 from queue_engine.core.database import Database
 from queue_engine.core.jobs import Jobs
 from tests.campaign.worker import LEASE
+from tests.scenarios.template import Forked, Template
 
-ROOT = Path(__file__).parents[2]
 SECONDS = float(os.environ.get("IMQ_CAMPAIGN_SECONDS", "4"))
 SETTLING_SECONDS = 90
 JOBS_PER_SECOND = 45
@@ -43,16 +42,17 @@ class Campaign:
     """Each job's name, and whether it fails at first: then it may be overtaken."""
     deaths: int = 0
     stalls: int = 0
+    template: Template = field(default_factory=Template)
 
     @property
     def log(self) -> Path:
         return self.directory / "done.txt"
 
-    async def start(self, owner: str) -> asyncio.subprocess.Process:
+    async def start(self, owner: str) -> Forked:
         """A worker process."""
-        arguments = ("-m", "tests.campaign.worker", self.url, owner, str(self.log))
-        with (self.directory / "stderr.txt").open("ab") as stderr:
-            return await asyncio.create_subprocess_exec(sys.executable, *arguments, cwd=ROOT, stderr=stderr)
+        arguments = (self.url, owner, str(self.log))
+        output = self.directory / "output.txt"
+        return await self.template.fork_module("tests.campaign.worker", arguments, os.environ, output)
 
     async def harass(self, slot: int, over: Callable[[], bool]) -> None:
         """Keep one worker alive and kill it at random instants; in the end leave it alone until all is over."""
@@ -69,14 +69,14 @@ class Campaign:
                 else:
                     while not over():  # noqa: ASYNC110 - the end of other processes' work is no event
                         await asyncio.sleep(0.05)  # no-sleep-ok: the same
-                assert worker.returncode is None, (self.directory / "stderr.txt").read_text()[-3000:]
+                assert worker.returncode is None, (self.directory / "output.txt").read_text()[-3000:]
             finally:
                 if worker.returncode is None:
                     worker.send_signal(signal.SIGKILL)
                     await worker.wait()
             self.deaths += 1
 
-    async def stall(self, worker: asyncio.subprocess.Process) -> None:
+    async def stall(self, worker: Forked) -> None:
         """Let a worker stand still for longer than its leases: when it goes on, others have its jobs, or did them."""
         self.stalls += 1
         worker.send_signal(signal.SIGSTOP)
@@ -116,6 +116,7 @@ class Campaign:
             columns = f"seq {counted}, name text NOT NULL, process_id text NOT NULL, owner text NOT NULL"
             await connection.execute(text(f"CREATE TABLE effects ({columns})"))
         finished = False
+        await self.template.start()
         harassing = [asyncio.create_task(self.harass(slot, lambda: finished)) for slot in range(workers)]
         try:
             await self.give(database)
@@ -125,6 +126,7 @@ class Campaign:
         finally:
             finished = True
             await asyncio.gather(*harassing)
+            await self.template.close()
         try:
             await self.judge(database)
         finally:

@@ -2,20 +2,30 @@
 
 What is forked is a process of its own, with its own memory, connections and end, and `kill -9` takes it as any other;
 only the imports are its template's. Tests that start dozens of processes use it; that a bot starts from nothing is
-shown by those that start few.
+shown by those that start few. All tests of one pytest process share one template.
 """
 
 import asyncio
+import atexit
 import gc
+import importlib
 import json
 import os
+import runpy
+import selectors
 import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
+
+_IMPORTED = ("bot.cli", "bot.process", "psycopg", "alembic.command", "tests.campaign.worker")
+"""What processes that are forked import at their start."""
 
 
 @dataclass
@@ -40,67 +50,161 @@ class Forked:
         return await asyncio.shield(self._ended)
 
 
-class Template:
-    """Makes one bot after the other; the next one when the last has ended."""
+class _Order(NamedTuple):
+    module: str
+    arguments: tuple[str, ...]
+    environment: dict[str, str]
+    log: str
+
+
+class _Server:
+    """The process that forks, as the test's process sees it; it ends when this process ends."""
 
     def __init__(self) -> None:
-        self._process: asyncio.subprocess.Process | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._unread = b""
+        self._awaited: deque[asyncio.Future[Forked | None]] = deque()
+        self._running: dict[int, asyncio.Future[int]] = {}
+
+    async def fork(self, order: _Order | None) -> Forked | None:
+        """Fork a process; without an order there is none, and this only waits for those before it."""
+        stdin = self._listened()
+        started: asyncio.Future[Forked | None] = asyncio.get_running_loop().create_future()
+        self._awaited.append(started)
+        os.write(stdin, json.dumps(order).encode() + b"\n")
+        return await started
+
+    def rest(self) -> None:
+        """No longer listen if nothing that was forked runs any more."""
+        if self._loop is not None and not self._running and not self._awaited:
+            self._loop.remove_reader(self._output)
+            self._loop = None
+
+    @property
+    def _output(self) -> int:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def _listened(self) -> int:
+        """Where orders are written, with this event loop listening to what is told of them."""
+        if self._process is None:
+            arguments = (sys.executable, "-m", "tests.scenarios.template")
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(arguments, cwd=ROOT, stdin=pipe, stdout=pipe, bufsize=0)
+            atexit.register(self._end)
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            self._awaited.clear()
+            self._running.clear()
+            loop.add_reader(self._output, self._hear)
+        assert self._process.stdin is not None
+        return self._process.stdin.fileno()
+
+    def _end(self) -> None:
+        assert self._process is not None
+        self._process.communicate()
+
+    def _hear(self) -> None:
+        told = os.read(self._output, 65536)
+        assert told, "the template ended"
+        *lines, self._unread = (self._unread + told).split(b"\n")
+        for line in lines:
+            pid, *code = map(int, line.split())
+            if not pid:
+                self._awaited.popleft().set_result(None)
+            elif not code:
+                self._running[pid] = asyncio.get_running_loop().create_future()
+                self._awaited.popleft().set_result(Forked(pid, self._running[pid]))
+            elif pid in self._running:
+                self._running.pop(pid).set_result(*code)
+
+
+_SERVER = _Server()
+
+
+class Template:
+    """Makes processes."""
+
+    def __init__(self) -> None:
+        self._made: list[Forked] = []
+
+    async def start(self) -> None:
+        """Return once its own imports are done, which take a while."""
+        await _SERVER.fork(None)
 
     async def fork(self, environment: Mapping[str, str], log: Path, command: str = "run") -> Forked:
         """Start `imq run`, or another command, with this environment; its output is added to `log`."""
-        if self._process is None:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.scenarios.template"),
-                cwd=ROOT,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-            )
-        if self._watching is not None:
-            await self._watching
-        assert self._process.stdin is not None
-        order = {"environment": dict(environment), "log": str(log), "command": command}
-        self._process.stdin.write(json.dumps(order).encode() + b"\n")
-        ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        child = Forked(await self._told(), ended)
-        self._watching = asyncio.create_task(self._watch(ended))
-        return child
+        return await self.fork_module("bot", (command,), environment, log)
+
+    async def fork_module(
+        self, module: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path
+    ) -> Forked:
+        """Start `python -m module` with these arguments and this environment; its output is added to `log`."""
+        forked = await _SERVER.fork(_Order(module, tuple(arguments), dict(environment), str(log)))
+        assert forked is not None
+        self._made.append(forked)
+        return forked
 
     async def close(self) -> None:
-        """End the template, once what it made has ended."""
-        if self._watching is not None:
-            await self._watching
-        if self._process is not None:
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-            await self._process.wait()
-
-    async def _watch(self, ended: asyncio.Future[int]) -> None:
-        ended.set_result(await self._told())
-
-    async def _told(self) -> int:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        line = await self._process.stdout.readline()
-        assert line, "the template ended"
-        return int(line)
+        """Return once all that it made has ended."""
+        for forked in self._made:
+            await forked.wait()
+        _SERVER.rest()
 
 
 def main() -> None:
-    """For each order on standard input: fork a bot, tell its pid, wait for its end, tell its exit code."""
-    import psycopg  # noqa: F401 - what a bot imports at its start
-
-    from bot import cli, process  # noqa: F401
-
+    """For each order on standard input: fork a process, tell its pid, and, when it has ended, its exit code too."""
+    for module in _IMPORTED:
+        importlib.import_module(module)
     gc.freeze()
-    for line in sys.stdin:
-        order = json.loads(line)
-        child = os.fork()
-        if not child:
-            _become(order["environment"], order["log"])
-            cli.main([order["command"]], prog_name="imq")
-        print(child, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    woken, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    selector = selectors.DefaultSelector()
+    selector.register(0, selectors.EVENT_READ)
+    selector.register(woken, selectors.EVENT_READ)
+    unread = b""
+    while True:
+        ready = {key.fd for key, _ in selector.select()}
+        if woken in ready:
+            os.read(woken, 4096)
+            _tell_ends()
+        if 0 in ready:
+            told = os.read(0, 65536)
+            if not told:
+                return
+            *orders, unread = (unread + told).split(b"\n")
+            for order in orders:
+                print(_forked(json.loads(order), (woken, wakes, selector.fileno())), flush=True)
+
+
+def _tell_ends() -> None:
+    try:
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            print(ended[0], os.waitstatus_to_exitcode(ended[1]), flush=True)
+    except ChildProcessError:
+        pass
+
+
+def _forked(order: Any, ours: Sequence[int]) -> int:
+    if order is None:
+        return 0
+    child = os.fork()
+    if child:
+        return child
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for descriptor in ours:
+        os.close(descriptor)
+    module, arguments, environment, log = _Order(*order)
+    _become(environment, log)
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.exit()
 
 
 def _become(environment: dict[str, str], log: str) -> None:

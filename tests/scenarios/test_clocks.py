@@ -33,13 +33,6 @@ async def put_together_anew(world: World, clock: SetClock) -> None:
     await world.kill()
     world.bot, world.runner = await start_bot(world.environment, clock)
     world._point_webhooks()
-    next_due = world.bot.next_due
-
-    async def in_the_worlds_time() -> datetime | None:
-        due = await next_due()
-        return None if due is None else due - clock.wrong_by
-
-    world.bot.next_due = in_the_worlds_time  # type: ignore[method-assign]
 
 
 async def furthest_ahead(world: World) -> timedelta:

@@ -19,6 +19,7 @@ from sandbox.github import GitHub
 from sandbox.keys import KeyPair
 from sandbox.rest.record import Exchange
 from sandbox.rest.server import SandboxServer
+from tests.scenarios.driving import Driver
 from tests.scenarios.in_place import statements_in_place
 from tests.scenarios.starting import SharedClock, lay_out, plain_logs, start_bot
 
@@ -78,6 +79,16 @@ class World:
     settling: timedelta = timedelta(0)
     """How long reads keep IMQ from what is due: where they lag, `settle` lets so much time pass."""
 
+    def __post_init__(self) -> None:
+        self._driver = Driver(self.bot, self.clock)
+
+    @property
+    def driver(self) -> Driver:
+        """What drives the bot that runs now."""
+        if self._driver.bot is not self.bot:
+            self._driver = Driver(self.bot, self.clock)
+        return self._driver
+
     async def settle(self) -> None:
         """Let both sides do all that is due now, and where reads lag what IMQ does once they show it."""
         await self.pass_time(self.settling)
@@ -86,8 +97,8 @@ class World:
         """Let both sides do all that is due at this instant; returns when there will be more to do."""
         for _ in range(5000):
             ran = await self.github.schedule.run_due()
-            bots = await self.bot.next_due()
-            if bots is not None and bots <= self.clock.now() and await self.bot.run_due():
+            bots = await self.driver.next_due()
+            if bots is not None and bots <= self.clock.now() and await self.driver.run_due():
                 continue
             dues = [due for due in (self.github.schedule.next_due(), bots) if due is not None]
             due = min(dues, default=datetime.max.replace(tzinfo=UTC))
@@ -135,11 +146,13 @@ class World:
             await self.github.schedule.run_due()
             if await self.status(pull) == status:
                 return
-            if not await self.bot.run_due() and self.github.schedule.next_due() != self.clock.now():
+            await self.driver.next_due()
+            if not await self.driver.run_due() and self.github.schedule.next_due() != self.clock.now():
                 if await self.status(pull) == status:
                     return
-                dues = [due for due in (self.github.schedule.next_due(), await self.bot.next_due()) if due is not None]
-                self.clock.set(max(min(dues), self.clock.now() + timedelta(milliseconds=50)))
+                dues = [self.github.schedule.next_due(), await self.driver.next_due()]
+                due = min(due for due in dues if due is not None)
+                self.clock.set(max(due, self.clock.now() + timedelta(milliseconds=50)))
         raise AssertionError(f"never {status}: {await self.describe()}")
 
     async def paused(self) -> str | None:

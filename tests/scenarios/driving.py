@@ -1,0 +1,50 @@
+"""How a world drives its bot: the parts with work that is due run, and the others are not even asked.
+
+A part that is asked claims in a transaction of its own. In a world, where time stands still, nine claims of ten would
+find nothing, and take longer than everything else that a bot does.
+"""
+
+from datetime import datetime
+
+from bot.wiring import Bot
+from notifications.courier import Courier
+from queue_engine.core.clock import Clock
+from queue_engine.core.worker import Worker
+from queue_engine.processor import Processor
+from queue_engine.store import Due
+
+
+class Driver:
+    """Drives one bot step by step, as its process would."""
+
+    def __init__(self, bot: Bot, clock: Clock) -> None:
+        """`clock` is the world's; the bot's own may be wrong."""
+        self.bot = bot
+        self._clock = clock
+        parts: dict[Due, Worker | Processor | Courier] = {
+            Due.JOBS: bot.worker,
+            Due.QUEUES: bot.processor,
+            Due.LETTERS: bot.courier,
+        }
+        self._parts = [(topic, part, bot.engine.bell.ear({topic})._event) for topic, part in parts.items()]
+        self._dues: dict[Due, datetime] = {}
+
+    async def next_due(self) -> datetime | None:
+        """When something is due next, in the world's time."""
+        for _, _, rung in self._parts:
+            rung.clear()
+        async with self.bot.engine.store.reading() as tx:
+            self._dues = await tx.dues()
+        sweep = await self.bot.sweeper.next_due()
+        due = min([*self._dues.values(), *([] if sweep is None else [sweep])], default=None)
+        return None if due is None else due - (self.bot.clock.now() - self._clock.now())
+
+    async def run_due(self) -> bool:
+        """Do what was due when `next_due` was asked, and what may have become so since; whether anything was done."""
+        done = await self.bot.sweeper.run_due()
+        for topic, part, rung in self._parts:
+            due = self._dues.get(topic)
+            if rung.is_set() or (due is not None and due <= self.bot.clock.now()):
+                rung.clear()
+                done = await part.run_due() or done
+        return done
