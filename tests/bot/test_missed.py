@@ -48,3 +48,17 @@ async def test_delivery_that_was_not_stored_is_looked_for_when_the_database_is_b
     database.away = False
     assert await missed.run_due(), "the look could not be stored before"
     assert (await missed.run_due(), database.looks) == (False, 1)
+
+
+async def test_delivery_that_is_missed_while_a_look_is_stored_is_looked_for_by_another() -> None:
+    """P2: it may have been lost after GitHub listed those that were."""
+
+    async def look() -> None:
+        if not looks:
+            missed.note()
+        looks.append(1)
+
+    looks = list[int]()
+    missed = MissedDeliveries(Database().receive, look, Bell())
+    missed.note()
+    assert [await missed.run_due() for _ in range(3)] == [True, True, False]

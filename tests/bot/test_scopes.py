@@ -20,6 +20,8 @@ GRANTED = dict(read_manifest().permissions)
         (REPOSITORY, "GET", "/repos/{owner}/{repo}/contents/.github/imq.yml", Scope(9, 5, Purpose.READ)),
         (REPOSITORY, "GET", "/repos/{owner}/{repo}/actions/runs{?head_sha}", Scope(9, 5, Purpose.READ)),
         (REPOSITORY, "GET", "/repos/{owner}/{repo}", Scope(9, 5, Purpose.WRITE)),
+        (REPOSITORY, "GET", "/repos/{owner}/{repo}/rulesets/{ruleset_id}", Scope(9, 5, Purpose.WRITE)),
+        (REPOSITORY, "GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", Scope(9, 5, Purpose.WRITE)),
         (REPOSITORY, "POST", "/graphql", Scope(9, 5, Purpose.WRITE)),
         (REPOSITORY, "PUT", "/repos/{owner}/{repo}/pulls/{pull_number}/merge", Scope(9, 5, Purpose.WRITE)),
         (REPOSITORY, "POST", "/repos/{owner}/{repo}/actions/runs/{run_id}/cancel", Scope(9, 5, Purpose.RUNS)),
@@ -55,6 +57,7 @@ def test_purposes_ask_for_nothing_that_the_app_does_not_have() -> None:
     [
         (Purpose.RUNS, {"metadata": "read", "contents": "write"}, {"metadata": "read"}),
         (Purpose.RUNS, {"metadata": "read", "actions": "read"}, {"metadata": "read", "actions": "read"}),
+        (Purpose.RUNS, {"actions": "of another kind"}, {"metadata": "read", "actions": "write"}),
         (Purpose.RUNS, None, {"metadata": "read", "actions": "write"}),
         (Purpose.LIST, {}, {"metadata": "read"}),
         (Purpose.LIST, {"metadata": "read", "issues": "write", "pull_requests": "write", "secrets": "write"},

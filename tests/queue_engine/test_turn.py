@@ -9,14 +9,14 @@ import pytest
 
 from queue_engine.core.database import Database
 from queue_engine.engine import Change, Engine
-from queue_engine.model import EntryStatus, Pause
+from queue_engine.model import EntryStatus, Pause, Queue
 from queue_engine.notice import NoticeKind
 from queue_engine.policies import Fixed
 from queue_engine.reasons import Reason
 from queue_engine.standing import Told
 from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
-from queue_engine.turn import Rest, Turn, turn
+from queue_engine.turn import Rest, Turn, _unread, turn
 from tests.queue_engine.examples import (
     CHECKING,
     HOUR,
@@ -27,6 +27,7 @@ from tests.queue_engine.examples import (
     READY,
     REPOSITORY,
     comparison,
+    entry,
 )
 from tests.queue_engine.scene import Scene
 from tests.queue_engine.turns import WINDOW, entries, events, pause, second, shown, stored, take
@@ -159,6 +160,37 @@ async def test_turn_while_the_rules_cannot_be_read_says_nothing_of_freezes(
     await pause(scene, queue, Reason.FROZEN, until)
     assert await take(scene, queue, None) == expected
     assert await events(scene) == []
+
+
+def test_turn_while_the_rules_cannot_be_read_is_of_the_first_that_is_not_blocked() -> None:
+    """What waits for a permission holds up nobody behind it; where everybody does, that is looked at in time."""
+    blocked, free = entry(blocked_until=NOW + HOUR), entry(id="2", number=2, position=1)
+    queue = Queue(1, REPOSITORY, "main", paused=None, due_at=None, wakes=0)
+    assert _unread(queue, (blocked, free), NOW) == Turn(free, 2)
+    assert _unread(queue, (blocked,), NOW) == Rest(NOW + HOUR)
+    assert _unread(queue, (blocked,), NOW + HOUR) == Turn(blocked, 1)
+    assert _unread(queue, (free, blocked), NOW) == Rest(None), (
+        "what is stored is broken: the rules tell who reads of it"
+    )
+    assert _unread(queue, (), NOW) == Rest(None)
+
+
+async def test_turn_of_a_queue_whose_stored_state_is_broken_pauses_it(scene: Scene) -> None:
+    """P1: two at work at once, which nothing that is stored here may lead to; everybody is told, and nothing asked."""
+    queue = await scene.front(status=CHECKING)
+    await second(scene, queue)
+    async with scene.store.transaction() as tx:
+        await tx.entries.save(replace((await tx.entries.of_queue(queue.id))[1], status=CHECKING))
+    assert await take(scene, queue, None) == Rest(None)
+    assert (await stored(scene, queue)).paused is None
+    assert await take(scene, queue) == Rest(None)
+    paused = (await stored(scene, queue)).paused
+    assert paused is not None
+    assert (paused.reason, paused.detail) == (Reason.INVARIANT_BROKEN, "pull request 2 is checking at position 1")
+    assert [await shown(scene, n) for n in (1, 2)] == [NoticeKind.PAUSED] * 2
+    assert await take(scene, queue) == Rest(None)
+    assert await events(scene) == [(0, "paused", Reason.INVARIANT_BROKEN)]
+    assert scene.github.asked == []
 
 
 async def test_pass_over_a_frozen_queue_asks_nothing_and_comes_back_at_its_end(scene: Scene) -> None:

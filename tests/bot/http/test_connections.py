@@ -58,6 +58,15 @@ def test_connections_too_many_drop_the_one_that_waits_longest() -> None:
     assert len(connections) == 3
 
 
+def test_connection_that_was_dropped_before_its_answer_was_taken_is_counted_no_more() -> None:
+    """The task that served it ends later, and tells that the client progressed."""
+    connections = Connections(Limits(connections=2))
+    (peer,) = _open(connections, 1)
+    peer.drop()
+    connections.progressed(peer)
+    assert len(connections) == 0
+
+
 def test_connections_all_at_work_drop_the_new_one() -> None:
     """What was begun is finished."""
     connections = Connections(Limits(connections=2))
@@ -85,12 +94,14 @@ def test_bytes_too_many_drop_those_who_hold_most() -> None:
 def test_bytes_of_requests_at_work_are_kept() -> None:
     """A request that is being served has been sent; only senders of more exceed the bound."""
     connections = Connections(Limits(connections=10, held_bytes=100))
-    (busy,) = _open(connections, 1)
+    busy, idle = _open(connections, 2)
     busy.send(100)
     busy.waits = False
     (new,) = _open(connections, 1)
     new.send(1)
     assert (busy.dropped, new.dropped, connections.held) == (False, True, 100)
+    busy.send(1)
+    assert not idle.dropped, "it holds nothing, so that to drop it would gain nothing"
 
 
 @pytest.mark.parametrize("files", [64, 128, 256, 1024, 20_000, 2**31])

@@ -143,6 +143,36 @@ freeze: {windows: [{from: '10:00', to: '11:00'}], exempt_labels: [mine]}
     assert {each.key.name for each in loosening} == ignored
 
 
+def test_trigger_labels_without_any_of_the_operators_leave_those() -> None:
+    """A queue that no label reaches would be none."""
+    policy, _ = tightened(wanted("trigger_labels: [bug]"), Policy())
+    assert policy.trigger_labels == Policy().trigger_labels
+
+
+def test_values_that_the_operator_names_may_be_fewer() -> None:
+    """Of two of the operator's the file keeps one; a third counts for nothing, and none counts twice."""
+    operator = Policy(
+        may_queue_too=frozenset({"ann", "bob"}),
+        ignored_checks=("docs", "lint"),
+        comments=CommentLevel.OUTCOMES,
+        blocking_titles=("^draft",),
+        freezes=wanted("freeze: {windows: [{from: '16:00', to: '18:00'}]}").freezes,
+        freeze_exempt_labels=frozenset({"hotfix", "docs"}),
+    )
+    text = """\
+who_may_queue: {people: [bob, mallory]}
+blocking: {titles: [^WIP, ^draft]}
+checks: {ignored: [lint, test]}
+freeze: {exempt_labels: [docs, mine]}
+comments: {level: all}
+"""
+    policy, loosening = tightened(wanted(text, operator), operator)
+    assert (policy.may_queue_too, policy.ignored_checks) == (frozenset({"bob"}), ("lint",))
+    assert (policy.blocking_titles, policy.freeze_exempt_labels) == (("^WIP", "^draft"), frozenset({"docs"}))
+    assert policy.comments is CommentLevel.ALL, "a more talkative one harms nobody"
+    assert {each.key.name for each in loosening} == {"who_may_queue.people", "checks.ignored", "freeze.exempt_labels"}
+
+
 def test_empty_file_changes_nothing() -> None:
     """Neither is anything said of it."""
     assert tightened(wanted("# nothing\n"), Policy()) == (Policy(), ())
