@@ -37,6 +37,7 @@ def of_pull_request_event(said: PullRequestEvent) -> tuple[Fact, ...]:
         label_set=said.action == "labeled",
         before=said.before if said.action == "synchronize" else None,
         base_changed=said.action == "edited" and said.changes.base is not None,
+        by=said.sender.login if said.sender else None,
     )
     facts = [Fact(subject=subject, told=state)]
     if said.action == "synchronize":

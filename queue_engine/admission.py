@@ -12,6 +12,7 @@ from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knoc
 from queue_engine.engine import Change, Engine
 from queue_engine.facts import Labelling, Permission, PullRequest, Snapshot
 from queue_engine.insistence import TurnedAway, tell_unheard, turned_away
+from queue_engine.known.facts import Consented, Fact, of_pull
 from queue_engine.label_consent import last_dequeue
 from queue_engine.model import Entry, Queue, Repository
 from queue_engine.notice import NoticeKind
@@ -25,6 +26,7 @@ from queue_engine.store import DuplicateEntry
 from queue_engine.store.outbox import LetterKind
 from queue_engine.throttle import count_without_right
 from queue_engine.unseen_labels import UNSEEN_HEAD, await_webhook, may_have_changed
+from queue_engine.withdrawals import last_change, withdrawn_since_label
 
 _log = structlog.get_logger("imq.admission")
 
@@ -107,7 +109,7 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
         return
     if taken.permission is None:
         taken = replace(taken, permission=await engine.github.permission(request.repository, by or ""))
-    await let_in(engine, request, taken, by=by or "", turn=turn)
+    await let_in(engine, replace(request, labelled_at=labelled_at), taken, by=by or "", turn=turn)
 
 
 def _heard(engine: Engine, request: Knock, before: TurnedAway, head_sha: str) -> bool:
@@ -161,6 +163,8 @@ async def let_in(
         # Whoever asks anew vouches for what is there now.
         vouched = pull.labels if request.anew or before is None else of_these(pull.labels, before.vouched)
         answer = judged(request, taken, demands, policy, depth=depth)
+        if request.anew and isinstance(answer, Admit | Hold):
+            await keep_consent(change, request, pull)
         match answer:
             case Admit():
                 priority = None if waiting is None else waiting.priority
@@ -185,7 +189,7 @@ async def _leave(
 
 def judged(request: Knock, taken: Snapshot, demands: Demands, policy: Policy, *, depth: int) -> Answer:
     """The door's answer, with so many places taken."""
-    return knock(
+    answer = knock(
         taken.pull,
         repository=request.repository,
         labelled_head=request.head_sha or taken.pull.head_sha,
@@ -196,6 +200,28 @@ def judged(request: Knock, taken: Snapshot, demands: Demands, policy: Policy, *,
         depth=depth,
         policy=policy,
     )
+    withdrawn = _withdrawn(request, taken.pull, policy) if isinstance(answer, Admit | Hold) else None
+    if withdrawn is Reason.LABEL_REMOVED:
+        # Another person has set the label that is on now: its own webhook asks for that one.
+        return Ignore()
+    return answer if withdrawn is None else Refuse(withdrawn)
+
+
+def _withdrawn(request: Knock, pull: PullRequest, policy: Policy) -> Reason | None:
+    """Why the label that asks is no consent any more, by what webhooks told since it was set."""
+    if request.labelled_at is None:
+        return None
+    base_branch = request.base_branch or pull.base_branch
+    return withdrawn_since_label(
+        pull, base_branch=base_branch, policy=policy, labelled_at=request.labelled_at, by=request.by or ""
+    )
+
+
+async def keep_consent(change: Change, request: Knock, pull: PullRequest) -> None:
+    """Store when somebody asked for this pull request to be queued: what was told later may withdraw that consent."""
+    at = request.labelled_at or last_change(pull) or change.now
+    consent = Fact(subject=of_pull(pull.number), told=Consented(at=at, by=request.by))
+    await change.tx.known.tell(request.repository.id, [consent], change.now)
 
 
 async def _admit(

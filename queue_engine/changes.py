@@ -66,7 +66,10 @@ class PullRequestChanges:
         if hint.sender == await self._engine.github.own_login():
             return True
         if await self._entry(repository, hint) is not None:
-            return False
+            # The label that queued it may have been taken off before: then it leaves, and this one is judged.
+            await review(self._engine, repository, number, delivery=hint.delivery)
+            if await self._entry(repository, hint) is not None:
+                return False
         if hint.arrived_at is not None:
             # Nothing is read while an earlier label is still to be answered.
             await await_earlier(self._engine, repository, hint)

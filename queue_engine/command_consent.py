@@ -33,7 +33,8 @@ _DETAILS = {
 
 
 def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime) -> Reason | None:
-    """The push to this head, or the change of the base branch, that may be newer than the command."""
+    """The push to this head, or the change of the base branch, that may be newer than the command; or that the pull
+    request was closed, or a draft, after it."""
     for one in known:
         state = one.told
         if not isinstance(state, PullState) or max(state.updated_at, one.at) < commanded_at:
@@ -42,6 +43,8 @@ def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime)
             return Reason.BASE_CHANGED
         if state.before is not None and state.head == head_sha:
             return Reason.HEAD_CHANGED
+        if state.updated_at > commanded_at and not state.merged and (state.draft or not state.open):
+            return Reason.DRAFT if state.open else Reason.CLOSED
     return None
 
 
@@ -87,7 +90,7 @@ async def _dequeue(engine: Engine, entry: Entry, hint: Hint, reason: Reason) -> 
             reason,
             policy,
             change.now,
-            detail=_DETAILS[reason],
+            detail=_DETAILS.get(reason),
             people=(entry.author,),
             delivery=hint.delivery,
         )

@@ -1,10 +1,14 @@
 """P4: what lands is the head that was queued, or IMQ's own update of it. Pure judgements over plain data."""
 
+from collections.abc import Iterable
+from datetime import datetime
+
 from queue_engine.door import barred
 from queue_engine.facts import Comparison, Permission, PullRequest
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import Policy
 from queue_engine.reasons import Reason
+from queue_engine.withdrawals import withdrawn_since_queued
 
 _MORE_THAN_WRITE = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 
@@ -15,11 +19,29 @@ def withdrawn(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | None:
     A head that differs while an update of ours is under way is no withdrawal yet: it is to be proved.
     """
     head = pull.head_sha if entry.status is EntryStatus.UPDATING else entry.head
-    return lapsed(pull, base_branch=entry.base_branch, head=head, policy=policy)
+    return lapsed(
+        pull,
+        base_branch=entry.base_branch,
+        head=head,
+        policy=policy,
+        queued_at=entry.enqueued_at,
+        queued_by=entry.queued_by,
+        vouched=entry.vouched,
+    )
 
 
-def lapsed(pull: PullRequest, *, base_branch: str, head: str, policy: Policy) -> Reason | None:
-    """The reason for which consent to land `head` on `base_branch` no longer stands, or None."""
+def lapsed(
+    pull: PullRequest,
+    *,
+    base_branch: str,
+    head: str,
+    policy: Policy,
+    queued_at: datetime,
+    queued_by: str,
+    vouched: Iterable[str],
+) -> Reason | None:
+    """The reason for which consent to land `head` on `base_branch`, given by this person and the labels `vouched` for,
+    no longer stands, or None."""
     if pull.merged:
         return Reason.MERGED_ELSEWHERE
     if not pull.open:
@@ -39,6 +61,11 @@ def lapsed(pull: PullRequest, *, base_branch: str, head: str, policy: Policy) ->
     bar = barred(pull, policy)
     if bar is not None:
         return bar.reason
+    told = withdrawn_since_queued(
+        pull, base_branch=base_branch, policy=policy, queued_at=queued_at, queued_by=queued_by, vouched=vouched
+    )
+    if told is not None:
+        return told
     return Reason.HEAD_CHANGED if pull.head_sha != head else None
 
 

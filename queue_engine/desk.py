@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from queue_engine import journal
-from queue_engine.admission import Knock, judged, let_in
+from queue_engine.admission import Knock, judged, keep_consent, let_in
 from queue_engine.core.slots import QueueFull
 from queue_engine.door import Hold, Refuse, may_queue
 from queue_engine.engine import Change, Engine
@@ -278,6 +278,7 @@ async def _take_place(engine: Engine, request: Knock, taken: Snapshot, policy: P
         if isinstance(answer, Hold | Refuse):
             raise _refusal(engine, answer, policy)
         waited = await tx.held.find(request.repository.id, number) is not None
+        await keep_consent(change, request, pull)
         await keep_waiting(change, queue, pull, by=request.by or "", delivery=request.delivery, vouched=pull.labels)
         return waited
 

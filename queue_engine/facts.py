@@ -1,8 +1,10 @@
 """What GitHub says, as plain data: the facts that decisions are made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+
+from queue_engine.known.facts import Consented, PullState
 
 
 class MergeMethod(StrEnum):
@@ -76,6 +78,8 @@ class PullRequest:
     """How many comments stand on it, by anybody, IMQ included; None where GitHub does not tell."""
     stacked: bool = False
     """Whether GitHub shows it as part of a stack, which only its asynchronous merge lands."""
+    told: tuple[PullState | Consented, ...] = field(default=(), compare=False, repr=False)
+    """What webhooks told of it in the last quarter of an hour, and when somebody queued it, in the order of arrival."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import structlog
 
 from queue_engine import journal
 from queue_engine.admission import Knock, let_in
-from queue_engine.consent import is_own_update, lapsed, withdrawn
+from queue_engine.consent import is_own_update, withdrawn
 from queue_engine.door import barred, may_queue
 from queue_engine.engine import Engine
 from queue_engine.entering import unseen_head
@@ -106,7 +106,9 @@ async def _join_again(
     repository = entry.repository
     if entry.merge_requested_at is not None or policy.on_push is not OnPush.REQUEUE:
         return False
-    if lapsed(pull, base_branch=entry.base_branch, head=entry.head, policy=policy) is not Reason.HEAD_CHANGED:
+    # While an update is under way too, the head that was queued is compared with the one that was pushed.
+    reason = withdrawn(replace(entry, status=EntryStatus.PENDING), pull, policy)
+    if reason is not Reason.HEAD_CHANGED:
         return False
     if pull.head_sha != push.head_sha:
         return True

@@ -85,7 +85,7 @@ class WaitingLine:
     async def _wait_on(self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest, push: Push) -> bool:
         """Whether nothing but this push speaks against it, and whoever pushed may have the new head wait instead."""
         policy = await self._engine.policies.of(queue.repository, queue.base_branch)
-        reason = lapsed(pull, base_branch=queue.base_branch, head=waiting.head_sha, policy=policy)
+        reason = _lapsed(queue, waiting, pull, policy)
         if reason is not Reason.HEAD_CHANGED or policy.on_push is not OnPush.REQUEUE:
             return False
         if pull.head_sha != push.head_sha:
@@ -143,7 +143,7 @@ class WaitingLine:
     async def _still_wanted(self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest) -> bool:
         """Whether consent to what was held still stands; if not it leaves the line, and people read why."""
         policy = await self._engine.policies.of(queue.repository, queue.base_branch)
-        reason = lapsed(pull, base_branch=queue.base_branch, head=waiting.head_sha, policy=policy)
+        reason = _lapsed(queue, waiting, pull, policy)
         if reason is None:
             return True
         await self._let_go(queue, waiting, pull, reason, policy)
@@ -203,3 +203,16 @@ class WaitingLine:
             queue = await tx.queues.get(waiting.queue_id)
         assert queue is not None
         return queue
+
+
+def _lapsed(queue: Queue, waiting: HeldPullRequest, pull: PullRequest, policy: Policy) -> Reason | None:
+    """The reason for which what was held is no longer wanted, or None."""
+    return lapsed(
+        pull,
+        base_branch=queue.base_branch,
+        head=waiting.head_sha,
+        policy=policy,
+        queued_at=waiting.at,
+        queued_by=waiting.queued_by,
+        vouched=waiting.vouched,
+    )

@@ -58,6 +58,13 @@ class PullState(_Told):
     label_set: bool = False
     before: str | None = None
     base_changed: bool = False
+    by: str | None = None
+    """Who did it; None if an older IMQ stored it."""
+
+    @property
+    def removed_label(self) -> str | None:
+        """The label that was taken off."""
+        return None if self.label_set else self.label
 
 
 class LabelWritten(_Told):
@@ -81,6 +88,14 @@ class Commanded(_Told):
     kind: Literal["commanded"] = "commanded"
     head: str
     at: Instant
+
+
+class Consented(_Told):
+    """Somebody asked for a pull request to be queued, at that time of GitHub's."""
+
+    kind: Literal["consented"] = "consented"
+    at: Instant
+    by: str | None = None
 
 
 class Push(_Told):
@@ -139,7 +154,17 @@ class Named(_Told):
 
 
 Told = Annotated[
-    PullState | LabelWritten | Merged | Commanded | Push | CheckEnded | StatusSet | Reviewed | Postponed | Named,
+    PullState
+    | LabelWritten
+    | Merged
+    | Commanded
+    | Consented
+    | Push
+    | CheckEnded
+    | StatusSet
+    | Reviewed
+    | Postponed
+    | Named,
     Field(discriminator="kind"),
 ]
 

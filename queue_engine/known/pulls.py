@@ -10,7 +10,7 @@ from datetime import datetime
 
 from queue_engine.facts import PullRequest, Snapshot
 from queue_engine.known.branches import superseded
-from queue_engine.known.facts import KEPT, SETTLED, Known, LabelWritten, Merged, PullState, Push
+from queue_engine.known.facts import KEPT, SETTLED, Consented, Known, LabelWritten, Merged, PullState, Push
 from queue_engine.known.reviews import outdated_reviews
 
 
@@ -63,6 +63,11 @@ def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullR
         mergeable=None,
         updated_at=told.updated_at,
     )
+
+
+def told_of(known: Sequence[Known], now: datetime) -> tuple[PullState | Consented, ...]:
+    """What webhooks told of late, and when somebody queued it, in the order in which IMQ was told."""
+    return tuple(one.told for one in _of_late(known, now) if isinstance(one.told, PullState | Consented))
 
 
 def merged_as(known: Sequence[Known]) -> str | None:

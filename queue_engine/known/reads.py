@@ -6,6 +6,7 @@ What IMQ's own writes tell is stored here. What webhooks tell is stored with the
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -36,11 +37,13 @@ from queue_engine.known.facts import (
     NAMED,
     RULES,
     SHARED_RULES,
+    Consented,
     Fact,
     Known,
     LabelWritten,
     Merged,
     Named,
+    PullState,
     Told,
     of_branch,
     of_comment,
@@ -59,7 +62,7 @@ from queue_engine.known.lag import (
     ObservedLag,
     ReadKind,
 )
-from queue_engine.known.pulls import corrected, outdated_pull, outdated_snapshot
+from queue_engine.known.pulls import corrected, outdated_pull, outdated_snapshot, told_of
 from queue_engine.known.reviews import outdated_reviews
 from queue_engine.model import Repository
 from queue_engine.port import Ports
@@ -84,9 +87,10 @@ class ComparedReads(Forwarding):
         self._lag = ObservedLag()
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
-        """Compared with its state, head and labels."""
+        """Compared with its state, head and labels; with what webhooks told of it."""
         ask = partial(self._github.pull_request, repository, number)
-        return await self._compared(repository, of_pull(number), ask, outdated_pull, PULL)
+        pull = await self._compared(repository, of_pull(number), ask, outdated_pull, PULL)
+        return replace(pull, told=await self._told_of(repository, number))
 
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
@@ -99,7 +103,7 @@ class ComparedReads(Forwarding):
             known = (await self._known(repository.id, {base})).get(base, ())
             if why := outdated_tip(taken.pull.base_branch, taken.base_tip, known, self._clock.now()):
                 raise self._outdated(repository, base, why)
-        return taken
+        return replace(taken, pull=replace(taken.pull, told=await self._told_of(repository, number)))
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """What is outdated is corrected; what is known to be closed is left out."""
@@ -254,6 +258,16 @@ class ComparedReads(Forwarding):
         for forget in answers:
             forget()
         raise self._outdated(repository, subject, why, kind)
+
+    async def _told_of(self, repository: Repository, number: int) -> tuple[PullState | Consented, ...]:
+        """What webhooks told of a pull request until now, without the labels that IMQ itself took off."""
+        subject = of_pull(number)
+        told = told_of((await self._known(repository.id, {subject})).get(subject, ()), self._clock.now())
+        removals = [one for one in told if isinstance(one, PullState) and one.removed_label is not None]
+        if not removals:
+            return told
+        own = await self._github.own_login()
+        return tuple(one for one in told if not (one in removals and one.by == own))
 
     async def _early(self, repository: Repository, kind: ReadKind, subject: str) -> timedelta:
         """How long GitHub would still show what was there before, by how far it lagged of late."""

@@ -30,6 +30,7 @@ STATE = PullState(
     draft=False,
     labels=("merge-queue",),
     title="Change",
+    by="grace",
 )
 RUN: dict[str, Any] = {
     "id": 5,
