@@ -73,6 +73,20 @@ async def test_required_workflow_is_waited_for_in_whatever_words_github_misses_i
     assert world.requests(MERGE) <= 15
 
 
+async def test_rights_are_known_where_github_tells_them_only_to_tokens_that_may_push(world: World) -> None:
+    """P4: rultor #1407 met this answer, aenix-io/aeman #161 the other one, which all other scenarios have."""
+    world.repository.record.private = True
+    world.github.behaviour.permissions_need_push = world.github.behaviour.merge_settings_need_push = True
+    world.repository.record.collaborators["ruth"] = "triage"
+    world.github.create_user("ruth")
+    pull, refused = world.open("add"), world.open("other")
+    await world.pass_time(CI_TIME * 2)
+    refused.label(LABEL, by="ruth")
+    await _queue(world, pull)
+    assert (pull.merged, refused.merged) == (True, False)
+    assert await world.reasons(refused) == ["label_without_right"]
+
+
 async def test_comment_that_may_not_be_deleted_keeps_nobody_from_reading_the_next_one(world: World) -> None:
     """P5: the old comment stays, and each new one is written all the same."""
     world.github.behaviour.deletions_need_issues = True
