@@ -19,6 +19,7 @@ from aiohttp.typedefs import Handler, Middleware
 from bot.api.auth import READING, caller
 from bot.api.errors import ApiError
 from bot.api.payload import receive
+from bot.api.permissions import Budget
 from queue_engine.core.idempotency import Mismatch, New, Replay, Running
 from queue_engine.core.lease import kept
 from queue_engine.engine import Engine
@@ -69,7 +70,11 @@ def delivery_of(request: web.Request) -> str | None:
 
 
 def idempotency(engine: Engine) -> Middleware:
-    """Begins the key of a writing call, and lets it through once. Comes after the authentication."""
+    """Begins the key of a writing call, and lets it through once. Comes after the authentication.
+
+    Each key is stored for days, whatever its call comes to: so a caller may use only so many.
+    """
+    budget = Budget(engine.clock)
 
     @web.middleware
     async def idempotent(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -80,6 +85,7 @@ def idempotency(engine: Engine) -> Middleware:
         if key is None:
             request[_CALL] = _Call(None)
             return await handler(request)
+        budget.spend(caller(request))
         begun = await _begin(engine, request, key, body)
         if isinstance(begun, Replay):
             return _response(begun.status, begun.body, {"Idempotency-Replayed": "true"})

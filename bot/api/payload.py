@@ -14,6 +14,9 @@ from bot.body import Refused, read_body
 MOST = 64 * 1024
 """Bytes of a body; no call needs as many."""
 
+_MOST_PROBLEMS, _MOST_CHARACTERS = 5, 100
+"""How many mistakes an answer names, and how much of each name: thousands fit into a body, and answers are stored."""
+
 _BODY: web.RequestKey[bytes] = web.RequestKey("body", bytes)
 
 
@@ -59,7 +62,7 @@ def query(request: web.Request, model: type[P]) -> P:
     """The query of a call. Raises ApiError 400."""
     twice = [name for name, times in Counter(name for name, _ in request.query.items()).items() if times > 1]
     if twice:
-        raise ApiError(400, f"the query is not understood: {twice[0]}: given more than once")
+        raise ApiError(400, f"the query is not understood: {twice[0][:_MOST_CHARACTERS]}: given more than once")
     return _valid(model, dict(request.query), "query")
 
 
@@ -67,6 +70,10 @@ def _valid(model: type[P], value: dict[str, object], what: str) -> P:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems = [f"{'.'.join(map(str, each['loc'])) or what}: {each['msg']}" for each in error.errors()]
-        impossible = {each["type"] for each in error.errors()} == {IMPOSSIBLE}
+        errors = error.errors()
+        places = [".".join(map(str, each["loc"]))[:_MOST_CHARACTERS] or what for each in errors[:_MOST_PROBLEMS]]
+        problems = [f"{place}: {each['msg']}" for place, each in zip(places, errors, strict=False)]
+        if (more := len(errors) - _MOST_PROBLEMS) > 0:
+            problems.append(f"and {more} more")
+        impossible = {each["type"] for each in errors} == {IMPOSSIBLE}
         raise ApiError(422 if impossible else 400, f"the {what} is not understood: {'; '.join(problems)}") from None

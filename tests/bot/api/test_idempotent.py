@@ -326,3 +326,16 @@ async def test_call_goes_on_with_the_trace_of_its_caller(works: Works, desk: Des
     assert job is not None
     assert job.trace is not None
     assert (job.trace[3:35] == "0123456789abcdef0123456789abcdef") == (given is not None and given[0] == "0")
+
+
+async def test_caller_may_use_only_so_many_keys(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is stored for days: with a token that may do nothing one could fill the disk. Without a key nothing is."""
+    monkeypatch.setattr("bot.api.permissions.A_MINUTE", 3)
+    works.gate.set()
+    call = works.desk.call
+    assert [(await call("POST", "/parts", by="mona", key=f"k{n}")).status for n in range(5)] == [200] * 3 + [429] * 2
+    assert (await call("POST", "/parts", by="mona")).status == 200
+    assert (await call("POST", "/parts", by="rhea", key="k")).status == 200
+    assert [(await call("POST", "/parts", key=f"k{n}")).status for n in range(5)] == [200] * 5
+    works.desk.clock.move(timedelta(minutes=1))
+    assert (await call("POST", "/parts", by="mona", key="k4")).status == 200

@@ -76,6 +76,15 @@ async def test_field_that_is_not_known_is_named(desk: Desk) -> None:
     assert (answer.status, answer.error[:44]) == (400, "the body is not understood: job_type: Extra ")
 
 
+async def test_body_of_mistakes_has_a_short_answer(desk: Desk) -> None:
+    """Each answer to a call with a key is stored for days: thousands of mistakes in one body had 190 kB stored."""
+    answer = await desk.call(
+        "POST", "/dead-letters/reprocess", json={"x" * 500: 1, **{f"k{n}": 1 for n in range(4000)}}
+    )
+    assert (answer.status, answer.error[-14:]) == (400, " and 3996 more")
+    assert len(answer.error) < 1000
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allow"), [("PUT", "/dead-letters", "GET,HEAD"), ("GET", "/dead-letters/reprocess/x", "")]
 )
