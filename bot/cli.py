@@ -93,7 +93,12 @@ def resume(repository: str, branch: str) -> None:
 @click.option("--keep-open", is_flag=True, help="Leave the sandbox and the bot running at the end.")
 def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
     """Ten pull requests through the queue on a local GitHub."""
-    from bot.demo.run import run_demo
+    try:
+        from bot.demo.run import run_demo
+    except ModuleNotFoundError as missing:
+        raise click.ClickException(
+            f"The demo needs {missing.name}, which a production install leaves out: run `make demo` in a clone of IMQ."
+        ) from None
 
     sys.exit(run_demo(speed, seed, keep_open, lag=lag))
 

@@ -120,3 +120,13 @@ def test_command_on_a_database_that_refuses_it_says_so_in_a_sentence(
     (tmp_path / "imq.db").write_bytes(b"not a database" * 300)
     result = CliRunner(env=environ | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"}).invoke(cli.main, command)
     assert (result.exit_code, result.output) == (1, f"Error: {Fault.CORRUPT.sentence}\n")
+
+
+def test_demo_without_its_libraries_says_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A production install has no sandbox and no table to draw."""
+    for name in [name for name in sys.modules if name.startswith("bot.demo")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    result = CliRunner().invoke(cli.main, ["demo"])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: The demo needs rich.console, which a production install leaves out")
