@@ -1,10 +1,11 @@
 """Whose reviews count where REST tells them: those of people who may write, each asked for."""
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
-from queue_engine.approvals import missing_approval, reviews_of
+from queue_engine.approvals import missing_approval, newest, reviews_of, reviews_told
 from queue_engine.facts import Permission, Review, ReviewDecision, ReviewState, Snapshot
 from queue_engine.port import GitHub
 from queue_engine.reasons import Reason
@@ -72,3 +73,32 @@ def test_review_that_github_still_requires_is_missing_whatever_the_count(code_ow
     missing = missing_approval(enough, demanded, ReviewDecision.REVIEW_REQUIRED)
     assert missing is not None
     assert missing[0] is reason
+
+
+async def test_reviewers_who_belong_to_the_project_are_looked_up_first() -> None:
+    """P4: strangers who approve keep nobody's approval from counting, and nobody's objection."""
+    strangers = [approved(f"read-{number}") for number in range(10)]
+    own = replace(approved("write-mona"), by_writer=True)
+    reviews = await reviews_of(cast(GitHub, Reviewed(*strangers, own)), REPOSITORY, TAKEN, ONE)
+    assert missing_approval(reviews or (), ONE) is None
+    crowd = [replace(approved(f"read-{number}"), by_writer=True) for number in range(10)]
+    reviews = await reviews_of(cast(GitHub, Reviewed(*crowd, own)), REPOSITORY, TAKEN, ONE)
+    assert missing_approval(reviews or (), ONE) == (Reason.APPROVAL_MISSING, "0 of 1"), "it was not looked up"
+    against = replace(own, state=ReviewState.CHANGES_REQUESTED)
+    reviews = await reviews_of(cast(GitHub, Reviewed(*crowd, against)), REPOSITORY, TAKEN, ONE)
+    assert missing_approval(reviews or (), ONE) == (Reason.CHANGES_REQUESTED, "write-mona")
+
+
+def test_review_of_a_deleted_account_counts_for_nobody() -> None:
+    """Nobody can be asked to take an objection back, or may merge."""
+    assert newest([Review(None, ReviewState.CHANGES_REQUESTED, "head-1", by_writer=True)]) == ()
+
+
+@pytest.mark.parametrize("bypassed", [True, False])
+def test_decision_of_github_stands_for_reviews_unless_imq_may_bypass_what_demands_them(bypassed: bool) -> None:
+    """P4: it may be the word of a weaker classic protection."""
+    demanded = rules(approvals=1, approvals_bypassed=bypassed)
+    told = reviews_told(Snapshot(pull(), decision=ReviewDecision.APPROVED), demanded)
+    assert told == (None if bypassed else ())
+    missing = missing_approval((), demanded, ReviewDecision.APPROVED)
+    assert missing == ((Reason.APPROVAL_MISSING, "0 of 1") if bypassed else None)

@@ -8,9 +8,11 @@ import pytest
 from queue_engine.core.database import Database
 from queue_engine.errors import GitHubError, RateLimited, Unavailable
 from queue_engine.facts import CheckState, Commit, Labelling
+from queue_engine.fixes import let_through, marked
 from queue_engine.landing import land
 from queue_engine.model import RedBase
 from queue_engine.notice import NoticeKind
+from queue_engine.policy import FIX
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.turn import Rest
@@ -67,6 +69,7 @@ async def test_turn_with_a_red_base_looks_at_it_when_it_is_time(
         ("merge-queue-fix", "mona", NOW + MINUTE, True),
         ("merge-queue-fix", "tria", NOW + MINUTE, False),
         ("merge-queue-fix", "tria", NOW - MINUTE, True),
+        ("merge-queue-fix", "tria", NOW, True),
         ("merge-queue-fix", None, NOW + MINUTE, False),
         ("another", "mona", NOW + MINUTE, False),
     ],
@@ -87,6 +90,22 @@ async def test_turn_finds_the_fix_of_a_red_base_whose_label_meant_nothing_when_i
     assert (found == 2) == is_fix
     assert {e.number: e.fixes_base for e in await entries(scene, queue)} == {1: False, 2: is_fix}
     assert ((2, "priority", None) in await events(scene)) == is_fix
+
+
+async def test_fix_is_looked_up_by_the_first_of_its_labels_and_let_through_once(scene: Scene) -> None:
+    """P7: one that is found is asked about no more; and its timeline says once who marked it."""
+    queue = await scene.front()
+    await second(scene, queue)
+    scene.github.labelled = {"fix": (1, 3), "mend": (1, 2)}
+    scene.github.labellings = {1: Labelling("mona", NOW), 2: Labelling(None, NOW + MINUTE)}
+    policy = replace(POLICY, priorities=tuple(replace(FIX, label=label) for label in ("fix", "mend")))
+    waiting = await entries(scene, queue)
+    assert await marked(scene.engine, queue, waiting, policy) == {waiting[0].id: "max"}
+    assert scene.github.asked == ["labelled", "labelling", "labelled", "labelling"]
+    for entry_id in (waiting[0].id, waiting[0].id, "f" * 32):
+        async with scene.engine.change() as change:
+            await let_through(change, entry_id, "max")
+    assert await events(scene) == [(1, "priority", None)]
 
 
 async def test_turn_lets_those_go_who_waited_for_a_red_base_as_long_as_anybody_does(scene: Scene) -> None:

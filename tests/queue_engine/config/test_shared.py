@@ -49,7 +49,7 @@ TIGHTENING: dict[str, tuple[str, Any]] = {
     "merge.method": ("merge: {method: squash}", MergeMethod.SQUASH),
     "merge.method_labels": ("merge: {method_labels: {keep: rebase}}", {"keep": MergeMethod.REBASE}),
     "checks.required": ("checks: {required: test}", frozenset({RequiredCheck("test", None)})),
-    "checks.timeout": ("checks: {timeout: 1h}", HOUR),
+    "checks.timeout": ("checks: {timeout: 2h}", 2 * HOUR),
     "checks.fallback_timeout": ("checks: {fallback_timeout: 1h}", HOUR),
     "checks.reruns": ("checks: {reruns: 0}", 0),
     "checks.cancel_outdated": ("checks: {cancel_outdated: false}", False),
@@ -155,6 +155,8 @@ def test_values_that_the_operator_names_may_be_fewer() -> None:
         may_queue_too=frozenset({"ann", "bob"}),
         ignored_checks=("docs", "lint"),
         comments=CommentLevel.OUTCOMES,
+        on_push=OnPush.REQUEUE,
+        check_timeout=HOUR,
         blocking_titles=("^draft",),
         freezes=wanted("freeze: {windows: [{from: '16:00', to: '18:00'}]}").freezes,
         freeze_exempt_labels=frozenset({"hotfix", "docs"}),
@@ -162,7 +164,8 @@ def test_values_that_the_operator_names_may_be_fewer() -> None:
     text = """\
 who_may_queue: {people: [bob, mallory]}
 blocking: {titles: [^WIP, ^draft]}
-checks: {ignored: [lint, test]}
+checks: {ignored: [lint, test], timeout: 90m}
+on_push: dequeue
 freeze: {exempt_labels: [docs, mine]}
 comments: {level: all}
 """
@@ -170,7 +173,9 @@ comments: {level: all}
     assert (policy.may_queue_too, policy.ignored_checks) == (frozenset({"bob"}), ("lint",))
     assert (policy.blocking_titles, policy.freeze_exempt_labels) == (("^WIP", "^draft"), frozenset({"docs"}))
     assert policy.comments is CommentLevel.ALL, "a more talkative one harms nobody"
-    assert {each.key.name for each in loosening} == {"who_may_queue.people", "checks.ignored", "freeze.exempt_labels"}
+    assert (policy.on_push, policy.check_timeout) == (OnPush.DEQUEUE, HOUR)
+    ignored = {"who_may_queue.people", "checks.ignored", "checks.timeout", "freeze.exempt_labels"}
+    assert {each.key.name for each in loosening} == ignored
 
 
 def test_empty_file_changes_nothing() -> None:
