@@ -8,7 +8,7 @@ import structlog
 
 from queue_engine import journal, telling
 from queue_engine.core import trace
-from queue_engine.door import Admit, Answer, Demands, Hold, Ignore, Refuse, knock
+from queue_engine.door import UNSEEN_HEAD, Admit, Answer, Demands, Hold, Ignore, Refuse, knock
 from queue_engine.engine import Change, Engine
 from queue_engine.facts import Labelling, Permission, PullRequest, Snapshot
 from queue_engine.insistence import TurnedAway, tell_unheard, turned_away
@@ -25,7 +25,7 @@ from queue_engine.requirements import demands_on
 from queue_engine.store import DuplicateEntry
 from queue_engine.store.outbox import LetterKind
 from queue_engine.throttle import count_without_right
-from queue_engine.unseen_labels import UNSEEN_HEAD, await_webhook, may_have_changed
+from queue_engine.unseen_labels import await_webhook, may_have_changed
 from queue_engine.withdrawals import last_change, withdrawn_since_label
 
 _log = structlog.get_logger("imq.admission")

@@ -14,6 +14,9 @@ from queue_engine.reasons import Reason
 
 _STRENGTH = tuple(Permission)
 
+UNSEEN_HEAD = "unseen"
+"""In place of the head that was labelled, where IMQ did not receive the label's webhook: no pull request has it."""
+
 _NAMED, _SHORT = 5, 7
 """Commits that a refusal names, and how many letters of each."""
 
@@ -125,6 +128,8 @@ def _of_the_change(pull: PullRequest, labelled_head: str, labelled_base: str, po
         return Refuse(Reason.DRAFT)
     if pull.head_repository is None:
         return Refuse(Reason.FORK_DELETED)
+    if labelled_head == UNSEEN_HEAD:
+        return Refuse(Reason.LABEL_NOT_RECEIVED)
     if pull.head_sha != labelled_head:
         return Refuse(Reason.HEAD_CHANGED)
     if (bar := barred(pull, policy)) is not None:

@@ -42,6 +42,7 @@ class Reason(StrEnum):
     NOT_QUEUED = "not_queued"
     # At the door
     LABEL_WITHOUT_RIGHT = "label_without_right"
+    LABEL_NOT_RECEIVED = "label_not_received"
     QUEUE_FULL = "queue_full"
     FORK_DELETED = "fork_deleted"
     NOT_ALLOWED_TO_QUEUE = "not_allowed_to_queue"
@@ -118,6 +119,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.PERMISSION_LOST: ReasonFacts(Outcome.CANCELLED, Move.MAINTAINER),
     Reason.NOT_QUEUED: ReasonFacts(Outcome.CANCELLED, Move.NOBODY, label_off=False),
     Reason.LABEL_WITHOUT_RIGHT: ReasonFacts(Outcome.REFUSED, Move.MAINTAINER),
+    Reason.LABEL_NOT_RECEIVED: ReasonFacts(Outcome.REFUSED, Move.AUTHOR),
     Reason.QUEUE_FULL: ReasonFacts(Outcome.HELD, Move.NOBODY, label_off=False),
     Reason.FORK_DELETED: ReasonFacts(Outcome.FAILED, Move.AUTHOR),
     Reason.NOT_ALLOWED_TO_QUEUE: ReasonFacts(Outcome.REFUSED, Move.MAINTAINER),

@@ -2,7 +2,8 @@
 
 The reconciler finds such a label. GitHub tells when it was set and when the pull request changed last: one that has not
 changed since has the head that was labelled. Of any other, IMQ asks for lost deliveries, and the label's own names its
-head. If that does not come within minutes, the pull request is refused, and people read that they can queue it again.
+head. If that does not come within minutes, the pull request is refused as `label_not_received`, and people read that
+they can queue it again.
 """
 
 from dataclasses import asdict
@@ -15,9 +16,6 @@ from queue_engine.model import Repository
 
 UNSEEN_LABEL_JOB = "unseen_label"
 """Kind of the job that has a pull request judged once more when the label's webhook has not come."""
-
-UNSEEN_HEAD = "unseen"
-"""In place of the head that was labelled: it is no head of any pull request."""
 
 _WAIT = timedelta(minutes=5)
 """How long a lost delivery may take: the first look for them is at the sweep, and asks for hundreds in a minute."""

@@ -55,6 +55,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Queueing needs the right to merge, and the person who set the label {label} does not have it here.",
         "Somebody with write permission can comment `/queue` or set the label {label} again.",
     ),
+    Reason.LABEL_NOT_RECEIVED: ReasonText(
+        "IMQ did not receive GitHub's webhook for the label {label}, and the pull request has changed since. "
+        "So IMQ cannot tell which commits the label was set for.",
+        "Look at the pull request as it is now, then comment `/queue` or set the label {label} again.",
+    ),
     Reason.QUEUE_FULL: ReasonText(
         "The queue for {base} is full right now. The pull request joins by itself as soon as a place frees.",
         "Leave the label {label} on, and it keeps its turn.",

@@ -154,8 +154,9 @@ async def test_label_without_a_webhook_queues_what_did_not_change_after_it_and_n
     changed.push({"unseen.py": "unseen\n"}, by="mona", webhook=False)
     await world.until(lambda: same.merged)
     await world.pass_time(timedelta(minutes=6))
-    assert await world.reasons(changed) == [Reason.HEAD_CHANGED.value]
+    assert await world.reasons(changed) == [Reason.LABEL_NOT_RECEIVED.value]
     assert world.spoken(changed) == 1
+    assert LABEL not in changed.labels
     changed.comment("/queue", by="hubot")
     await world.until(lambda: changed.merged)
 
