@@ -5,7 +5,9 @@ from datetime import datetime
 
 from queue_engine.actions import Action, Fact, Leave, Look, Save, Seen, Wait
 from queue_engine.check_limits import check_deadline, few, timed_out
-from queue_engine.checks import Verdict, former_names
+from queue_engine.checks import Verdict, former_checks, former_names, judge
+from queue_engine.core.backoff import wait
+from queue_engine.core.monitor import unvaried
 from queue_engine.entering import looked
 from queue_engine.facts import CheckReport, CheckState, WorkflowRun
 from queue_engine.model import Entry
@@ -67,6 +69,21 @@ def with_former(entry: Entry, seen: Seen) -> Look | Save | None:
     if seen.former_reports is None:
         return Look(Fact.FORMER_REPORTS)
     return Save(replace(entry, former_checks=former_names(seen.former_reports)))
+
+
+def await_former(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Look | Save | None:
+    """Wait for the webhooks of all that reported on the queued head before the first look at IMQ's update of it.
+
+    Checks that end minutes after each other then cost one look together. None: the look is due.
+    """
+    asked = with_former(entry, seen)
+    if not isinstance(asked, Save):
+        return asked
+    expected = judge((), (), policy.ignored_checks, former_checks(asked.entry)).awaited
+    if set(expected) <= set(entry.reported_checks):
+        return asked
+    again = now + wait(policy.check_look, 0, random=unvaried)
+    return Save(replace(asked.entry, awaited_checks=expected, recheck_at=again))
 
 
 def not_repeated(verdict: Verdict) -> Leave:

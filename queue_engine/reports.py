@@ -78,7 +78,8 @@ async def _count(change: Change, entry: Entry, hint: Hint, *, stalled: bool) -> 
     if awaited and name not in awaited and not stalled:
         return
     counted = entry
-    if name is not None:
+    # A failure that comes before anything is known to be awaited is looked at alone, and at once.
+    if name is not None and (awaited or hint.passed is not False):
         reported = tuple(dict.fromkeys((*entry.reported_checks, name)))
         counted = replace(entry, reported_checks=reported[-_REPORTS_KEPT:])
     # While no check is known to have started, every report is news.

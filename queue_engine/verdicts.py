@@ -26,6 +26,7 @@ from queue_engine.checks import (
 from queue_engine.entering import enter, looked
 from queue_engine.facts import CheckReport, CheckState
 from queue_engine.missing_checks import (
+    await_former,
     missing_where_nothing_is_required,
     not_repeated,
     unapproved_runs,
@@ -60,6 +61,8 @@ def judge_checks(entry: Entry, seen: Seen, policy: Policy, now: datetime) -> Act
         limit = check_deadline(entry, policy) if known else entry.status_since + policy.first_report
         # A look that found something to wait for has bounded the next one itself.
         due = (entry.recheck_at or now) if entry.recheck else min(entry.recheck_at or now, limit)
+        if not required and _told_all(entry) and (asked := await_former(entry, seen, policy, now)) is not None:
+            return asked
         if not required and _told_all(entry):
             # Green is believed only then: an earlier look would be followed by a second one.
             due += policy.settle

@@ -201,6 +201,11 @@ async def test_requests_of_a_merge_are_those_of_the_architectures_table(tmp_path
             outdated = await _green(world, f"outdated-{number}")
             await _landing(world, await _green(world, f"warm-{number}"))
             columns.append(await _landing(world, outdated))
+        # Nothing is required by now: checks that end minutes after each other cost no further look.
+        world.repository.add_ci("fast", app="fast", duration=timedelta(seconds=1))
+        outdated = await _green(world, "outdated-apart")
+        await _landing(world, await _green(world, "warm-apart"))
+        assert await _landing(world, outdated) == columns[-1]
     table = {row[0].strip("`"): row[1:5] for row in rows(read("ARCHITECTURE.md")) if re.match(r"`[A-Z]+ /", row[0])}
     for at, sent in enumerate(columns):
         assert sent == {name: int(counts[at]) for name, counts in table.items() if counts[at] != "0"}

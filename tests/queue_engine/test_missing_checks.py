@@ -45,6 +45,24 @@ def test_green_head_that_was_queued_so_asks_for_no_former_one() -> None:
     assert judged(entry(status=CHECKING), FAST, suites=None) == Look(Fact.SUITES)
 
 
+def test_first_report_on_an_update_where_nothing_is_required_starts_a_wait_for_all_that_reported_before() -> None:
+    """P7: checks that end minutes after each other cost one look; one that is ignored is not waited for."""
+    told = updated(reported_checks=("fast",), recheck_at=NOW)
+    facts = seen(rules=rules())
+    assert judge_checks(told, facts, POLICY, NOW) == Look(Fact.FORMER_REPORTS)
+    known = replace(facts, former_reports=(FAST, SLOW))
+    saved = judge_checks(told, known, POLICY, NOW)
+    assert isinstance(saved, Save)
+    assert (saved.entry.former_checks, saved.entry.awaited_checks) == (("10:fast", "11:slow"), ("fast", "slow"))
+    waiting = judge_checks(saved.entry, known, POLICY, NOW)
+    assert isinstance(waiting, Wait)
+    assert waiting.until >= NOW + MINUTE
+    all_told = replace(saved.entry, reported_checks=("fast", "slow"), recheck_at=NOW)
+    assert judge_checks(all_told, known, POLICY, NOW + POLICY.settle) == Look(Fact.CHECKS)
+    ignoring = judge_checks(told, known, replace(POLICY, ignored_checks=("slow",)), NOW)
+    assert ignoring == Save(replace(told, former_checks=("10:fast", "11:slow")))
+
+
 @pytest.mark.parametrize(
     ("reports", "waits"),
     [

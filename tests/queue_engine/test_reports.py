@@ -130,3 +130,14 @@ async def test_report_that_comes_before_its_new_head_is_bound_makes_imq_look_at_
     entry = await scene.advance(queue)
     assert entry is not None
     assert (entry.status, entry.head, "checks" in scene.github.asked) == (CHECKING, "head-2", looks)
+
+
+async def test_failure_before_anything_is_awaited_is_looked_at_without_a_wait_for_others(scene: Scene) -> None:
+    """It is not counted among those that have reported, which may start a wait for the rest."""
+    await scene.front(status=CHECKING, awaited_checks=(), recheck_at=LATER)
+    for passed, counted in ((False, ()), (True, ("lint",))):
+        await reported(scene, "head-1", "lint", passed=passed)
+        async with scene.store.reading() as tx:
+            entry = await tx.entries.find(REPOSITORY.id, 1)
+            assert entry is not None
+            assert (entry.recheck_at, entry.reported_checks) == (NOW, counted)
