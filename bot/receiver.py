@@ -109,13 +109,21 @@ def _signature(request: web.Request) -> str:
 
 
 def _event_and_delivery(request: web.Request) -> tuple[str, str]:
-    event = request.headers.get("X-GitHub-Event", "")
+    """Each given once: of two that differ IMQ and a proxy before it might go by another one."""
+    event = _only(request, "X-GitHub-Event")
     if not _EVENT.fullmatch(event):
         raise Refused(400, "the X-GitHub-Event header is missing or no event's name")
-    delivery = request.headers.get("X-GitHub-Delivery", "")
+    delivery = _only(request, "X-GitHub-Delivery")
     if not _DELIVERY.fullmatch(delivery):
         raise Refused(400, "the X-GitHub-Delivery header is missing or no delivery's id")
     return event, delivery
+
+
+def _only(request: web.Request, name: str) -> str:
+    given = request.headers.getall(name, [""])
+    if len(given) > 1:
+        raise Refused(400, f"the {name} header is given more than once")
+    return given[0]
 
 
 def _check_content_type(request: web.Request) -> None:

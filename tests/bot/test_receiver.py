@@ -244,7 +244,9 @@ async def test_delivery_announced_too_large_is_refused_before_it_is_read(url: st
         ({"X_Hub_Signature_256": None}, b" 401 "),
         ({"X_Hub_Signature_256": "sha256=" + "G" * 64}, b" 401 "),
         ({"X_GitHub_Event": None}, b" 400 "),
+        ({"X_GitHub_Event": "push\r\nX-GitHub-Event: star"}, b" 400 "),
         ({"X_GitHub_Delivery": "../1"}, b" 400 "),
+        ({"X_GitHub_Delivery": "d-1\r\nX-GitHub-Delivery: d-2"}, b" 400 "),
         ({"Content_Type": "text/plain"}, b" 400 "),
     ],
 )
