@@ -37,6 +37,7 @@ _MOST_BODY = 50_000
 _MOST_CO_AUTHORS = 50
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}\s]*)\}|[{}]")
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _VOUCHING = re.compile(r"^[ \t]*(?=[A-Za-z][A-Za-z-]*-by[ \t]*:)", re.MULTILINE | re.IGNORECASE)
 
@@ -123,13 +124,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 def without_comments(text: str) -> str:
     """The text without its HTML comments; one that does not end takes all that follows, as GitHub shows it."""
-    parts: list[str] = []
-    while True:
-        before, begun, rest = text.partition("<!--")
-        parts.append(before)
-        if not begun:
-            return "".join(parts)
-        text = rest.partition("-->")[2]
+    return _COMMENT.sub("", text)
 
 
 def _wanted(body: str) -> str:
