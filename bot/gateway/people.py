@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from bot.gateway import facts
 from bot.gateway.answers import PermissionAnswer
 from bot.gateway.connection import Connection
-from bot.gateway.letters import place
 from queue_engine.errors import NotFound
 from queue_engine.facts import Account, Permission
 from queue_engine.model import Repository
@@ -32,13 +31,17 @@ class People:
         self._connection = connection
 
     async def collaborator(self, repository: Repository, login: str) -> tuple[Account | None, Permission]:
-        """`GET /repos/{owner}/{repo}/collaborators/{username}/permission`: who that is, and their permission.
+        """`GET /repositories/{id}/collaborators/{username}/permission`: who that is, and their permission.
+
+        By id, as every such call can be made (octokit.net #1120, travis-api #836): a repository that was renamed leaves
+        its name to whoever makes another one of that name, and is its administrator.
+
 
         Everybody reads what is public, by GitHub's own answer (aws-ia resource-providers #14, github-oauth-plugin #17).
         None for who is not there under this login.
         """
-        template = "/repos/{owner}/{repo}/collaborators/{username}/permission"
-        variables = {**place(repository), "username": login}
+        template = "/repositories/{repository_id}/collaborators/{username}/permission"
+        variables = {"repository_id": str(repository.id), "username": login}
         try:
             answer = await self._connection.get(repository, _CollaboratorAnswer, template, variables, fresh=True)
         except NotFound:

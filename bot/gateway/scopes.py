@@ -87,6 +87,7 @@ _PUSH_ACCESS = frozenset(
     {
         "/repos/{owner}/{repo}",
         "/repos/{owner}/{repo}/collaborators/{username}/permission",
+        "/repositories/{repository_id}/collaborators/{username}/permission",
         "/repos/{owner}/{repo}/rulesets/{ruleset_id}",
         GRAPHQL,
     }

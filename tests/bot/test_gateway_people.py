@@ -12,7 +12,7 @@ from queue_engine.model import Repository
 from tests.bot.conftest import APP_ID
 from tests.bot.github_double import GitHubDouble, Says
 
-PERMISSION = "/repos/ada/engine/collaborators/mona/permission"
+PERMISSION = "/repositories/5/collaborators/mona/permission"
 MONA = {"id": 4711, "login": "Mona", "type": "User"}
 MISSING = Says({"message": "Not Found"}, status=404)
 

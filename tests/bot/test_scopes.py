@@ -22,6 +22,12 @@ GRANTED = dict(read_manifest().permissions)
         (REPOSITORY, "GET", "/repos/{owner}/{repo}", Scope(9, 5, Purpose.WRITE)),
         (REPOSITORY, "GET", "/repos/{owner}/{repo}/rulesets/{ruleset_id}", Scope(9, 5, Purpose.WRITE)),
         (REPOSITORY, "GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", Scope(9, 5, Purpose.WRITE)),
+        (
+            REPOSITORY,
+            "GET",
+            "/repositories/{repository_id}/collaborators/{username}/permission",
+            Scope(9, 5, Purpose.WRITE),
+        ),
         (REPOSITORY, "POST", "/graphql", Scope(9, 5, Purpose.WRITE)),
         (REPOSITORY, "PUT", "/repos/{owner}/{repo}/pulls/{pull_number}/merge", Scope(9, 5, Purpose.WRITE)),
         (REPOSITORY, "POST", "/repos/{owner}/{repo}/actions/runs/{run_id}/cancel", Scope(9, 5, Purpose.RUNS)),

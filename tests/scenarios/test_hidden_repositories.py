@@ -137,6 +137,22 @@ async def test_stranger_waits_as_long_for_a_hidden_repository_as_for_a_missing_o
     assert later == [1, 1]
 
 
+async def test_name_that_a_hidden_repository_gave_up_opens_nothing(
+    world: World, session: aiohttp.ClientSession
+) -> None:
+    """Who makes a repository of that name before IMQ hears of the rename read the queue of the hidden one, and
+    paused it: they are an administrator under that name."""
+    pull = await hide(world)
+    stranger = await caller(world, session, "stranger")
+    world.github.repository(HIDDEN).rename("lark", by="acme", webhook=False)
+    world.github.create_repository(HIDDEN, files=FILES, collaborators={"stranger": "admin"}, private=False)
+    for call in [call for call in await walk(world) if call.of_repository]:
+        answer = await stranger.send(call.method, call.path(HIDDEN, branch="operation-dusk"), call.body)
+        assert answer[0] == 404, call
+    assert (await stranger.ask("GET", "/queue/status")).body["queues"] == []
+    assert await world.entry(pull) is not None
+
+
 @pytest.mark.parametrize("status", [403, 502])
 async def test_fault_of_github_tells_nothing_of_a_hidden_repository(
     world: World, session: aiohttp.ClientSession, status: int
