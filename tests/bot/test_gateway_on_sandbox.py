@@ -307,6 +307,15 @@ async def test_pull_request_is_read_whole_where_people_and_settings_are_told_to_
         place.gateway._unoffered_until = None
 
 
+@pytest.mark.parametrize("shown", [True, False])
+async def test_permission_is_read_whether_graphql_shows_collaborators_or_not(place: Place, shown: bool) -> None:
+    """P4: who queued it is looked up by REST where GraphQL refuses an App (refined-github #8553)."""
+    place.github.behaviour.collaborators_shown = shown
+    for login, permission in (("mona", Permission.WRITE), ("nobody-here", Permission.NONE)):
+        seen = await place.gateway.snapshot(place.repository, place.pull.number, login=login)
+        assert seen.permission is permission
+
+
 async def test_writing_token_is_followed_by_another_before_it_expires(place: Place) -> None:
     """Prepared by a sweep; until replicas know the new one the old one is used, so that no write waits."""
     gateway, repository = place.gateway, place.repository

@@ -13,7 +13,7 @@ from queue_engine.facts import Delivery
 from queue_engine.policies import Fixed
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
-from queue_engine.redelivery import DELIVERIES, DELIVERIES_JOB, PAGES_A_MINUTE, PER_MINUTE, Redelivery
+from queue_engine.redelivery import DELIVERIES, DELIVERIES_JOB, PAGES_A_MINUTE, PER_MINUTE, Progress, Redelivery
 from queue_engine.store import Store
 from tests.queue_engine.store.examples import LEASE, NOW
 
@@ -189,6 +189,26 @@ async def test_next_look_begins_where_the_last_one_that_came_to_its_end_began(
     clock.at = NOW + 10 * HOUR
     await Looks(sqlite_database, clock, hooks).look()
     assert hooks.asked == [2]
+
+
+@pytest.mark.parametrize(("before", "asked"), [(MINUTE, [1]), (MINUTE + timedelta(seconds=1), [])])
+async def test_delivery_on_its_way_at_the_last_look_is_found_by_the_next(
+    looks: Looks, hooks: Hooks, before: timedelta, asked: list[int]
+) -> None:
+    """GitHub lists it when it has been tried, with the time at which it happened."""
+    await looks.look()
+    hooks.attempts = [attempt(1, at=NOW - before)]
+    looks.clock.at = NOW + HOUR
+    await looks.look()
+    assert hooks.asked == asked
+
+
+def test_delivery_that_succeeded_at_once_is_not_remembered() -> None:
+    """Most do: a look over three days of them is carried on by a job of few bytes."""
+    progress = Progress(since=NOW, begun=NOW)
+    for each in (attempt(3, ok=True), attempt(2, ok=True, of=1)):
+        progress.note(each, lambda event, action: True)
+    assert progress.settled == {"guid-1"}
 
 
 async def test_look_that_failed_is_no_last_look(looks: Looks, hooks: Hooks, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from queue_engine.facts import CheckReport, CheckState
-from queue_engine.model import Entry, Pause, Queue, RedBase, Stall
+from queue_engine.model import PROCESSING, Entry, EntryStatus, Pause, Queue, RedBase, Stall
 from queue_engine.policy import DatedFreeze, Policy
 from queue_engine.reasons import Reason
 from queue_engine.standing import (
@@ -34,6 +34,8 @@ from tests.queue_engine.examples import (
     REPOSITORY,
     SECOND,
     UPDATING,
+    WAITING,
+    entry,
     report,
 )
 from tests.queue_engine.store import examples as stored
@@ -95,6 +97,15 @@ def test_standstill_tells_until_when_only_if_that_is_known() -> None:
     assert standstill(queue(), WINDOW, NOW + 2 * HOUR) is None
     assert standstill(queue(paused=PAUSE), POLICY, NOW) == HALT
     assert standstill(queue(red=RED), POLICY, NOW) == BASE_RED
+    expected = Standstill(Reason.FROZEN, "release", NOW + HOUR, look_at=NOW + HOUR, noted=True)
+    assert standstill(queue(paused=BY_HAND), POLICY, NOW) == expected
+
+
+@pytest.mark.parametrize("status", WAITING)
+def test_standstill_of_checks_that_do_not_start_lets_the_front_wait_for_them(status: EntryStatus) -> None:
+    """It finds out when one starts; nobody else begins."""
+    stands = Standstill(Reason.CHECKS_NOT_STARTING, "ci")
+    assert stands.lets(entry(status=status)) is (status in PROCESSING)
 
 
 PROCESSED = [CHECKING, READY]

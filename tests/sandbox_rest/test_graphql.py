@@ -160,6 +160,16 @@ async def test_token_without_a_permission_is_refused_field_by_field(client: Clie
     assert ["repository", "pullRequest", "commits"] in [error["path"] for error in seen["errors"]]
 
 
+async def test_app_may_be_refused_to_see_who_collaborates(client: Client, pull: Any) -> None:
+    """Whatever its token allows; a person who may push sees them all the same."""
+    client.github.behaviour.collaborators_shown = False
+    seen = await ask(client, PULL, number=pull.number)
+    assert seen["data"]["repository"]["collaborators"] is None
+    assert [(error["type"], error["path"]) for error in seen["errors"]] == [
+        ("FORBIDDEN", ["repository", "collaborators"])
+    ]
+
+
 async def test_endpoint_asks_for_a_token_and_may_not_be_offered(client: Client) -> None:
     """Nobody asks GraphQL anonymously; Enterprise Server has it at `/api/graphql`."""
     await client.call("POST", "/graphql", 401, who="nobody", json_body={"query": REPOSITORY_ID})
@@ -178,6 +188,8 @@ async def test_points_are_a_limit_of_their_own(client: Client) -> None:
     client.server.limits.graphql = 1
     seen = await client.call("POST", "/graphql", 200, json_body={"query": REPOSITORY_ID})
     assert seen["errors"][0]["type"] == "RATE_LIMIT"
+    client.github.behaviour.graphql_limit_type = "RATE_LIMITED"
+    assert (await ask(client, REPOSITORY_ID))["errors"][0]["type"] == "RATE_LIMITED"
     assert (seen.headers["X-RateLimit-Remaining"], seen.headers["X-RateLimit-Resource"]) == ("0", "graphql")
 
 
