@@ -105,7 +105,7 @@ def _shown(verdict: str, found: Levels) -> str:
     above = as_keys(common)
     parts = [verdict]
     if sentences := _not_followed(found):
-        parts.append("\n".join(["Ignored:", *(f"- {sentence}" for sentence in sentences)]))
+        parts.append("\n".join(["Not followed:", *(f"- {sentence}" for sentence in sentences)]))
     parts += [f"{'All other base branches' if rules else 'All base branches'}:", _yaml(above)]
     for patterns, policy in rules:
         changed = _difference(above, as_keys(policy))
