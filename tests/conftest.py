@@ -16,6 +16,10 @@ MEMORY = "/dev/shm"
 if os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free > 2**31:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
+# What a test leaves behind is little to a machine that runs tests, and what collecting them makes stays: to look for
+# garbage as often as Python does took a tenth of all time.
+gc.set_threshold(100_000, 50, 100)
+
 # No test fails because the machine is busy. And whether a change may land must not depend on chance; at everybody's
 # desk Hypothesis looks for new examples each time.
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -36,13 +40,11 @@ pytest_plugins = ["tests.databases", "tests.private_postgres"]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that take long come first, so that none is left over at the end while other processes have nothing to do.
 
-    What is loaded by now stays: the collector need not look through all of it again and again. And what a test leaves
-    behind is little to a machine that runs tests: to look for it as often as Python does took a tenth of all time.
+    What is loaded by now stays: the collector need not look through all of it again and again.
     """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.hookimpl(trylast=True)
