@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 
 from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
@@ -54,32 +54,94 @@ _NEXT_DUE = select(*(each.scalar_subquery() for each in (NEXT_JOB, NEXT_QUEUE, N
 class Transaction:
     """The nouns of the store, bound to one connection: what is done through them holds together or not at all.
 
-    `due` tells what may have become due by it, now or later.
+    `due` tells what may have become due by it, now or later. Each noun is made at its first use: most transactions
+    use two or three.
     """
 
     def __init__(self, connection: AsyncConnection, meter: Meter | None = None) -> None:
         self.connection = connection
         self.due: set[Due] = set()
-        self.queues = Queues(connection, partial(self.due.add, Due.QUEUES))
-        self.red_bases = RedBases(connection, self.queues.wake)
-        self.stalls = Stalls(connection, self.queues.wake)
-        self.entries = Entries(connection)
-        self.timeline = Timeline(connection)
-        self.refusals = Refusals(connection)
-        self.throttles = Throttles(connection)
-        self.answers = Answers(connection)
-        self.held = Held(connection)
-        self.known = KnownFacts(connection)
-        self.sweeps = Sweeps(connection)
-        self.pace = Pace(connection)
-        self.processes = Processes(connection)
-        self.tokens = Tokens(connection)
-        self.figures = Figures(connection)
-        self.depths = Depths(connection)
-        self.keys = Keys(connection)
-        self.jobs = Jobs(connection, partial(self.due.add, Due.JOBS))
-        self.dead_letters = DeadLetters(connection, partial(self.due.add, Due.JOBS), meter=meter)
-        self.outbox = Outbox(connection, partial(self.due.add, Due.LETTERS), dead_letters=self.dead_letters)
+        self._meter = meter
+
+    @cached_property
+    def queues(self) -> Queues:
+        return Queues(self.connection, partial(self.due.add, Due.QUEUES))
+
+    @cached_property
+    def red_bases(self) -> RedBases:
+        return RedBases(self.connection, self.queues.wake)
+
+    @cached_property
+    def stalls(self) -> Stalls:
+        return Stalls(self.connection, self.queues.wake)
+
+    @cached_property
+    def entries(self) -> Entries:
+        return Entries(self.connection)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        return Timeline(self.connection)
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        return Refusals(self.connection)
+
+    @cached_property
+    def throttles(self) -> Throttles:
+        return Throttles(self.connection)
+
+    @cached_property
+    def answers(self) -> Answers:
+        return Answers(self.connection)
+
+    @cached_property
+    def held(self) -> Held:
+        return Held(self.connection)
+
+    @cached_property
+    def known(self) -> KnownFacts:
+        return KnownFacts(self.connection)
+
+    @cached_property
+    def sweeps(self) -> Sweeps:
+        return Sweeps(self.connection)
+
+    @cached_property
+    def pace(self) -> Pace:
+        return Pace(self.connection)
+
+    @cached_property
+    def processes(self) -> Processes:
+        return Processes(self.connection)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        return Tokens(self.connection)
+
+    @cached_property
+    def figures(self) -> Figures:
+        return Figures(self.connection)
+
+    @cached_property
+    def depths(self) -> Depths:
+        return Depths(self.connection)
+
+    @cached_property
+    def keys(self) -> Keys:
+        return Keys(self.connection)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs(self.connection, partial(self.due.add, Due.JOBS))
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        return DeadLetters(self.connection, partial(self.due.add, Due.JOBS), meter=self._meter)
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        return Outbox(self.connection, partial(self.due.add, Due.LETTERS), dead_letters=self.dead_letters)
 
     async def dues(self) -> dict[Due, datetime]:
         """When the next job, queue and letter can be taken: instants that may be past; none of what does not wait."""

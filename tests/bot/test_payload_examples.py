@@ -177,7 +177,7 @@ def _taken(event: str, payload: Any) -> Hint | None:
         return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32))
 def test_mutated_payload_is_a_hint_that_can_be_stored_or_none(seed: int) -> None:
     """Dropped, null, of a wrong type, huge, or in hostile letters: a hint comes out whole, or there is none."""
@@ -200,7 +200,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(st.sampled_from(_READ), st.dictionaries(st.sampled_from(["action", "installation", "repository", "x"]), _JSON))
 def test_any_json_object_is_ignored_or_refused_with_a_reason(event: str, payload: dict[str, Any]) -> None:
     """Whoever has the secret may send anything."""
