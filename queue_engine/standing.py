@@ -152,7 +152,7 @@ def next_in_turn(entries: Sequence[Entry], halts: Sequence[Standstill], now: dat
     may = [entry for entry in entries if not is_blocked(entry, now) and all(halt.lets(entry) for halt in halts)]
     if front.status in PROCESSING and front in may and not front.first:
         return next((entry for entry in may if entry.first and entry.interrupts), front)
-    return front if front in may else next(iter(may), None)
+    return next(iter(may), None)
 
 
 def waits_until(red: RedBase, entry: Entry, policy: Policy) -> datetime:

@@ -16,6 +16,7 @@ from queue_engine.standing import (
     Told,
     base_looked_at,
     base_unseen,
+    freeze_by_hand,
     next_in_turn,
     settles,
     standstill,
@@ -49,6 +50,7 @@ BROKEN = Policy(fault="line 3: depht is unknown")
 FREEZE = Standstill(Reason.FROZEN, "the fair", NOW + 2 * HOUR, NOW + 2 * HOUR)
 HALT = Standstill(Reason.PAUSED_BY_HAND, "the disk", noted=True)
 BASE_RED = Standstill(Reason.BASE_RED, "ci", look_at=RED.look_at)
+NOT_STARTING = Standstill(Reason.CHECKS_NOT_STARTING, "ci, lint")
 
 
 def queue(**changes: Any) -> Queue:
@@ -97,8 +99,29 @@ def test_standstill_tells_until_when_only_if_that_is_known() -> None:
     assert standstill(queue(), WINDOW, NOW + 2 * HOUR) is None
     assert standstill(queue(paused=PAUSE), POLICY, NOW) == HALT
     assert standstill(queue(red=RED), POLICY, NOW) == BASE_RED
+    assert standstill(queue(stall=Stall(NOW, "head-1", "ci, lint")), POLICY, NOW) == NOT_STARTING
+    assert standstill(queue(), BROKEN, NOW) == Standstill(Reason.MISCONFIGURED, "line 3: depht is unknown")
     expected = Standstill(Reason.FROZEN, "release", NOW + HOUR, look_at=NOW + HOUR, noted=True)
     assert standstill(queue(paused=BY_HAND), POLICY, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("stands", "freeze"),
+    [
+        ({}, None),
+        ({"paused": PAUSE}, None),
+        ({"paused": BY_HAND}, BY_HAND),
+        ({"paused": PAUSE, "beneath": BY_HAND}, BY_HAND),
+        ({"paused": PAUSE, "beneath": replace(BY_HAND, until=NOW)}, None),
+        (
+            {"paused": replace(BY_HAND, until=NOW), "beneath": replace(BY_HAND, until=None)},
+            replace(BY_HAND, until=None),
+        ),
+    ],
+)
+def test_freeze_by_hand_holds_until_its_end_also_under_a_pause(stands: dict[str, Any], freeze: Pause | None) -> None:
+    """What lifts the pause alone leaves it."""
+    assert freeze_by_hand(queue(**stands), NOW) == freeze
 
 
 @pytest.mark.parametrize("status", WAITING)
@@ -204,13 +227,17 @@ def test_who_is_let_through_is_told_of_nothing() -> None:
     """It does not wait."""
     assert [entry.number for entry in to_tell(None, FREEZE, line({"freeze_exempt": True}, {}))] == [2]
     assert [entry.number for entry in to_tell(None, BASE_RED, line({"fixes_base": True}, {}))] == [2]
+    assert [entry.number for entry in to_tell(None, NOT_STARTING, line({"status": CHECKING}, {}))] == [1, 2], "it waits"
 
 
 def test_look_at_the_base_again_does_not_make_another_standstill_of_it() -> None:
     """Nobody is told each time that it was looked at."""
     later = standstill(queue(red=base_unseen(RED, POLICY, NOW)), POLICY, NOW)
     assert later is not None
-    assert Told.of(later, ()).same(Told.of(BASE_RED, ()))
+    some, others = Told.of(later, line({}), "earlier"), Told.of(BASE_RED, line({}, {}), "later")
+    assert some.same(others)
+    assert others.same(some)
+    assert Told.of(BASE_RED, ()).last == 0, "whoever joins is to be told"
 
 
 @pytest.mark.parametrize(
@@ -230,10 +257,10 @@ def test_front_that_goes_on_had_its_time_but_for_the_standstill(
 ) -> None:
     """Two hours of standstill are not held against it; what it had before is, and who was let through had them, too."""
     told = Told.of(reason, (), None if since is None else since.isoformat())
-    [entry] = line(front | {"trouble": 2})
+    [entry] = line(front | {"trouble": 2, "trouble_since": NOW})
     on = told.gone_on(entry, NOW + 2 * HOUR)
     assert on.started_at == started
-    assert on.trouble == (2 if reason.lets(entry) else 0)
+    assert (on.trouble, on.trouble_since) == ((2, NOW) if reason.lets(entry) else (0, None))
 
 
 FAILED, PASSED, RUNNING = (report("ci", state) for state in (CheckState.FAILED, CheckState.PASSED, CheckState.PENDING))

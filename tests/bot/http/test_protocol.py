@@ -88,8 +88,9 @@ class Bench:
     async def answered(self) -> None:
         """Let the request at work be answered."""
         self.release.set()
-        for _ in ("a whole header", "an answer taken"):
-            await self.all.steps.acquire()
+        async with asyncio.timeout(5):
+            for _ in ("a whole header", "an answer taken"):
+                await self.all.steps.acquire()
 
 
 @pytest.fixture
