@@ -28,7 +28,7 @@ from queue_engine.errors import (
     StaleVersion,
     TooEarly,
 )
-from queue_engine.facts import CheckReport
+from queue_engine.facts import CheckReport, MergeMethod
 from queue_engine.keeping import Checks, Keeper
 from queue_engine.landing import answered_merge, land
 from queue_engine.model import Entry, Queue, RedBase, Stall
@@ -212,7 +212,7 @@ class _Pass:
         except GitHubError as error:
             return await self._trouble(entry, error)
         if isinstance(answer, str):
-            return await self._confirm(entry, answer)
+            return await self._confirm(entry, answer, squashed=how.method is MergeMethod.SQUASH)
         self._seen = answer
         if answer.merge_denied is None:
             since = entry.refused_since or self._engine.clock.now()
@@ -252,7 +252,7 @@ class _Pass:
             await change.tx.stalls.note(self._queue.id, Stall(now, entry.head, few(not_starting)))
         return now
 
-    async def _confirm(self, entry: Entry, sha: str | None) -> datetime | None:
+    async def _confirm(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:
         github = self._engine.github
         try:
             if sha is None:
@@ -261,7 +261,7 @@ class _Pass:
             landed = await github.commit(entry.repository, sha)
         except GitHubError as error:
             return await self._trouble(entry, error, looked_at_pull=True)
-        await land(self._engine, self._queue, entry, landed, self._policy)
+        await land(self._engine, self._queue, entry, landed, self._policy, squashed=squashed)
         return None
 
     async def _leave(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:

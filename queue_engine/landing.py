@@ -1,5 +1,6 @@
 """P1 after the merge: the landed tree is compared with the tested tree; a mismatch stops the queue and says so."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,7 @@ from queue_engine.engine import Change, Engine
 from queue_engine.facts import Commit
 from queue_engine.history import figures_of
 from queue_engine.invariants import check_transition
+from queue_engine.known.branches import pushes
 from queue_engine.known.facts import KEPT, Fact, Push, of_branch, of_pull
 from queue_engine.known.pulls import merged_as
 from queue_engine.model import Entry, EntryStatus, Queue, RedBase
@@ -30,9 +32,12 @@ async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | 
     return merged_as((await tx.known.about(entry.repository.id, [subject], since=now - KEPT)).get(subject, ()))
 
 
-async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, policy: Policy) -> bool:
+async def land(
+    engine: Engine, queue: Queue, entry: Entry, landed: Commit, policy: Policy, *, squashed: bool = False
+) -> bool:
     """Let a merged entry go, in one transaction with all that follows from it; whether the trees agree.
 
+    `squashed` says that it was merged as one new commit. False where the method is another, or is not known.
     Everyone behind it is now known to lack the landed commit, so that the next entry is updated without asking.
     Raises StaleVersion if the entry changed since it was read.
     """
@@ -66,7 +71,7 @@ async def land(engine: Engine, queue: Queue, entry: Entry, landed: Commit, polic
             await journal.free_place(tx, queue.id, now)
         else:
             change.happenings.append(await journal.pause(tx, queue, others, Reason.TREE_MISMATCH, detail, policy, now))
-            await _look_at_untested(change, queue, entry, landed, policy)
+            await _look_at_untested(change, queue, entry, landed, policy, squashed=squashed)
     if agree:
         _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
     else:
@@ -81,20 +86,31 @@ async def _facts(change: Change, entry: Entry, landed: Commit) -> dict[str, Any]
     return trees | figures_of(entry, events, change.now)
 
 
-async def _look_at_untested(change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy) -> None:
+async def _look_at_untested(
+    change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy, *, squashed: bool
+) -> None:
     """Have the new tip's checks looked at, if they can tell whether it is sound."""
-    if _pushed_by_hand(entry, landed):
+    subject = of_branch(entry.base_branch)
+    known = await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)
+    pushed = pushes(known.get(subject, ()), change.now)
+    if _pushed_by_hand(entry, landed, pushed, squashed=squashed):
         look_at = change.now + policy.ask_again.maximum
         untested = RedBase("", landed.sha, change.now, 0, look_at, untested=True)
         await change.tx.red_bases.note(queue.id, untested)
 
 
-def _pushed_by_hand(entry: Entry, landed: Commit) -> bool:
+def _pushed_by_hand(entry: Entry, landed: Commit, pushed: Iterable[Push], *, squashed: bool) -> bool:
     """Whether the tree differs because somebody moved the base between the last look at it and the merge.
 
-    Then the checks of the new tip tell whether it is sound. Anything else is for a person to find out.
+    Then the checks of the new tip tell whether it is sound. Anything else is for a person to find out. The parents of a
+    merge commit, and of a squashed one, tell where the base stood. The one parent of any other commit may be another
+    commit of the same rebase: then only a push that a webhook told of counts.
     """
-    return entry.base_tip is not None and entry.base_tip not in landed.parents
+    if entry.base_tip is None or entry.base_tip in landed.parents:
+        return False
+    if squashed or len(landed.parents) > 1:
+        return True
+    return any(push.before == entry.base_tip and push.after != landed.sha for push in pushed)
 
 
 def _moves(entry: Entry, landed: Commit) -> list[Fact]:

@@ -4,7 +4,7 @@ from queue_engine.core.database import Database
 from queue_engine.errors import ForbiddenTransition, StaleVersion
 from queue_engine.facts import Commit
 from queue_engine.journal import PLACE_JOB
-from queue_engine.known.facts import Push, of_branch
+from queue_engine.known.facts import Fact, Push, of_branch
 from queue_engine.landing import land
 from queue_engine.model import Entry, EntryStatus, RedBase
 from queue_engine.reasons import Reason
@@ -93,22 +93,39 @@ async def test_landing_of_rebased_commits_tells_that_the_base_left_the_tip_that_
 
 
 @pytest.mark.parametrize(
-    ("base_tip", "parents", "untested"),
-    [("base-0", ("base-1", "head-1"), True), ("base-1", ("base-1", "head-1"), False), (None, ("base-1",), False)],
+    ("base_tip", "parents", "after", "squashed", "untested"),
+    [
+        ("base-0", ("base-1", "head-1"), None, False, True),
+        ("base-1", ("base-1", "head-1"), None, False, False),
+        ("base-1", ("base-1", "head-1"), "base-2", False, False),
+        (None, ("base-1",), None, True, False),
+        ("base-0", ("base-1",), None, True, True),
+        ("base-1", ("base-1",), None, True, False),
+        ("base-0", ("rebased-1",), None, False, False),
+        ("base-0", ("rebased-1",), "landed-1", False, False),
+        ("base-0", ("base-1",), "base-1", False, True),
+        ("base-0", ("rebased-1",), "base-1", False, True),
+    ],
 )
 async def test_landing_of_another_tree_because_somebody_pushed_is_judged_by_the_checks_of_the_new_tip(
-    scene: Scene, base_tip: str | None, parents: tuple[str, ...], untested: bool
+    scene: Scene, base_tip: str | None, parents: tuple[str, ...], after: str | None, squashed: bool, untested: bool
 ) -> None:
-    """P1: the base moved between the last look and the merge. Any other difference is for a person."""
+    """P1: the base moved between the last look and the merge. Any other difference is for a person.
+
+    The parent of several rebased commits is never the base's tip: only a push that was told proves it.
+    """
     queue = await scene.front(status=READY, tested_tree="tree-of-head-1", base_tip=base_tip)
-    async with scene.store.reading() as tx:
+    async with scene.store.transaction() as tx:
         (front,) = await tx.entries.of_queue(queue.id)
-    await land(scene.engine, queue, front, Commit("landed-1", "tree-of-something", parents), POLICY)
+        if after is not None:
+            told = Push(before=base_tip or "", after=after, at=NOW)
+            await tx.known.tell(REPOSITORY.id, [Fact(subject=of_branch("main"), told=told)], NOW)
+    await land(scene.engine, queue, front, Commit("landed-1", "tree-of-something", parents), POLICY, squashed=squashed)
     async with scene.store.reading() as tx:
-        after = await tx.queues.get(queue.id)
-    assert after is not None
+        after_landing = await tx.queues.get(queue.id)
+    assert after_landing is not None
     red = RedBase("", "landed-1", NOW, 0, NOW + POLICY.ask_again.maximum, untested=True)
-    assert after.red == (red if untested else None)
+    assert after_landing.red == (red if untested else None)
 
 
 @pytest.mark.parametrize(("landed", "called"), [(AS_TESTED, [PLACE_JOB]), (OTHERWISE, [])])
