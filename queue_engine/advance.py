@@ -30,7 +30,7 @@ from queue_engine.errors import (
 )
 from queue_engine.facts import CheckReport, MergeMethod
 from queue_engine.keeping import Checks, Keeper
-from queue_engine.landing import answered_merge, land
+from queue_engine.landing import answered_merge, land, merged_by_imq, note_asked
 from queue_engine.model import Entry, Queue, RedBase, Stall
 from queue_engine.pass_errors import PassFailed
 from queue_engine.policy import Policy
@@ -203,21 +203,28 @@ class _Pass:
 
     async def _merge(self, entry: Entry, how: Merge) -> datetime | None:
         refused, self._seen = self._seen.refused_methods, Seen()
+        await self._note_asked(entry, entry.head)
         try:
             answer = await asking.merge(self._engine.github, entry, how, refused)
         except RateLimited as limited:
             # Nothing was done, so nothing is in doubt.
+            await self._note_asked(entry, None)
             await self._save(entry, replace(entry, merge_requested_at=None))
             return later(limited, self._engine.clock.now())
         except GitHubError as error:
             return await self._trouble(entry, error)
         if isinstance(answer, str):
             return await self._confirm(entry, answer, squashed=how.method is MergeMethod.SQUASH)
+        await self._note_asked(entry, None)
         self._seen = answer
         if answer.merge_denied is None:
             since = entry.refused_since or self._engine.clock.now()
             await self._save(entry, replace(entry, refusals=entry.refusals + 1, refused_since=since))
         return None
+
+    async def _note_asked(self, entry: Entry, head: str | None) -> None:
+        async with self._engine.store.transaction() as tx:
+            await note_asked(tx, entry, head, self._engine.clock.now())
 
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
         self._seen = Seen()
@@ -266,7 +273,13 @@ class _Pass:
 
     async def _leave(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:
         """Dismiss the entry; before a fault is laid at somebody's door, the pull request is read once more."""
-        pull = self._seen.pull
+        pull, now = self._seen.pull, self._engine.clock.now()
+        if reason is Reason.MERGED_ELSEWHERE:
+            async with self._engine.store.reading() as tx:
+                own = await merged_by_imq(tx, entry, now)
+            if own:
+                await self._save(entry, replace(entry, merge_requested_at=now))
+                return None
         if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in _UNREADABLE:
             return await self._look(entry, Fact.PULL)
         await self._keeper.dismiss(entry, reason, pull, detail=detail, checks=checks)

@@ -18,7 +18,7 @@ from queue_engine.engine import Engine
 from queue_engine.entering import unseen_head
 from queue_engine.errors import StaleVersion
 from queue_engine.facts import PullRequest, Snapshot
-from queue_engine.landing import answered_merge
+from queue_engine.landing import answered_merge, merged_by_imq
 from queue_engine.model import Entry, EntryStatus, Repository
 from queue_engine.policy import OnPush, Policy
 from queue_engine.reasons import Reason
@@ -143,6 +143,10 @@ async def _judge(engine: Engine, before: Entry, pull: PullRequest, policy: Polic
             await change.tx.queues.wake(entry.queue_id, change.now)
             return
         assert reason is not None
+        if reason is Reason.MERGED_ELSEWHERE and await merged_by_imq(change.tx, entry, change.now):
+            await change.tx.entries.save(replace(entry, merge_requested_at=change.now, suspect=True))
+            await change.tx.queues.wake(entry.queue_id, change.now)
+            return
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
         bar = barred(pull, policy)
         detail = bar.detail if bar is not None and bar.reason is reason else None

@@ -82,6 +82,13 @@ class Merged(_Told):
     sha: str
 
 
+class MergeAsked(_Told):
+    """IMQ is about to ask GitHub to merge this head; None: GitHub was not asked after all, or refused."""
+
+    kind: Literal["merge_asked"] = "merge_asked"
+    head: str | None = None
+
+
 class Commanded(_Told):
     """Somebody commented `/queue` at that time of GitHub's, and it was taken for consent to this head."""
 
@@ -157,6 +164,7 @@ Told = Annotated[
     PullState
     | LabelWritten
     | Merged
+    | MergeAsked
     | Commanded
     | Consented
     | Push

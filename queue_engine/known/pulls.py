@@ -10,7 +10,17 @@ from datetime import datetime
 
 from queue_engine.facts import PullRequest, Snapshot
 from queue_engine.known.branches import superseded
-from queue_engine.known.facts import KEPT, SETTLED, Consented, Known, LabelWritten, Merged, PullState, Push
+from queue_engine.known.facts import (
+    KEPT,
+    SETTLED,
+    Consented,
+    Known,
+    LabelWritten,
+    MergeAsked,
+    Merged,
+    PullState,
+    Push,
+)
 from queue_engine.known.reviews import outdated_reviews
 
 
@@ -73,6 +83,12 @@ def told_of(known: Sequence[Known], now: datetime) -> tuple[PullState | Consente
 def merged_as(known: Sequence[Known]) -> str | None:
     """The commit that GitHub answered IMQ's merge of it with, if it did."""
     return next((one.told.sha for one in known if isinstance(one.told, Merged)), None)
+
+
+def asked_to_merge(known: Sequence[Known]) -> str | None:
+    """The head that IMQ last asked GitHub to merge."""
+    asked = [one.told.head for one in known if isinstance(one.told, MergeAsked)]
+    return asked[-1] if asked else None
 
 
 def _of_late(known: Sequence[Known], now: datetime) -> list[Known]:

@@ -147,7 +147,7 @@ class Campaign:
                 for pull in self.pulls:
                     events = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
                     reasons = {event.reason for event in events if event.reason is not None}
-                    assert reasons <= (set() if self.good(pull) else {Reason.CHECKS_FAILED}), (pull.title, reasons)
+                    assert reasons <= (set() if self.good(pull) else {Reason.CHECKS_FAILED}), (pull.number, reasons)
         finally:
             await database.close()
 

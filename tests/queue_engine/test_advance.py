@@ -8,8 +8,9 @@ import pytest
 
 from queue_engine.advance import LeaseLost, advance
 from queue_engine.core.database import Database
-from queue_engine.errors import Forbidden, GitHubError, RateLimited, Unavailable
-from queue_engine.facts import CheckState
+from queue_engine.errors import Forbidden, GitHubError, NotMergeable, RateLimited, Unavailable
+from queue_engine.facts import CheckState, Commit
+from queue_engine.landing import merged_by_imq
 from queue_engine.policy import Policy
 from queue_engine.store import Store
 from tests.queue_engine.examples import (
@@ -120,6 +121,56 @@ async def test_advance_held_back_from_asking_for_an_update_gives_it_its_whole_ti
     later = NOW + timedelta(minutes=30)
     assert entry is not None
     assert (entry.status, entry.status_since, entry.recheck_at) == (UPDATING, later, later)
+
+
+async def test_advance_whose_lost_merge_is_carried_out_late_lands_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P2: the request of a process that died landed after the next one had seen the pull request open."""
+
+    async def merge(*_: object, **__: object) -> str:
+        raise Unavailable("no answer")
+
+    async def commit(_repository: object, sha: str) -> Commit:
+        return Commit(sha, "tree-of-head-1", ("base-1", "head-1"))
+
+    monkeypatch.setattr(scene.github, "merge", merge)
+    monkeypatch.setattr(scene.github, "commit", commit, raising=False)
+    queue = await scene.front(status=READY, base_tip="base-1", head_proved=True, tested_tree="tree-of-head-1")
+    in_doubt = await scene.advance(queue)
+    assert in_doubt is not None
+    assert in_doubt.merge_requested_at is not None
+    await scene.hint(merge_requested_at=None)
+    scene.github.pull = pull(open=False, merged=True, merge_sha="landed-1")
+    await scene.hint(suspect=True)
+    assert await scene.advance(queue) is None
+    async with scene.store.reading() as tx:
+        assert [event.event for event in await tx.timeline.latest(1)] == ["landed"]
+
+
+@pytest.mark.parametrize(
+    ("error", "ours"),
+    [
+        (NotMergeable("Required status check is expected."), False),
+        (RateLimited("slow down", retry_after=SECOND), False),
+        (Unavailable("no answer"), True),
+    ],
+)
+async def test_advance_remembers_a_merge_only_where_github_may_carry_it_out(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, error: GitHubError, ours: bool
+) -> None:
+    """After a refusal or a limit, whoever merges it was not IMQ."""
+
+    async def merge(*_: object, **__: object) -> str:
+        raise error
+
+    monkeypatch.setattr(scene.github, "merge", merge)
+    monkeypatch.setattr(scene.github, "forget_rules", lambda *_: None, raising=False)
+    queue = await scene.front(status=READY, base_tip="base-1", head_proved=True)
+    entry = await scene.advance(queue)
+    assert entry is not None
+    async with scene.store.reading() as tx:
+        assert await merged_by_imq(tx, replace(entry, status=READY), NOW) is ours
 
 
 async def test_advance_held_back_from_merging_has_no_merge_in_doubt(

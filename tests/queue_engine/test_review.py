@@ -9,8 +9,8 @@ from queue_engine.core.database import Database
 from queue_engine.errors import StaleVersion
 from queue_engine.facts import BranchRules
 from queue_engine.hints import Hint, HintKind
-from queue_engine.known.facts import Fact, Merged, of_pull
-from queue_engine.model import Entry
+from queue_engine.known.facts import Fact, MergeAsked, Merged, of_pull
+from queue_engine.model import Entry, EntryStatus
 from queue_engine.reasons import Reason
 from queue_engine.review import left_to_pass, review
 from queue_engine.review_hints import reviewed
@@ -251,6 +251,31 @@ async def test_hint_about_an_entry_whose_merge_is_asked_for_reads_nothing(
     assert standing is not None
     assert standing.suspect is suspect
     assert scene.github.asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "asked", "ours"),
+    [
+        (READY, ["head-1"], True),
+        (READY, [], False),
+        (READY, ["head-0"], False),
+        (READY, ["head-1", None], False),
+        (CHECKING, ["head-1"], False),
+    ],
+)
+async def test_merge_that_imq_asked_for_before_it_was_seen_open_is_left_to_the_pass(
+    scene: Scene, status: EntryStatus, asked: list[str | None], ours: bool
+) -> None:
+    """P2: GitHub carried the request out after its process died, and after another one had read the pull request."""
+    await scene.front(status=status)
+    for head in asked:
+        async with scene.store.transaction() as tx:
+            await tx.known.tell(REPOSITORY.id, [Fact(subject=of_pull(1), told=MergeAsked(head=head))], NOW)
+    scene.github.pull = pull(open=False, merged=True)
+    await review(scene.engine, REPOSITORY, 1)
+    standing = await entry(scene)
+    assert (standing is not None and standing.merge_requested_at == NOW and standing.suspect) is ours
+    assert await left(scene) == ([] if ours else [Reason.MERGED_ELSEWHERE])
 
 
 async def test_hint_about_an_entry_whose_merge_is_not_asked_for_is_not_left_to_the_pass(scene: Scene) -> None:
