@@ -2,8 +2,8 @@
 
 from functools import cached_property
 
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 
 class KeyPair:
@@ -15,9 +15,9 @@ class KeyPair:
         return self._key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
 
     @cached_property
-    def public(self) -> str:
-        """PEM."""
-        return self._key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    def public(self) -> RSAPublicKey:
+        """The key itself, which each check of a signature would read from a PEM again."""
+        return self._key.public_key()
 
     @cached_property
     def _key(self) -> RSAPrivateKey:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
 from sandbox.keys import KeyPair
 
 if TYPE_CHECKING:
@@ -53,8 +55,8 @@ class App:
         return self.key.private
 
     @property
-    def public_key(self) -> str:
-        """The half that GitHub keeps, as PEM."""
+    def public_key(self) -> RSAPublicKey:
+        """The half that GitHub keeps."""
         return self.key.public
 
 
