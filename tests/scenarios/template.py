@@ -156,7 +156,10 @@ class Template:
 
 
 def main() -> None:
-    """For each order on standard input: fork a process, tell its pid, and, when it has ended, its exit code too."""
+    """For each order on standard input: fork a process, tell its pid, and, when it has ended, its exit code too.
+
+    When the tests have ended, whatever still runs is killed.
+    """
     for module in _IMPORTED:
         importlib.import_module(module)
     gc.freeze()
@@ -167,24 +170,29 @@ def main() -> None:
     selector = selectors.DefaultSelector()
     selector.register(0, selectors.EVENT_READ)
     selector.register(woken, selectors.EVENT_READ)
-    unread = b""
+    unread, running = b"", set[int]()
     while True:
         ready = {key.fd for key, _ in selector.select()}
         if woken in ready:
             os.read(woken, 4096)
-            _tell_ends()
+            _tell_ends(running)
         if 0 in ready:
             told = os.read(0, 65536)
             if not told:
+                for child in running:
+                    os.kill(child, signal.SIGKILL)
                 return
             *orders, unread = (unread + told).split(b"\n")
             for order in orders:
-                print(_forked(json.loads(order), (woken, wakes, selector.fileno())), flush=True)
+                child = _forked(json.loads(order), (woken, wakes, selector.fileno()))
+                running |= {child} - {0}
+                print(child, flush=True)
 
 
-def _tell_ends() -> None:
+def _tell_ends(running: set[int]) -> None:
     try:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            running.discard(ended[0])
             print(ended[0], os.waitstatus_to_exitcode(ended[1]), flush=True)
     except ChildProcessError:
         pass
