@@ -30,7 +30,7 @@ from queue_engine.errors import (
 )
 from queue_engine.facts import CheckReport, MergeMethod
 from queue_engine.keeping import Checks, Keeper
-from queue_engine.landing import answered_merge, land, merged_by_imq, note_asked
+from queue_engine.landing import answered_merge, land, land_elsewhere, merged_by_imq, note_asked
 from queue_engine.model import Entry, Queue, RedBase, Stall
 from queue_engine.pass_errors import PassFailed
 from queue_engine.policy import Policy
@@ -266,8 +266,12 @@ class _Pass:
                 compared = await github.comparison(entry.repository, entry.base_branch, entry.head)
                 sha = compared.base_tip
             landed = await github.commit(entry.repository, sha)
+            branch = await asking.landed_on(github, entry, landed, self._seen)
         except GitHubError as error:
             return await self._trouble(entry, error, looked_at_pull=True)
+        if branch != entry.base_branch:
+            await land_elsewhere(self._engine, entry, landed, branch, self._policy)
+            return None
         await land(self._engine, self._queue, entry, landed, self._policy, squashed=squashed)
         return None
 

@@ -11,7 +11,7 @@ from queue_engine.approvals import reviews_of
 from queue_engine.checks import required_checks
 from queue_engine.consent import needs_signature
 from queue_engine.errors import Forbidden, HeadMoved, Invalid, NotFound, NotMergeable
-from queue_engine.facts import CheckReport, MergeMethod, Snapshot
+from queue_engine.facts import CheckReport, Commit, MergeMethod, Snapshot
 from queue_engine.model import Entry
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
@@ -112,6 +112,24 @@ async def merge(github: GitHub, entry: Entry, how: Merge, refused: frozenset[Mer
         return Seen(merge_refused=refusal.message, merge_denied=Reason.REFUSED_BY_RULES)
     except Forbidden as refusal:
         return Seen(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
+
+
+async def landed_on(github: GitHub, entry: Entry, landed: Commit, seen: Seen) -> str:
+    """The branch that the entry was merged into: its author may change the base branch until GitHub merges.
+
+    GitHub's merge takes the head as a condition, and not the base ("Merge a pull request": `sha`). A merged pull
+    request keeps its base branch. So it is read unless the commit itself shows the tested tree on the tested base.
+    """
+    pull = seen.pull
+    if pull is None or not pull.merged:
+        if landed.tree == entry.tested_tree and entry.base_tip in landed.parents:
+            return entry.base_branch
+        try:
+            pull = await github.pull_request(entry.repository, entry.number)
+        except (Forbidden, NotFound):
+            # A different tree is to be told all the same.
+            return entry.base_branch
+    return pull.base_branch if pull.merged else entry.base_branch
 
 
 async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport]) -> str | None:

@@ -97,6 +97,19 @@ async def land(
     return agree
 
 
+async def land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: str, policy: Policy) -> None:
+    """Let an entry go that GitHub merged into another branch than the one it was queued for, and say so.
+
+    Its own base did not move, so its queue goes on. Raises StaleVersion if the entry changed since it was read.
+    """
+    check_transition(entry.status, EntryStatus.CANCELLED)
+    reason, detail = Reason.BASE_CHANGED_AT_MERGE, f"merged into {branch} as {landed.sha}"
+    async with engine.change() as change:
+        left = await journal.dismiss(change.tx, entry, reason, policy, change.now, detail=detail)
+        change.happenings.append(left)
+    _log.critical(reason.value, repository=entry.repository.full_name, number=entry.number, detail=detail)
+
+
 async def _facts(change: Change, entry: Entry, landed: Commit) -> dict[str, Any]:
     """What the timeline keeps of the landing."""
     events = await change.tx.timeline.of_pull_request(entry.repository.id, entry.number)

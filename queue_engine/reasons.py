@@ -37,6 +37,7 @@ class Reason(StrEnum):
     MERGED_ELSEWHERE = "merged_elsewhere"
     DRAFT = "draft"
     BASE_CHANGED = "base_changed"
+    BASE_CHANGED_AT_MERGE = "base_changed_at_merge"
     HEAD_CHANGED = "head_changed"
     PERMISSION_LOST = "permission_lost"
     NOT_QUEUED = "not_queued"
@@ -115,6 +116,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.MERGED_ELSEWHERE: ReasonFacts(Outcome.CANCELLED, Move.NOBODY),
     Reason.DRAFT: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
     Reason.BASE_CHANGED: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
+    Reason.BASE_CHANGED_AT_MERGE: ReasonFacts(Outcome.CANCELLED, Move.MAINTAINER),
     Reason.HEAD_CHANGED: ReasonFacts(Outcome.CANCELLED, Move.AUTHOR),
     Reason.PERMISSION_LOST: ReasonFacts(Outcome.CANCELLED, Move.MAINTAINER),
     Reason.NOT_QUEUED: ReasonFacts(Outcome.CANCELLED, Move.NOBODY, label_off=False),

@@ -43,6 +43,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "The base branch of the pull request was changed, and it was queued for another one.",
         "If it should land on its new base branch, comment `/queue` or set the label {label} again.",
     ),
+    Reason.BASE_CHANGED_AT_MERGE: ReasonText(
+        "Somebody changed the base branch of the pull request while IMQ merged it. So GitHub merged it into another "
+        "branch than {base}, and nobody tested it there.",
+        "Check the branch that it was merged into, and revert the merge there if that branch should not have it.",
+    ),
     Reason.HEAD_CHANGED: ReasonText(
         "New commits arrived after it was queued. Only what was queued is merged, so that nothing lands unseen.",
         "When the new commits are as they should be, comment `/queue` or set the label {label} again.",

@@ -76,6 +76,7 @@ def of_reason(reason: Reason) -> Notice:
     changes: dict[Reason, dict[str, Any]] = {
         Reason.CHECKS_FAILED: {"checks": (check("build"), check("test (3.11)", "timed_out"))},
         Reason.CHECKS_TIMED_OUT: {"checks": (CheckReport("docs", None, CheckState.PENDING, "", None, None, None),)},
+        Reason.BASE_CHANGED_AT_MERGE: {"detail": "merged into release as abcdef0"},
         Reason.CHECKS_NOT_REPEATED: {"detail": "lint"},
         Reason.WORKFLOWS_UNAPPROVED: {"detail": "ci", "checks": (check("ci", "action_required"),)},
         Reason.CHECKS_NOT_STARTING: {"detail": "build"},

@@ -28,9 +28,12 @@ def test_texts_reason_is_whole_sentences_with_known_placeholders(reason: Reason)
 
 @pytest.mark.parametrize("reason", [r for r in Reason if REASONS[r].label_off and REASONS[r].move is not Move.NOBODY])
 def test_texts_reason_that_takes_the_label_off_says_to_set_it_again(reason: Reason) -> None:
-    """The next step says what to type and which label to set, unless only a new pull request can land."""
+    """The next step says what to type and which label to set, unless the pull request can land no more."""
     step = texts.REASONS[reason].next_step.lower()
-    assert "comment `/queue` or set the label {label}" in step or reason is Reason.FORK_DELETED
+    assert "comment `/queue` or set the label {label}" in step or reason in {
+        Reason.FORK_DELETED,
+        Reason.BASE_CHANGED_AT_MERGE,
+    }
 
 
 @pytest.mark.parametrize("kind", NoticeKind)

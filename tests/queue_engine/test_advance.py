@@ -2,16 +2,19 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from queue_engine import asking
+from queue_engine.actions import Seen
 from queue_engine.advance import LeaseLost, advance
 from queue_engine.core.database import Database
 from queue_engine.errors import Forbidden, GitHubError, NotMergeable, RateLimited, Unavailable
 from queue_engine.facts import CheckState, Commit
 from queue_engine.landing import merged_by_imq
 from queue_engine.policy import Policy
+from queue_engine.port import GitHub
 from queue_engine.store import Store
 from tests.queue_engine.examples import (
     CHECKING,
@@ -22,6 +25,7 @@ from tests.queue_engine.examples import (
     SECOND,
     UPDATING,
     comparison,
+    entry,
     pull,
     report,
 )
@@ -238,3 +242,25 @@ async def test_advance_whose_policy_cannot_be_read_finds_an_empty_queue_at_rest(
         assert entry is not None
         await tx.entries.remove(entry)
     assert await scene.advance(queue) is None
+
+
+@pytest.mark.parametrize(
+    ("tree", "parents", "base", "reads"),
+    [
+        ("tree-of-head-1", ("base-1", "head-1"), "main", False),
+        ("tree-of-head-1", ("base-0", "head-1"), "release", True),
+        ("tree-of-something", ("base-1", "head-1"), "main", True),
+        ("tree-of-something", ("base-1",), "release", True),
+    ],
+)
+async def test_landing_is_looked_at_where_the_commit_does_not_show_its_branch(
+    scene: Scene, tree: str, parents: tuple[str, ...], base: str, reads: bool
+) -> None:
+    """P7: the tested tree on the tested base costs no request; any other commit may be on another branch."""
+    scene.github.pull = pull(merged=True, open=False, base_branch=base)
+    front = entry(status=READY, tested_tree="tree-of-head-1", base_tip="base-1", merge_requested_at=NOW)
+    landed = Commit("landed-1", tree, parents)
+    assert await asking.landed_on(cast(GitHub, scene.github), front, landed, Seen()) == base
+    assert scene.github.asked == (["pull"] if reads else [])
+    assert await asking.landed_on(cast(GitHub, scene.github), front, landed, Seen(pull=scene.github.pull)) == base
+    assert len(scene.github.asked) == reads, "a read of the merged pull request is not repeated"

@@ -48,6 +48,26 @@ async def test_push_between_the_last_look_and_the_merge_pauses_the_queue_and_say
     assert world.landed() == [first.number, second.number, third.number]
 
 
+async def test_base_changed_between_the_last_look_and_the_merge_ends_the_entry_and_not_its_queue(world: World) -> None:
+    """P1: GitHub merges into the branch of that moment. The author reads which one; the queue goes on."""
+    world.repository.create_branch("release", "main")
+    world.repository.push("main", {"moved.py": "moved\n"}, "Move", by="rhea")
+    await world.settle()
+    first, second = world.open("first"), world.open("second")
+    await world.pass_time(CI_TIME * 2)
+    for pull in (first, second):
+        pull.label(LABEL, by="mona")
+    world.meanwhile(MERGE, lambda: first.edit_base("release", by="mona"))
+    await world.until(lambda: second.merged)
+    await world.settle()
+    assert first.merged
+    assert await world.reasons(first) == ["base_changed_at_merge"]
+    assert f"merged into release as {first.merge_sha}" in world.comment(first)
+    assert LABEL not in first.labels
+    assert world.landed() == [second.number]
+    assert await world.paused() is None
+
+
 async def test_landed_pull_request_says_itself_that_its_tree_was_not_tested(world: World) -> None:
     """P1: in its comment and its check run, in the log and for the alert, even when nothing else is queued."""
     rules = "comments:\n  texts:\n    landed: Thank you!\n"
