@@ -52,6 +52,26 @@ def test_change_of_the_commands_second_or_told_after_it_may_be_newer(
     assert changed_since([Known(fact, told_at)], "head-1", NOW) is newer
 
 
+@pytest.mark.parametrize(
+    ("changes", "at", "reason"),
+    [
+        ({"open": False}, AFTER, Reason.CLOSED),
+        ({"draft": True}, AFTER, Reason.DRAFT),
+        ({"open": False, "draft": True}, AFTER, Reason.CLOSED),
+        ({"open": False, "merged": True}, AFTER, None),
+        ({"open": False}, NOW, None),
+        ({"draft": True}, BEFORE, None),
+        ({}, AFTER, None),
+    ],
+)
+def test_close_or_draft_after_the_command_withdraws_it(
+    changes: dict[str, Any], at: datetime, reason: Reason | None
+) -> None:
+    """P4: reopened, or ready again, it needs a new command. A command to a closed one or a draft is refused anyway."""
+    state = told(at=at, before=None).model_copy(update=changes)
+    assert changed_since([Known(state, AFTER)], "head-1", NOW) is reason
+
+
 def test_one_push_that_may_be_newer_is_enough() -> None:
     """Older pushes and labels beside it excuse nothing."""
     known = [Known(told(at=BEFORE), BEFORE), Known(told(), NOW), Known(told(before=None), NOW)]
