@@ -4,10 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from queue_engine.admission import Knock, judged
+from queue_engine.door import Admit, Answer, Demands, Ignore, Refuse
+from queue_engine.facts import Permission, Snapshot
 from queue_engine.known.facts import Consented, PullState
 from queue_engine.reasons import Reason
 from queue_engine.withdrawals import last_change, withdrawn_since_label, withdrawn_since_queued
-from tests.queue_engine.examples import POLICY, pull
+from tests.queue_engine.examples import POLICY, REPOSITORY, pull, rules
 
 LABEL = POLICY.trigger_label
 AT = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -101,3 +104,19 @@ def test_pull_request_is_known_up_to_its_last_change() -> None:
     """Reads lag behind webhooks, and webhooks get lost."""
     assert last_change(pull(updated_at=AT, told=(state(4), state(2)))) == AT + timedelta(seconds=4)
     assert last_change(pull(updated_at=AT, told=(state(-4),))) == AT
+
+
+@pytest.mark.parametrize(
+    ("told", "answer"),
+    [
+        ((LABELLED,), Admit()),
+        ((LABELLED, state(1, draft=True), state(2)), Refuse(Reason.DRAFT)),
+        ((LABELLED, state(1, open=False), state(2)), Refuse(Reason.CLOSED)),
+        ((LABELLED, state(1, labels=(), label=LABEL), state(2, label=LABEL, label_set=True, by="tria")), Ignore()),
+    ],
+)
+def test_admission_asks_whether_the_label_is_consent_still(told: tuple[PullState, ...], answer: Answer) -> None:
+    """The pull request looks unchanged. The label that another person has set since is judged by its own webhook."""
+    request = Knock(REPOSITORY, 1, by="mona", head_sha="head-1", labelled_at=AT)
+    taken = Snapshot(pull(told=told), Permission.WRITE)
+    assert judged(request, taken, Demands(rules("ci")), POLICY, depth=0) == answer
