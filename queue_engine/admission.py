@@ -19,12 +19,12 @@ from queue_engine.notice import NoticeKind
 from queue_engine.places import keep_waiting, places_taken
 from queue_engine.policy import Policy, carries
 from queue_engine.priority import Standing, of_these, standing_of
-from queue_engine.reasons import OF_THE_PERSON, Reason
+from queue_engine.reasons import Reason
 from queue_engine.refusing import door_notice, refuse
 from queue_engine.requirements import demands_on
 from queue_engine.store import DuplicateEntry
 from queue_engine.store.outbox import LetterKind
-from queue_engine.throttle import count_without_right
+from queue_engine.throttled_labels import count_label, count_label_gone
 from queue_engine.unseen_labels import await_webhook, may_have_changed
 from queue_engine.withdrawals import last_change, withdrawn_since_label
 
@@ -87,6 +87,7 @@ async def admit(engine: Engine, request: Knock, *, turn: Callable[[], Awaitable[
         return
     policy = await engine.policies.of(request.repository, pull.base_branch)
     if not pull.open or not policy.triggered(pull.labels):
+        await count_label_gone(engine, request.repository, policy, request.by, taken.permission)
         return
     by, labelled_at, last = request.by, request.labelled_at, None
     if request.head_sha not in {pull.head_sha, None} or by is None:
@@ -163,6 +164,8 @@ async def let_in(
         # Whoever asks anew vouches for what is there now.
         vouched = pull.labels if request.anew or before is None else of_these(pull.labels, before.vouched)
         answer = judged(request, taken, demands, policy, depth=depth)
+        if not (answered and isinstance(answer, Refuse)):
+            await count_label(change, request.repository, by, answer)
         if request.anew and isinstance(answer, Admit | Hold):
             await keep_consent(change, request, pull)
         match answer:
@@ -173,8 +176,6 @@ async def let_in(
                 await _hold(engine, change, queue, pull, policy, request, vouched)
             case Refuse(reason, detail) if not answered:
                 await refuse(change, queue, pull, reason, policy, by=by, delivery=request.delivery, detail=detail)
-                if reason in OF_THE_PERSON:
-                    await count_without_right(change, request.repository, by)
     _log.info("knock", repository=request.repository.full_name, number=request.number, answer=type(answer).__name__)
     return answer if standing is None else standing
 

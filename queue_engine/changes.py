@@ -12,7 +12,7 @@ import structlog
 from queue_engine import journal
 from queue_engine.admission import Knock, admit
 from queue_engine.command_consent import overtaken
-from queue_engine.core.line import Line
+from queue_engine.core.line import Line, Turn
 from queue_engine.door import may_queue
 from queue_engine.engine import Engine
 from queue_engine.errors import EarlierLabel, OutdatedRead, StaleVersion, TooEarly
@@ -24,6 +24,7 @@ from queue_engine.places import still_waiting
 from queue_engine.policy import Policy, carries
 from queue_engine.priority import Standing, of_these, standing_of
 from queue_engine.review import Push, left_to_pass, review
+from queue_engine.throttled_labels import ThrottledLabels
 from queue_engine.waiting_line import WaitingLine
 from queue_engine.wish import queued_by
 
@@ -36,6 +37,7 @@ class PullRequestChanges:
     def __init__(self, engine: Engine, waiting: WaitingLine) -> None:
         self._engine = engine
         self._knocking = Line()
+        self._throttled = ThrottledLabels(engine)
         self._waiting = waiting
 
     async def labelled(self, repository: Repository, hint: Hint) -> None:
@@ -43,19 +45,18 @@ class PullRequestChanges:
         if hint.label is None or hint.number is None:
             return
         # The place in the line is taken before anything is asked for: knocks are answered in their order (P3).
-        with self._knocking.stand(repository.id) as turn:
+        with self._knocking.stand(repository.id) as turn, self._throttled.stand(repository, hint) as turn_of_person:
             try:
-                if await self._queues_now(repository, hint, hint.label, hint.number, turn):
+                if await self._queues_now(repository, hint, turn, turn_of_person):
                     return
             except (OutdatedRead, TooEarly, EarlierLabel) as why:
                 await postpone(self._engine, repository, hint, why)
                 raise
         await self._other_label(repository, hint)
 
-    async def _queues_now(
-        self, repository: Repository, hint: Hint, label: str, number: int, turn: Callable[[], Awaitable[None]]
-    ) -> bool:
+    async def _queues_now(self, repository: Repository, hint: Hint, turn: Turn, turn_of_person: Turn) -> bool:
         """Judge a label that queues at the door, after those that came before; False for any other label."""
+        label, number = hint.label or "", hint.number or 0
 
         async def in_order() -> None:
             await turn()
@@ -64,6 +65,8 @@ class PullRequestChanges:
         if not await self._queues(repository, hint, label):
             return False
         if hint.sender == await self._engine.github.own_login():
+            return True
+        if await self._throttled.put_off(repository, hint, turn_of_person):
             return True
         if await self._entry(repository, hint) is not None:
             # The label that queued it may have been taken off before: then it leaves, and this one is judged.
@@ -74,6 +77,7 @@ class PullRequestChanges:
             # Nothing is read while an earlier label is still to be answered.
             await await_earlier(self._engine, repository, hint)
         await self._knock(repository, hint, number, in_order)
+        await self._throttled.judged(repository, hint)
         return True
 
     async def changed(self, repository: Repository, hint: Hint) -> None:

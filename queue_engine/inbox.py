@@ -37,6 +37,7 @@ from queue_engine.repositories import remember_name
 from queue_engine.review_hints import reviewed
 from queue_engine.store.outbox import LETTER_JOB
 from queue_engine.sweep import PURGE_JOB, Sweeper
+from queue_engine.throttled_labels import THROTTLED_LABEL_JOB, hint_of, put_off_again, queued_by_others
 from queue_engine.waiting_line import WaitingLine
 
 _log = structlog.get_logger("imq.inbox")
@@ -131,6 +132,7 @@ class Inbox:
         patient = partial(_obeying_limits, random=self._engine.random)
         return {
             HINT_JOB: patient(self._follow),
+            THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             LETTER_JOB: self._send_again,
             HELD_JOB: patient(self._waiting.knock_again),
             PLACE_JOB: patient(self._waiting.fill_places),
@@ -169,6 +171,19 @@ class Inbox:
                     await self._branches.ruled(None, hint.installation_id)
                 return
             await self._of_repository(repository, hint)
+
+    async def _judge_throttled(self, job: Job) -> Outcome | None:
+        """Judge a label that was put off, unless its sender is throttled still, or somebody else has queued since."""
+        hint, engine = hint_of(job), self._engine
+        repository = _repository_of(hint)
+        assert repository is not None
+        with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
+            if await queued_by_others(engine, repository, hint.number or 0):
+                return None
+            if (longer := await put_off_again(engine, repository, hint)) is not None:
+                return Hold(longer)
+            await self._changes.labelled(repository, hint)
+        return None
 
     async def _of_repository(self, repository: Repository, hint: Hint) -> None:
         match hint.kind:

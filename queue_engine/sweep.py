@@ -30,6 +30,7 @@ from queue_engine.review import contradicts, review
 from queue_engine.stale_comments import STALE_COMMENTS_JOB, StaleComments, note_life, request_look
 from queue_engine.store.answers import KEPT
 from queue_engine.throttle import KEPT as THROTTLE_KEPT
+from queue_engine.throttled_labels import numbers_put_off
 from queue_engine.unseen_labels import UNSEEN_LABEL_JOB, judge_unseen
 
 SWEEP_JOB = "sweep"
@@ -258,7 +259,7 @@ class Sweeper:
     async def _compare(
         self, repository: Repository, labelled: set[int], heads: Mapping[int, str]
     ) -> tuple[list[int], list[int]]:
-        """Who is queued, and who is labelled but neither queued nor held; every queue with work is woken.
+        """Who is queued, and who is labelled but neither queued, held nor put off; every queue with work is woken.
 
         A head that was turned away is no news, whoever left the label on it or set it again.
         """
@@ -267,7 +268,8 @@ class Sweeper:
             entries = await change.tx.entries.of_repository(repository.id)
             queued = {entry.number for entry in entries}
             held = change.tx.held
-            new = [n for n in sorted(labelled - queued) if await held.find(repository.id, n) is None]
+            labelled = labelled - queued - await numbers_put_off(change.tx, repository.id)
+            new = [n for n in sorted(labelled) if await held.find(repository.id, n) is None]
             refused = {n: await change.tx.refusals.find(repository.id, n) for n in new if n in heads}
             new = [n for n in new if (known := refused.get(n)) is None or known.news(heads[n])]
             for queue_id in sorted({entry.queue_id for entry in entries}):

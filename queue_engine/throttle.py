@@ -38,6 +38,11 @@ def asking(login: str) -> str:
     return f"{login} asks"
 
 
+def labelling(login: str) -> str:
+    """Under what name refused labels are counted: whoever may queue, but not steer, sets labels undisturbed."""
+    return f"{login} labels"
+
+
 def ignored_until(throttle: Throttle) -> datetime:
     """When this person is heard again."""
     waits = throttle.times - _FREE
@@ -46,12 +51,18 @@ def ignored_until(throttle: Throttle) -> datetime:
 
 async def is_throttled(engine: Engine, repository: Repository, login: str) -> bool:
     """Whether what this person asks for is ignored now."""
-    async with engine.store.reading() as tx:
-        throttle = await tx.throttles.find(repository.id, login)
-    if throttle is None or engine.clock.now() >= ignored_until(throttle):
+    if await heard_from(engine, repository, login) is None:
         return False
     _log.debug("ignored", repository=repository.full_name, by=login)
     return True
+
+
+async def heard_from(engine: Engine, repository: Repository, login: str) -> datetime | None:
+    """When this person is heard again; None if they are heard now."""
+    async with engine.store.reading() as tx:
+        throttle = await tx.throttles.find(repository.id, login)
+    until = None if throttle is None else ignored_until(throttle)
+    return until if until is not None and engine.clock.now() < until else None
 
 
 async def count_without_right(change: Change, repository: Repository, login: str) -> None:

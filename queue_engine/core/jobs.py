@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, delete, func, select
+from sqlalchemy import Row, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.job import FIELDS, Job, LeaseLost, claimed, job_of, lost, new_job
@@ -247,6 +247,20 @@ class Jobs:
         statement = NEXT_DUE if suspect else NEXT_UNSUSPECTED_DUE
         found: datetime | None = (await self._connection.execute(statement)).scalar_one()
         return found
+
+    async def hasten(self, process_id: str, now: datetime) -> None:
+        """Make the untried jobs of a process due now that were to wait longer."""
+        waits = (jobs.c.status == JobStatus.PENDING) & jobs.c.error_message.is_(None) & (jobs.c.not_before > now)
+        statement = update(jobs).where(jobs.c.process_id == process_id, waits)
+        if (await self._connection.execute(statement.values(not_before=now, updated_at=now))).rowcount:
+            self._due()
+
+    async def unfinished_requests(self, kind: str, processes: str) -> tuple[Mapping[str, Any], ...]:
+        """What the unfinished jobs of one kind are to do, of all processes whose ids begin with `processes`."""
+        finished = jobs.c.status.in_([JobStatus.COMPLETED, JobStatus.FAILED])
+        of_these = jobs.c.process_id.startswith(processes, autoescape=True)
+        statement = select(jobs.c.request_json).where(jobs.c.kind == kind, of_these, ~finished)
+        return tuple((await self._connection.scalars(statement.order_by(jobs.c.seq))).all())
 
     async def depth(self) -> int:
         """How many jobs are pending or in progress."""

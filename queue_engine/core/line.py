@@ -2,8 +2,16 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Hashable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
+
+
+class Turn(Protocol):
+    """Waits until all who stood ahead have left their line, or the `first` of them."""
+
+    def __call__(self, first: int | None = None, /) -> Awaitable[None]:
+        """Wait for all of them, or for so many."""
 
 
 class Line:
@@ -13,14 +21,14 @@ class Line:
         self._standing: defaultdict[Hashable, list[asyncio.Event]] = defaultdict(list)
 
     @contextmanager
-    def stand(self, key: Hashable) -> Iterator[Callable[[], Awaitable[None]]]:
+    def stand(self, key: Hashable) -> Iterator[Turn]:
         """Stand at the end of a line while the body runs. Gives `turn`, which waits until all ahead have left."""
         line, gone = self._standing[key], asyncio.Event()
         ahead = tuple(line)
         line.append(gone)
 
-        async def turn() -> None:
-            for one in ahead:
+        async def turn(first: int | None = None, /) -> None:
+            for one in ahead[:first]:
                 await one.wait()
 
         try:

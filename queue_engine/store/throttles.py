@@ -45,9 +45,9 @@ class Throttles:
         row = {"repository_id": repository_id, "login": login.casefold(), "times": throttle.times, "at": throttle.at}
         await self._connection.execute(_PUT.on(self._connection), row)
 
-    async def clear(self, repository_id: int, login: str) -> None:
-        """Forget this person: they have the right."""
-        await self._connection.execute(_CLEAR, _of(repository_id, login))
+    async def clear(self, repository_id: int, login: str) -> bool:
+        """Forget this person: they have the right. Returns whether anything was known of them."""
+        return (await self._connection.execute(_CLEAR, _of(repository_id, login))).rowcount == 1
 
     async def purge(self, before: datetime) -> int:
         """Forget everybody who asked last before then. Returns how many."""

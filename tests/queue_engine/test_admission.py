@@ -17,6 +17,7 @@ from queue_engine.port import GitHub as Port
 from queue_engine.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.outbox import LetterKind
+from queue_engine.throttle import labelling
 from tests.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, REPOSITORY, SECOND, pull
 from tests.queue_engine.scene import Clock, GitHub
 
@@ -169,6 +170,6 @@ async def test_label_of_a_person_without_the_right_is_counted(
     github.right = right
     await admit(engine, Knock(REPOSITORY, 1, "tria", head, labelled_at=NOW + HOUR))
     async with engine.store.reading() as tx:
-        throttle = await tx.throttles.find(REPOSITORY.id, "tria")
+        throttle = await tx.throttles.find(REPOSITORY.id, labelling("tria"))
     assert await queued(engine) == []
     assert (None if throttle is None else throttle.times) == times

@@ -131,3 +131,54 @@ async def test_flood_of_a_stranger_delays_no_landing(world: World) -> None:
         await world.pass_time(timedelta(seconds=15))
         assert world.clock.now() - start < CI_TIME * 3
     assert world.requests(PERMISSION) <= 10
+
+
+async def _labelled_by_tria(world: World, count: int) -> list[Any]:
+    """Pull requests that a triager labels at once."""
+    pulls = [world.open(f"add-{number}") for number in range(count)]
+    await world.pass_time(CI_TIME * 2)
+    for pull in pulls:
+        pull.label(LABEL, by="tria")
+    await world.settle()
+    return pulls
+
+
+def _refused(world: World, pulls: list[Any]) -> int:
+    return sum(world.spoken(pull) for pull in pulls)
+
+
+async def test_labels_of_a_triager_are_refused_ever_less_often_and_delay_nobody_else(world: World) -> None:
+    """Four at once; the sweep, which sees the others after ten minutes, leaves them to their time."""
+    *pulls, same = await _labelled_by_tria(world, 10)
+    assert _refused(world, pulls) == 4
+    same.unlabel(LABEL, by="tria")
+    same.label(LABEL, by="mona")
+    await world.pass_time(MINUTE)
+    assert same.merged
+    assert _refused(world, pulls) == 5
+    await world.pass_time(MINUTE * 13)
+    assert _refused(world, pulls) == 8
+    await world.pass_time(MINUTE * 3)
+    assert [world.spoken(pull) for pull in pulls] == [1] * 9
+    assert not any(LABEL in pull.labels or pull.merged for pull in pulls)
+
+
+async def test_labels_that_wait_are_judged_when_their_sender_proves_the_right_by_a_command(world: World) -> None:
+    """Somebody made the triager a writer."""
+    pulls = await _labelled_by_tria(world, 7)
+    await world.pass_time(MINUTE * 2)
+    assert _refused(world, pulls) == 6
+    world.repository.record.collaborators["tria"] = "write"
+    await say(world, pulls[0], "/queue", by="tria")
+    assert await world.status(pulls[6]) is not None
+
+
+async def test_writer_who_may_not_pause_the_queue_is_heard_with_labels(world: World) -> None:
+    """Refused commands are counted by themselves."""
+    pull = await ready(world)
+    for _ in range(6):
+        pull.comment("/pause", by="mona")
+    await world.settle()
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    assert pull.merged
