@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from queue_engine.core.database import Database
 from queue_engine.core.worker import Worker
+from queue_engine.door import Admit
 from queue_engine.engine import Engine
 from queue_engine.facts import Permission, PullRequest, Snapshot
 from queue_engine.hints import Hint, HintKind
@@ -21,7 +22,7 @@ from queue_engine.store import Store
 from queue_engine.store.throttles import Throttle
 from queue_engine.sweep import Sweeper
 from queue_engine.throttle import labelling
-from queue_engine.throttled_labels import numbers_put_off
+from queue_engine.throttled_labels import count_label, numbers_put_off
 from tests.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, REPOSITORY, SECOND, pull
 from tests.queue_engine.scene import Clock, GitHub
 from tests.queue_engine.sweeping import a_job
@@ -169,12 +170,16 @@ async def test_sweep_asks_nothing_for_labels_that_wait(database: Database) -> No
 
 
 async def test_person_who_proves_to_have_the_right_is_heard_with_all_labels_that_wait(database: Database) -> None:
-    """On both databases: here one label was judged when they had been given it."""
+    """On both databases: a command of theirs, which labels do not hold up, is such a proof."""
     desk = Desk(database)
     await desk.label(range(1, 9))
+    await desk.pass_time(31 * SECOND)
+    assert await desk.refused() == {1, 2, 3, 4, 5}
     desk.github.rights["tria"] = Permission.WRITE
-    await desk.pass_time(30 * SECOND)
-    assert await desk.queued() == [5, 6, 7, 8]
+    async with desk.engine.change() as change:
+        await count_label(change, REPOSITORY, "Tria", Admit())
+    await desk.work()
+    assert await desk.queued() == [6, 7, 8]
     assert await desk.times() == 0
 
 

@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import ExitStack
 
 from queue_engine.core.line import Line
 
@@ -47,3 +48,26 @@ async def test_line_one_that_gives_up_lets_those_behind_pass_but_not_those_ahead
     slow.set()
     await asyncio.gather(first, third)
     assert passed == ["first", "third"]
+
+
+async def test_line_one_that_waits_for_the_first_ahead_passes_before_the_others_have_left() -> None:
+    """The line stays one: at the full turn the others are waited for as well."""
+    line, passed = Line(), list[str]()
+
+    async def follow() -> None:
+        with line.stand("a") as turn:
+            await turn(1)
+            passed.append("first left")
+            await turn()
+            passed.append("all left")
+
+    with ExitStack() as second:
+        with line.stand("a"):
+            second.enter_context(line.stand("a"))
+            task = asyncio.create_task(follow())
+            await _settled()
+            assert passed == []
+        await _settled()
+        assert passed == ["first left"]
+    await task
+    assert passed == ["first left", "all left"]
