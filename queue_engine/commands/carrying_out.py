@@ -88,13 +88,17 @@ class Commands:
         return not await is_outsider(self._engine, repository, by)
 
     async def _count(self, repository: Repository, hint: Hint, by: str, replies: tuple[Reply, ...]) -> None:
-        """Count a comment none of whose commands its author had the right to; else forget the count."""
-        without = all(reply.code is ReplyCode.NOT_ALLOWED for reply in replies)
-        with_right = any(command.right is not Right.ANYBODY for command in _commands(hint)) and not without
+        """Count a comment none of whose commands its author had the right to; else forget the count.
+
+        What everybody may ask proves no right.
+        """
+        codes = [reply.code for line, reply in zip(hint.commands, replies, strict=False) if _takes_right(line)]
+        if not codes:
+            return
         async with self._engine.change() as change:
-            if without:
+            if all(code is ReplyCode.NOT_ALLOWED for code in codes):
                 await count_without_right(change, repository, by)
-            elif with_right:
+            else:
                 await change.tx.throttles.clear(repository.id, by)
 
     async def _asked(self, repository: Repository, hint: Hint, by: str) -> Asked:
@@ -189,6 +193,11 @@ class Commands:
             answer=last.code.value,
         )
         return replies
+
+
+def _takes_right(line: str) -> bool:
+    typed = read(line)
+    return isinstance(typed, Typed) and typed.command.right is not Right.ANYBODY
 
 
 def _commands(hint: Hint) -> list[Command]:

@@ -52,6 +52,15 @@ async def test_stranger_may_ask_why_and_is_answered_a_few_times_an_hour(world: W
     assert world.requests() - asked <= 20
 
 
+async def test_stranger_who_asks_why_beside_a_command_without_the_right_is_ignored_as_soon(world: World) -> None:
+    """A question that everybody may ask proves no right."""
+    _stranger(world)
+    pull = await ready(world)
+    comments = [pull.comment("/queue\n/why", by="eve") for _ in range(8)]
+    await world.settle()
+    assert sum(bool(reacted(comment)) for comment in comments) <= 4
+
+
 async def test_stranger_who_was_given_the_right_is_heard_again(world: World) -> None:
     """After the wait; and with the right nothing is counted any more."""
     _stranger(world)
