@@ -1,8 +1,9 @@
 """P1, P4 and P5 against people and repositories that get in the way, each seen from outside."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from sandbox.git import Signature
+from tests.scenarios.naming import naming
 from tests.scenarios.world import CI_TIME, FILES, LABEL, World, total_at_most_ten
 
 pytestmark = pytest.mark.lagging
@@ -136,64 +138,60 @@ def side_branch(world: World) -> str:
     return str(world.repository.push("side", {"side.py": "side\n"}, "Aside", by="mona"))
 
 
-CRAFTED: dict[str, Parents] = {
-    "second_parent_not_on_the_base": lambda w, p: (p.head_sha, side_branch(w)),
-    "parents_swapped": lambda w, p: (w.repository.sha("main"), p.head_sha),
-    "no_merge_at_all": lambda w, p: (p.head_sha,),
-    "a_third_parent": lambda w, p: (p.head_sha, w.repository.sha("main"), side_branch(w)),
+CRAFTED: dict[str, tuple[Parents, str]] = {
+    "second_parent_not_on_the_base": (lambda w, p: (p.head_sha, side_branch(w)), "before"),
+    "parents_swapped": (lambda w, p: (w.repository.sha("main"), p.head_sha), "after"),
+    "no_merge_at_all": (lambda _, p: (p.head_sha,), "before"),
+    "a_third_parent": (lambda w, p: (p.head_sha, w.repository.sha("main"), side_branch(w)), "after"),
 }
+"""Parents of a commit, and whether somebody pushes it before GitHub updates the branch or after that."""
 
 
-@pytest.mark.parametrize(
-    ("craft", "phase"),
-    [
-        ("second_parent_not_on_the_base", "before"),
-        ("parents_swapped", "after"),
-        ("no_merge_at_all", "before"),
-        ("a_third_parent", "after"),
-    ],
-)
-async def test_commit_crafted_like_an_update_never_lands(world: World, craft: str, phase: str) -> None:
+async def test_commit_crafted_like_an_update_never_lands(world: World) -> None:
     """P4: signed with the bot's name and worded as its update, it is told by its parents, and the entry leaves."""
-    pull = await world.behind("add")
-    before = world.repository.tree("main")
 
-    def push() -> None:
+    def push(case: str, pull: Any) -> None:
         git, bot = world.repository.record.git, world.app.bot
         tree = git.write_tree(pull.head_sha, {"backdoor.py": "open\n"})
         who = Signature(bot.login, bot.email, world.clock.now())
-        sha = git.write_commit(tree, CRAFTED[craft](world, pull), "Merge branch 'main' into add", who)
-        world.repository.push_commit("add", sha, by="mona")
+        sha = git.write_commit(tree, CRAFTED[case][0](world, pull), f"Merge branch 'main' into {case}", who)
+        world.repository.push_commit(case, sha, by="mona")
 
-    world.meanwhile(UPDATE, push, phase=phase)
-    pull.label(LABEL, by="mona")
-    await world.until(lambda: LABEL not in pull.labels)
-    await world.pass_time(timedelta(minutes=30))
-    assert await world.reasons(pull) == ["head_changed"]
-    assert not pull.merged
-    assert world.repository.tree("main") == before
+    await never_land(world, {case: phase for case, (_, phase) in CRAFTED.items()}, push)
 
 
-@pytest.mark.parametrize("phase", ["before", "after"])
-async def test_merge_crafted_by_a_forks_owner_never_lands(world: World, phase: str) -> None:
+async def test_merge_crafted_by_a_forks_owner_never_lands(world: World) -> None:
     """P4: right parents in the right order, any content: a stranger's head is a stranger's, whatever it merges."""
-    pull = await world.behind("add", by=None, fork_of="fan")
-    before = world.repository.tree("main")
 
-    def push() -> None:
+    def push(case: str, pull: Any) -> None:
         fork = world.github.must_find("fan/widgets")
         tree = fork.git.write_tree(pull.head_sha, {"backdoor.py": "open\n"})
         who = Signature(world.app.bot.login, world.app.bot.email, world.clock.now())
         parents = (pull.head_sha, world.repository.sha("main"))
-        sha = fork.git.write_commit(tree, parents, "Merge branch 'main' into add", who)
-        world.github.refs.update(fork, "add", sha, actor=world.github.actor("fan"), force=False)
+        sha = fork.git.write_commit(tree, parents, f"Merge branch 'main' into {case}", who)
+        world.github.refs.update(fork, case, sha, actor=world.github.actor("fan"), force=False)
 
-    world.meanwhile(UPDATE, push, phase=phase)
-    pull.label(LABEL, by="mona")
-    await world.until(lambda: LABEL not in pull.labels)
+    await never_land(world, {"before": "before", "after": "after"}, push, by=None, fork_of="fan")
+
+
+async def never_land(
+    world: World, phases: Mapping[str, str], push: Callable[[str, Any], object], **opened: Any
+) -> None:
+    """Queue one pull request per case; somebody pushes to each in this phase of its update, and none lands."""
+    pulls = {case: world.open(case, **opened) for case in phases}
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"moved.py": "moved\n"}, "Move", by="rhea")
+    await world.settle()
+    before = world.repository.tree("main")
+    for case, pull in pulls.items():
+        world.meanwhile(UPDATE, partial(push, case, pull), phase=phases[case])
+        pull.label(LABEL, by="mona")
+        with naming(case):
+            await world.until(lambda pull=pull: LABEL not in pull.labels)  # type: ignore[misc]
+        assert world.server.on_request is None, f"nobody pushed in the case {case}"
     await world.pass_time(timedelta(minutes=30))
-    assert await world.reasons(pull) == ["head_changed"]
-    assert not pull.merged
+    told = [(case, await world.reasons(pull), pull.merged) for case, pull in pulls.items()]
+    assert told == [(case, ["head_changed"], False) for case in pulls]
     assert world.repository.tree("main") == before
 
 
