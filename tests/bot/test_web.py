@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from pydantic import SecretStr
+from pytest_aiohttp import AiohttpClient
 
 from bot.readiness import Check, Readiness
 from bot.receiver import Receiver
@@ -43,36 +44,36 @@ def _app(checks: dict[str, Check] | None = None, clock: ManualClock | None = Non
     )
 
 
-async def _get(session: aiohttp.ClientSession, app: web.Application, path: str) -> tuple[int, dict[str, object]]:
-    runner = await serve(app, 0, "127.0.0.1")
-    try:
-        async with session.get(f"http://127.0.0.1:{runner.addresses[0][1]}{path}") as response:
-            return response.status, await response.json()
-    finally:
-        await runner.cleanup()
+async def _get(aiohttp_client: AiohttpClient, app: web.Application, path: str) -> tuple[int, dict[str, object]]:
+    client = await aiohttp_client(app)
+    async with client.get(path) as response:
+        return response.status, await response.json()
 
 
-async def test_healthz_answers_while_the_process_lives(session: aiohttp.ClientSession) -> None:
+async def test_healthz_answers_while_the_process_lives(aiohttp_client: AiohttpClient) -> None:
     """Even when the database is away: restarting would not bring it back."""
-    assert await _get(session, _app({"database": _broken}), "/healthz") == (200, {"status": "alive"})
+    assert await _get(aiohttp_client, _app({"database": _broken}), "/healthz") == (200, {"status": "alive"})
 
 
-async def test_readyz_answers_when_every_check_holds(session: aiohttp.ClientSession) -> None:
+async def test_readyz_answers_when_every_check_holds(aiohttp_client: AiohttpClient) -> None:
     """The platform may send traffic."""
-    assert await _get(session, _app({"database": _yes, "migrations": _yes}), "/readyz") == (200, {"status": "ready"})
+    assert await _get(aiohttp_client, _app({"database": _yes, "migrations": _yes}), "/readyz") == (
+        200,
+        {"status": "ready"},
+    )
 
 
-async def test_readyz_names_what_is_not_there(session: aiohttp.ClientSession) -> None:
+async def test_readyz_names_what_is_not_there(aiohttp_client: AiohttpClient) -> None:
     """A check that raises is one that does not hold."""
     checks: dict[str, Check] = {"database": _broken, "migrations": _no, "other": _yes}
     expected = {"status": "not ready", "failing": ["database", "migrations"], "why": {}}
-    assert await _get(session, _app(checks), "/readyz") == (503, expected)
+    assert await _get(aiohttp_client, _app(checks), "/readyz") == (503, expected)
 
 
-async def test_readyz_says_what_is_wrong_with_the_database(session: aiohttp.ClientSession) -> None:
+async def test_readyz_says_what_is_wrong_with_the_database(aiohttp_client: AiohttpClient) -> None:
     """Whoever looks reads what to do, without the log."""
     expected = {"status": "not ready", "failing": ["database"], "why": {"database": Fault.LOCKED.sentence}}
-    assert await _get(session, _app({"database": _locked}), "/readyz") == (503, expected)
+    assert await _get(aiohttp_client, _app({"database": _locked}), "/readyz") == (503, expected)
 
 
 async def test_readyz_hammered_looks_once_a_second(session: aiohttp.ClientSession, clock: ManualClock) -> None:
@@ -108,15 +109,15 @@ async def test_readyz_hammered_looks_once_a_second(session: aiohttp.ClientSessio
 
 @pytest.mark.parametrize(("path", "status", "error"), [("/nowhere", 404, "Not Found"), ("/webhook", 405, None)])
 async def test_wrong_address_or_method_is_answered_in_json(
-    session: aiohttp.ClientSession, path: str, status: int, error: str | None
+    aiohttp_client: AiohttpClient, path: str, status: int, error: str | None
 ) -> None:
     """Whoever speaks JSON gets JSON back."""
-    answered, answer = await _get(session, _app(), path)
+    answered, answer = await _get(aiohttp_client, _app(), path)
     assert answered == status
     assert answer["error"] == error or "Method Not Allowed"
 
 
-async def test_unexpected_error_shows_nothing_of_the_inside(session: aiohttp.ClientSession) -> None:
+async def test_unexpected_error_shows_nothing_of_the_inside(aiohttp_client: AiohttpClient) -> None:
     """The details are for the log."""
 
     async def crash(_request: web.Request) -> web.Response:
@@ -124,7 +125,7 @@ async def test_unexpected_error_shows_nothing_of_the_inside(session: aiohttp.Cli
 
     app = _app()
     app.router.add_get("/crash", crash)
-    assert await _get(session, app, "/crash") == (500, {"error": "Internal Server Error"})
+    assert await _get(aiohttp_client, app, "/crash") == (500, {"error": "Internal Server Error"})
 
 
 async def test_port_in_use_raises_and_leaves_nothing_open(session: aiohttp.ClientSession) -> None:
