@@ -44,6 +44,7 @@ from queue_engine.journal import Happening
 from queue_engine.known.reads import ComparedReads
 from queue_engine.migrations import HEAD, current, migrate
 from queue_engine.processor import Processor
+from queue_engine.restored import suspect_after_pause
 from queue_engine.store import Due, Store
 from queue_engine.sweep import Sweeper
 
@@ -99,15 +100,18 @@ class Bot:
         """Bring an SQLite file up to date; a worker takes back what the one before it left half done.
 
         SQLite belongs to one installation with one worker, so that nobody alive can hold a lease at its start; on
-        PostgreSQL others may be at work, and leases that nobody renews end by themselves.
+        PostgreSQL others may be at work, and leases that nobody renews end by themselves. Where no process wrote for a
+        while, the database may be a restored one: every queued pull request is read first.
         """
         if self.database.dialect == "sqlite":
             await migrate(self.database)
         # Tables of another version are not touched: whoever called refuses to run on them.
         if not await self._migrated():
             return
-        if worker:
-            async with self.engine.change() as change:
+        async with self.engine.change() as change:
+            # A web process may start before the worker, and what it stores would hide the pause.
+            await suspect_after_pause(change)
+            if worker:
                 if self.database.dialect == "sqlite":
                     await change.tx.queues.release_all()
                     await change.tx.jobs.release_all(change.now)

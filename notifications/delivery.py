@@ -80,7 +80,7 @@ class Delivery:
         known = standing.comment_id
         if known is not None and standing.landed and notice.kind is not NoticeKind.LANDED:
             # This database is older than what stands there, or was empty: what has landed stays landed.
-            await self._stands(letter, known)
+            await self._stays_landed(letter, known)
             return
         if known is not None and (standing.announced or not must_act(notice)):
             try:
@@ -236,6 +236,13 @@ class Delivery:
                 await tx.outbox.lost(letter)
             elif letter.unsure or (letter.remote_id, letter.remote_head) != (remote_id, head) or letter.superseded_id:
                 await tx.outbox.created(letter, remote_id, head)
+            await tx.outbox.done(letter, self._clock.now())
+
+    async def _stays_landed(self, letter: Letter, remote_id: int) -> None:
+        """Note which comment says "Landed", and that each later notice has to look at it again."""
+        async with self._store.transaction() as tx:
+            await tx.outbox.created(letter, remote_id)
+            await tx.outbox.mark_unsure(letter)
             await tx.outbox.done(letter, self._clock.now())
 
     async def _done(self, letter: Letter) -> None:

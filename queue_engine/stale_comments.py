@@ -48,8 +48,13 @@ async def note_life(change: Change, *, longest_pause: timedelta) -> None:
     """
     last = await change.tx.sweeps.last(_LIFE)
     if last is not None and change.now - last > longest_pause:
-        await change.tx.sweeps.done(_DOUBTED, change.now)
+        await doubt_comments(change)
     await change.tx.sweeps.done(_LIFE, change.now)
+
+
+async def doubt_comments(change: Change) -> None:
+    """Note that the database may be a restored one: comments that changed since the last look are listed soon."""
+    await change.tx.sweeps.done(_DOUBTED, change.now)
 
 
 async def request_look(change: Change, repository: Repository) -> None:

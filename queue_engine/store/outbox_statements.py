@@ -75,7 +75,7 @@ _CLAIMABLE = case((outbox.c.leased_until > outbox.c.due_at, outbox.c.leased_unti
 NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), UtcDateTime))
 """When the next letter can be claimed."""
 
-_STANDING = or_(
+STANDING = or_(
     *(
         select(table.c.number)
         .where(table.c.repository_id == outbox.c.repository_id, table.c.number == outbox.c.number)
@@ -83,7 +83,7 @@ _STANDING = or_(
         for table in (entries, held_table)
     )
 )
-PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~_STANDING)
+PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~STANDING)
 
 
 @cache

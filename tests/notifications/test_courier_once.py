@@ -161,8 +161,9 @@ async def test_comment_that_says_landed_is_never_turned_into_anything_else(
         post.comments[comment_id] = Comment(number, [landed])
         async with store.transaction() as tx:
             await tx.outbox.look_first(REPOSITORY, number, NOW)
-        await want(store, LetterKind.COMMENT, told, number)
-        await courier.run_due()
+        for each in (told, of_kind(NoticeKind.UPDATING)):
+            await want(store, LetterKind.COMMENT, each, number)
+            await courier.run_due()
         assert [comment.bodies for comment in post.comments_on(number)] == [[landed]]
 
 
