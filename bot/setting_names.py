@@ -6,6 +6,9 @@ from difflib import get_close_matches
 
 PREFIX = "IMQ_"
 
+_TESTS = "IMQ_TEST_"
+"""What IMQ's own tests are told by; no setting may begin so."""
+
 _ALIKE = 0.8
 """How similar a misspelt name is to the one that was meant, as difflib measures it."""
 
@@ -22,6 +25,7 @@ def unknown_names(environ: Mapping[str, str], known: Collection[str]) -> dict[st
         for name, value in environ.items()
         if name.upper().startswith(PREFIX)
         and name not in known
+        and not name.startswith(_TESTS)
         and not _SERVICE_NAME.search(name)
         and not _SERVICE_VALUE.match(value)
     )
