@@ -24,6 +24,7 @@ from queue_engine.places import still_waiting
 from queue_engine.policy import Policy, carries
 from queue_engine.priority import Standing, of_these, standing_of
 from queue_engine.review import Push, left_to_pass, review
+from queue_engine.throttle import count_without_right, is_throttled, labelling
 from queue_engine.throttled_labels import ThrottledLabels
 from queue_engine.waiting_line import WaitingLine
 from queue_engine.wish import queued_by
@@ -164,7 +165,9 @@ class PullRequestChanges:
             return
         policy = await self._engine.policies.of(repository, entry.base_branch)
         ranks = _ranks(policy, hint)
-        if not ranks and not carries([hint.label or ""], policy.blocking_labels):
+        if not carries([hint.label or ""], policy.blocking_labels) and not (
+            ranks and not await is_throttled(self._engine, repository, labelling(hint.sender or ""))
+        ):
             return
         pull = await review(self._engine, repository, entry.number, delivery=hint.delivery)
         if ranks and pull is not None:
@@ -234,10 +237,17 @@ class PullRequestChanges:
             )
 
     async def _may_rank(self, repository: Repository, policy: Policy, hint: Hint) -> bool:
-        """Whether who changed the label may queue, as GitHub says now. Raises GitHubError."""
+        """Whether the person who changed the label may queue, as GitHub says now. Raises GitHubError.
+
+        A throttled person may not: that costs no request.
+        """
         sender = hint.sender or ""
-        if sender and may_queue(policy, sender, await self._engine.github.permission(repository, sender)) is None:
+        if not sender or await is_throttled(self._engine, repository, labelling(sender)):
+            return False
+        if may_queue(policy, sender, await self._engine.github.permission(repository, sender)) is None:
             return True
+        async with self._engine.change() as change:
+            await count_without_right(change, repository, labelling(sender))
         _log.info(
             "label_without_right", repository=repository.full_name, number=hint.number, label=hint.label, by=sender
         )

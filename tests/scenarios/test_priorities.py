@@ -178,6 +178,26 @@ async def test_steering_label_set_by_somebody_who_may_not_queue_changes_nothing(
     assert world.requests(PERMISSION) == asked + 1, "nobody is asked about who sets a label that gives nothing"
 
 
+async def test_steering_labels_of_somebody_who_may_not_queue_cost_a_few_requests(world: World) -> None:
+    """A triager who toggles a label is not asked about any more after a few times; others are, at once."""
+    await configure(world, STEERING)
+    front, other = await opened(world, "front", "other")
+    for pull in (front, other):
+        pull.label(LABEL, by="mona")
+    await world.until_status(front, "checking")
+    before, asked = world.requests(), world.requests(PERMISSION)
+    for _ in range(20):
+        other.label("hotfix", by="tria")
+        await world.settle()
+        other.unlabel("hotfix", by="tria")
+        await world.settle()
+    assert world.requests(PERMISSION) - asked <= 4
+    assert world.requests() - before <= 12
+    other.label("hotfix", by="hubot")
+    await world.settle()
+    assert [e.number for e in await world.entries()] == [other.number, front.number]
+
+
 async def test_steering_label_counts_once_somebody_who_may_queue_sets_it(world: World) -> None:
     """What the triager set was ignored; taken off and set anew by who may queue it goes first."""
     await configure(world, STEERING)
