@@ -30,8 +30,9 @@ from queue_engine.errors import (
 )
 from queue_engine.facts import CheckReport, MergeMethod
 from queue_engine.keeping import Checks, Keeper
-from queue_engine.landing import answered_merge, land, land_elsewhere, merged_by_imq, note_asked
+from queue_engine.landing import land, land_elsewhere
 from queue_engine.model import Entry, Queue, RedBase, Stall
+from queue_engine.own_merges import answered_merge, merged_by_imq, note_asked
 from queue_engine.pass_errors import PassFailed
 from queue_engine.policy import Policy
 from queue_engine.reasons import REASONS, Outcome, Reason

@@ -18,8 +18,8 @@ from queue_engine.engine import Engine
 from queue_engine.entering import unseen_head
 from queue_engine.errors import StaleVersion
 from queue_engine.facts import PullRequest, Snapshot
-from queue_engine.landing import answered_merge, merged_by_imq
 from queue_engine.model import Entry, EntryStatus, Repository
+from queue_engine.own_merges import answered_merge, merged_by_imq
 from queue_engine.policy import OnPush, Policy
 from queue_engine.reasons import Reason
 from queue_engine.wish import as_wished, queued_since

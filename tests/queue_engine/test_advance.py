@@ -12,7 +12,7 @@ from queue_engine.advance import LeaseLost, advance
 from queue_engine.core.database import Database
 from queue_engine.errors import Forbidden, GitHubError, NotMergeable, RateLimited, Unavailable
 from queue_engine.facts import CheckState, Commit
-from queue_engine.landing import merged_by_imq
+from queue_engine.own_merges import merged_by_imq
 from queue_engine.policy import Policy
 from queue_engine.port import GitHub
 from queue_engine.store import Store
@@ -163,7 +163,7 @@ async def test_advance_whose_lost_merge_is_carried_out_late_lands_it(
 async def test_advance_remembers_a_merge_only_where_github_may_carry_it_out(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, error: GitHubError, ours: bool
 ) -> None:
-    """After a refusal or a limit, whoever merges it was not IMQ."""
+    """After a refusal or a limit, a merge is not IMQ's."""
 
     async def merge(*_: object, **__: object) -> str:
         raise error

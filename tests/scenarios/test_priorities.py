@@ -158,14 +158,20 @@ freeze:
 """
 
 
-@pytest.mark.parametrize("label", ["hotfix", "mends", "allowed"])
-async def test_steering_label_set_by_somebody_who_may_not_queue_changes_nothing(world: World, label: str) -> None:
-    """Triagers may label; the turn, a red base and a freeze are for who may queue. Such a label costs one question."""
+async def steered(world: World) -> tuple[Any, Any]:
+    """Two queued pull requests whose labels may give them precedence; the first one is being checked."""
     await configure(world, STEERING)
     front, other = await opened(world, "front", "other")
     for pull in (front, other):
         pull.label(LABEL, by="mona")
     await world.until_status(front, "checking")
+    return front, other
+
+
+@pytest.mark.parametrize("label", ["hotfix", "mends", "allowed"])
+async def test_steering_label_set_by_somebody_who_may_not_queue_changes_nothing(world: World, label: str) -> None:
+    """Triagers may label; the turn, a red base and a freeze are for who may queue. Such a label costs one question."""
+    _, other = await steered(world)
     before, asked = await world.entries(), world.requests(PERMISSION)
     other.label(label, by="tria")
     await world.settle()
@@ -180,11 +186,7 @@ async def test_steering_label_set_by_somebody_who_may_not_queue_changes_nothing(
 
 async def test_steering_labels_of_somebody_who_may_not_queue_cost_a_few_requests(world: World) -> None:
     """A triager who toggles a label is not asked about any more after a few times; others are, at once."""
-    await configure(world, STEERING)
-    front, other = await opened(world, "front", "other")
-    for pull in (front, other):
-        pull.label(LABEL, by="mona")
-    await world.until_status(front, "checking")
+    front, other = await steered(world)
     before, asked = world.requests(), world.requests(PERMISSION)
     for _ in range(20):
         other.label("hotfix", by="tria")
@@ -200,11 +202,7 @@ async def test_steering_labels_of_somebody_who_may_not_queue_cost_a_few_requests
 
 async def test_steering_label_counts_once_somebody_who_may_queue_sets_it(world: World) -> None:
     """What the triager set was ignored; taken off and set anew by who may queue it goes first."""
-    await configure(world, STEERING)
-    front, other = await opened(world, "front", "other")
-    for pull in (front, other):
-        pull.label(LABEL, by="mona")
-    await world.until_status(front, "checking")
+    front, other = await steered(world)
     other.label("hotfix", by="tria")
     await world.settle()
     other.unlabel("hotfix", by="hubot")
