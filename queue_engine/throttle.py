@@ -39,7 +39,7 @@ def asking(login: str) -> str:
 
 
 def labelling(login: str) -> str:
-    """Under what name refused labels are counted: whoever may queue, but not steer, sets labels undisturbed."""
+    """The name under which refused labels are counted. A writer who may not pause queues sets labels undisturbed."""
     return f"{login} labels"
 
 

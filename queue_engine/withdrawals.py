@@ -75,7 +75,7 @@ def _withdrawn(
 def _unlabelled(since: Sequence[PullState], policy: Policy, by: str, vouched: tuple[str, ...]) -> bool:
     """Whether a person took the last label off that queues and, if these are known, is vouched for.
 
-    Whoever queued the pull request may set it again: that renews the consent, and costs no place.
+    The person who queued the pull request may set it again: that renews the consent, and costs no place.
     """
 
     def queues(label: str | None) -> bool:

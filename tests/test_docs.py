@@ -117,7 +117,7 @@ def test_command_is_documented(command: str) -> None:
 
 
 def test_readme_takes_two_minutes_and_links_every_document() -> None:
-    """Whoever decides about IMQ reads it to the end; details stand in the documents that it names."""
+    """A person who decides about IMQ reads it to the end; details stand in the documents that it names."""
     readme = read("README.md")
     assert len(readme.split()) <= 1200
     assert {name for name in PAGE_NAMES if name != "README.md"} <= set(re.findall(r"\]\(([\w./-]+\.md)", readme))

@@ -33,9 +33,8 @@ class People:
     async def collaborator(self, repository: Repository, login: str) -> tuple[Account | None, Permission]:
         """`GET /repositories/{id}/collaborators/{username}/permission`: who that is, and their permission.
 
-        By id, as every such call can be made (octokit.net #1120, travis-api #836): a repository that was renamed leaves
-        its name to whoever makes another one of that name, and is its administrator.
-
+        By id, as every such call can be made (octokit.net #1120, travis-api #836): after a rename the name
+        is free, and the person who takes it administers another repository.
 
         Everybody reads what is public, by GitHub's own answer (aws-ia resource-providers #14, github-oauth-plugin #17).
         None for who is not there under this login.

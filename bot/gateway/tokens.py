@@ -139,7 +139,7 @@ class Tokens:
         """Note that GitHub refused a new token; when to ask again, or None after half a minute without any success.
 
         Goes by the token's age, which is about as long as the last wait: 1, 2, 4, 8 seconds. No caller has to count,
-        and a process that starts, with new tokens, begins anew.
+        and a process that starts has new tokens again.
         """
         now = self._clock.now()
         if now - self._refused.setdefault(scope, now) >= _GIVEN_UP:

@@ -198,7 +198,7 @@ def test_control_characters_never_reach_a_console(log_format: str) -> None:
 )
 @pytest.mark.parametrize("log_format", ["json", "console"])
 def test_outage_of_github_is_one_line_without_a_traceback(error: GitHubError, words: str, log_format: Any) -> None:
-    """Whoever reads the log of an hour without GitHub finds what is IMQ's own fault among it."""
+    """In the log of an hour without GitHub an operator finds what is IMQ's own fault."""
     stream = io.StringIO()
     configure("info", log_format, stream)
     try:

@@ -78,7 +78,7 @@ OF_ONE = (
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_ten_pull_requests_wait_for_no_limit(at_once: bool) -> None:
-    """A small team, and whoever tries the demo: even on a machine that needs no time nothing is held back."""
+    """A small team, or a person who tries the demo, waits for no limit, even on a machine that needs no time."""
     pacing, now = Pacing(DOCUMENTED), START
     calls = [(number, call, priority) for number in range(TEN) for call, priority in OF_ONE]
     merged = 0

@@ -237,7 +237,7 @@ def test_look_at_the_base_again_does_not_make_another_standstill_of_it() -> None
     some, others = Told.of(later, line({}), "earlier"), Told.of(BASE_RED, line({}, {}), "later")
     assert some.same(others)
     assert others.same(some)
-    assert Told.of(BASE_RED, ()).last == 0, "whoever joins is to be told"
+    assert Told.of(BASE_RED, ()).last == 0, "the next to join is to be told"
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ async def test_label_set_again_and_again_waits_once(desk: Desk) -> None:
 
 
 async def test_label_that_is_removed_at_once_is_counted_as_well(desk: Desk) -> None:
-    """Otherwise whoever takes each off again would cost a request for each."""
+    """Otherwise a person who takes each label off again would cost a request for each."""
     desk.github.changes = {"labels": frozenset()}
     await desk.label(range(1, 21))
     assert len(desk.github.reads) == 4

@@ -1,7 +1,7 @@
 """How a world drives its bot: the parts with work that is due run, and the others are not even asked.
 
-A part that is asked claims in a transaction of its own. In a world, where time stands still, nine claims of ten would
-find nothing, and take longer than everything else that a bot does.
+A part that is asked claims in a transaction of its own. Nobody but the test moves a world's clock, so nine claims of
+ten would find nothing, and take longer than everything else that a bot does.
 """
 
 from datetime import datetime

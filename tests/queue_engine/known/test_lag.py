@@ -135,7 +135,7 @@ def test_read_that_was_never_outdated_tells_nothing_of_a_lag() -> None:
 
 
 def test_reads_whose_callers_never_came_back_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory stays bounded, and a read that still waits is not put off anew."""
+    """Memory stays bounded, and a read that still waits is not put off again."""
     monkeypatch.setattr(known_lag, "_AWAITED", 2)
     lag, now = lagging(3 * SECOND), NOW + 60 * SECOND
     lag.wait(1, COMMIT, "commit b", told(now), now)
