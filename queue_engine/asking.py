@@ -117,8 +117,9 @@ async def merge(github: GitHub, entry: Entry, how: Merge, refused: frozenset[Mer
 async def landed_on(github: GitHub, entry: Entry, landed: Commit, seen: Seen) -> str:
     """The branch that the entry was merged into: its author may change the base branch until GitHub merges.
 
-    GitHub's merge takes the head as a condition, and not the base ("Merge a pull request": `sha`). A merged pull
-    request keeps its base branch. So it is read unless the commit itself shows the tested tree on the tested base.
+    GitHub's merge takes the head as a condition, and not the base (docs, "Merge a pull request": `sha`;
+    InterCooperative-Network/icn #2659). A merged pull request keeps its base branch (go-github #3456). So it is read
+    unless the commit itself shows the tested tree on the tested base.
     """
     pull = seen.pull
     if pull is None or not pull.merged:

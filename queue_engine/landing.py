@@ -105,8 +105,8 @@ def _pushed_by_hand(entry: Entry, landed: Commit, pushed: Iterable[Push], *, squ
     """Whether the tree differs because somebody moved the base between the last look at it and the merge.
 
     Then the checks of the new tip tell whether it is sound. Anything else is for a person to find out. The parents of a
-    merge commit, and of a squashed one, tell where the base stood. The one parent of any other commit may be another
-    commit of the same rebase: then only a push that a webhook told of counts.
+    merge commit, and of a squashed one (docs, "About pull request merges"), tell where the base stood. The one parent
+    of any other commit may be another commit of the same rebase: then only a push that a webhook told of counts.
     """
     if entry.base_tip is None or entry.base_tip in landed.parents:
         return False
