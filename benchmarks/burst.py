@@ -16,8 +16,8 @@ import aiosqlite
 
 from benchmarks.reaction import DEFAULTS
 from benchmarks.table import Row, percentile, seconds_text
-from tests.scenarios.processes import Theatre, a_theatre
-from tests.scenarios.template import ROOT
+from tests.acceptance.template import ROOT
+from tests.process.processes import Theatre, a_theatre
 
 _RATE = 500
 _GOAL_SECONDS = 0.1

@@ -18,10 +18,9 @@ from typing import Any, cast
 
 from benchmarks.idle import postgres_url
 from benchmarks.table import Row, timed
-from queue_engine.core.clock import SystemClock
-from queue_engine.core.database import Database
-from queue_engine.engine import Engine
-from queue_engine.facts import (
+from queue_engine.core.database.database import Database
+from queue_engine.core.timing.clock import SystemClock
+from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
     Commit,
@@ -30,15 +29,16 @@ from queue_engine.facts import (
     PullRequest,
     RequiredCheck,
     Snapshot,
-    WorkflowRun,
 )
+from queue_engine.domain.model import EntryStatus, Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import GitHub
+from queue_engine.domain.workflow_runs import WorkflowRun
+from queue_engine.effects.context import Engine
+from queue_engine.executor.processor import Processor
 from queue_engine.migrations import migrate
-from queue_engine.model import EntryStatus, Repository
-from queue_engine.policies import Fixed
-from queue_engine.policy import Policy
-from queue_engine.port import GitHub
-from queue_engine.processor import Processor
-from queue_engine.store import Due, Store
+from queue_engine.store import Store, WakeupKind
+from tests.support.policies import StaticPolicies
 
 _GOAL_SECONDS = 0.3
 _GOAL_TIMES = 2
@@ -61,7 +61,7 @@ class _Slow:
     async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
         """Behind, so that an update is asked for."""
         await self._answer(repository)
-        return Comparison("tip", "base", 1, 1, Commit(head_sha, f"tree-{head_sha}", ("work",)))
+        return Comparison("tip", "base", 1, Commit(head_sha, f"tree-{head_sha}", ("work",)))
 
     async def snapshot(self, repository: Repository, number: int, **_: object) -> Snapshot:
         """The pull request, and that its head is behind."""
@@ -152,7 +152,7 @@ async def _engine(url: str, seconds: float) -> AsyncIterator[tuple[Engine, _Slow
         Store(database),
         cast(GitHub, github),
         SystemClock(),
-        Fixed(Policy()),
+        StaticPolicies(Policy()),
         random=random.random,
         owner="bench",
     )
@@ -165,7 +165,7 @@ async def _engine(url: str, seconds: float) -> AsyncIterator[tuple[Engine, _Slow
 @asynccontextmanager
 async def _processing(engine: Engine) -> AsyncIterator[None]:
     """The processor's loop, as a process has it."""
-    processor, ear, over = Processor(engine), engine.bell.ear((Due.QUEUES,)), asyncio.Event()
+    processor, ear, over = Processor(engine), engine.bell.waiter((WakeupKind.QUEUES,)), asyncio.Event()
 
     async def loop() -> None:
         while not over.is_set():
@@ -190,7 +190,7 @@ async def _fill(engine: Engine, branches: int) -> None:
     for number in range(branches):
         await _stand(engine, _BUSY, f"branch-{number}", number + 1, known_behind=False)
     for number in range(_QUIET):
-        await _stand(engine, _quiet(number), "main", 1, status=EntryStatus.CHECKING, awaited_checks=("ci",))
+        await _stand(engine, _quiet(number), "main", 1, status=EntryStatus.CHECKING, pending_checks=("ci",))
 
 
 async def _stand(engine: Engine, repository: Repository, branch: str, number: int, **changes: Any) -> None:
@@ -207,7 +207,7 @@ async def _stand(engine: Engine, repository: Repository, branch: str, number: in
             enqueued_at=now,
         )
         later = now + timedelta(hours=1)
-        await tx.entries.save(replace(added, recheck_at=later, **changes))
+        await tx.entries.save(replace(added, next_poll_at=later, **changes))
 
 
 async def _wake_busy(engine: Engine) -> None:
@@ -233,7 +233,7 @@ async def _reactions(engine: Engine, github: _Slow, rounds: int, chance: random.
         start = perf_counter()
         async with engine.change() as change:
             (entry,) = await change.tx.entries.of_repository(repository.id)
-            await change.tx.entries.save(replace(entry, recheck_at=change.now))
+            await change.tx.entries.save(replace(entry, next_poll_at=change.now))
             await change.tx.queues.wake(entry.queue_id, change.now)
         await asked.wait()
         return perf_counter() - start

@@ -15,14 +15,14 @@ from sqlalchemy import update
 
 from benchmarks.stage import a_stage
 from benchmarks.table import Row, seconds_text, timed
-from bot.settings import load_settings
-from bot.wiring import Bot
-from queue_engine.core.database import Database
+from bot.process.wiring import Bot
+from bot.settings.environment import load_settings
+from queue_engine.core.database.database import Database
+from queue_engine.domain.model import EntryStatus
 from queue_engine.migrations import migrate
-from queue_engine.model import EntryStatus
 from queue_engine.store.tables import entries, queues, repositories
-from tests.databases import PostgresServer
-from tests.scenarios.starting import SharedClock
+from tests.acceptance.starting import SharedClock
+from tests.support.databases import PostgresServer
 
 _GOAL_SECONDS = 1.0
 _BATCH = 5_000
@@ -83,7 +83,7 @@ async def _tick(bot: Bot) -> float:
 async def _wake_all(bot: Bot) -> None:
     async with bot.engine.change() as change:
         now = change.now
-        await change.tx.connection.execute(update(queues).values(due_at=now, wakes=queues.c.wakes + 1))
+        await change.tx.connection.execute(update(queues).values(due_at=now, wake_count=queues.c.wake_count + 1))
 
 
 @asynccontextmanager
@@ -111,7 +111,7 @@ async def _fill(database: Database, clock: SharedClock, count: int, depth: int, 
     ]
     lines = [
         {"id": 10_000 + n, "repository_id": 10_000 + n, "base_branch": "main", "due_at": later}
-        | {"wakes": 0, "created_at": now}
+        | {"wake_count": 0, "created_at": now}
         for n in range(count)
     ]
     standing = [_entry(n, place, now, later) for n in range(count) for place in range(depth)]
@@ -142,13 +142,13 @@ def _entry(queue: int, place: int, now: Any, later: Any) -> dict[str, Any]:
         "known_behind": False,
         "base_tip": f"{queue:040x}",
         "tested_tree": f"{queue:040x}" if front else None,
-        "awaited_checks": [],
-        "reported_checks": [],
-        "suspect": False,
-        "trouble": 0,
-        "refusals": 0,
-        "recheck": 1 if front else 0,
-        "recheck_at": later if front else None,
+        "pending_checks": [],
+        "completed_checks": [],
+        "needs_refetch": False,
+        "github_failures": 0,
+        "merge_refusals": 0,
+        "polls": 1 if front else 0,
+        "next_poll_at": later if front else None,
         "enqueued_at": now,
         "started_at": now if front else None,
         "status_since": now,

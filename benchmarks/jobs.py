@@ -17,10 +17,10 @@ from sqlalchemy import text
 
 from benchmarks.idle import postgres_url
 from benchmarks.table import Row, seconds_text
-from queue_engine.core.clock import SystemClock
-from queue_engine.core.database import Database
-from queue_engine.core.jobs import Job, Jobs
-from queue_engine.core.worker import Worker
+from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.job_store import Job, Jobs
+from queue_engine.core.jobs.worker import Worker, WorkerSettings
+from queue_engine.core.timing.clock import SystemClock
 from queue_engine.migrations import migrate
 
 _CONCURRENCY = 16
@@ -76,9 +76,7 @@ async def _ours(database: Database, number: int, seed: int) -> float:
         database,
         SystemClock(),
         {_KIND: nothing},
-        owner="bench",
-        random=Random(seed).random,
-        concurrency=_CONCURRENCY,
+        WorkerSettings("bench", Random(seed).random, concurrency=_CONCURRENCY),
     )
     start = time.perf_counter()
     while await worker.start_due():

@@ -8,9 +8,9 @@ from pathlib import Path
 from benchmarks.reaction import DEFAULTS
 from benchmarks.stage import READS_LAG
 from benchmarks.table import Row
-from sandbox.people_pulls import PullRequestHandle
-from tests.scenarios.processes import Theatre, a_theatre
-from tests.scenarios.world import LABEL
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from tests.acceptance.world import LABEL
+from tests.process.processes import Theatre, a_theatre
 
 _MARKER = "<!-- imq:comment"
 _IN_FLIGHT = 3

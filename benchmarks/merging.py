@@ -15,8 +15,8 @@ from benchmarks.pollers import Poller
 from benchmarks.stage import Stage, a_stage
 from benchmarks.table import Row
 from benchmarks.virtual import VirtualTime, client_of_bot, client_of_poller, virtual_time
-from sandbox.people_pulls import PullRequestHandle
-from tests.scenarios.starting import SharedClock, start_bot
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from tests.acceptance.starting import SharedClock, start_bot
 
 _CI = timedelta(seconds=20)
 _LATENCY = timedelta(seconds=0.1)

@@ -1,4 +1,4 @@
-"""The reference: a merge bot that polls, built anew from the rule that Kodiak documents.
+"""The reference: a merge bot that polls, rebuilt from the rule that Kodiak documents.
 
 A queue per base branch; its front is evaluated every three seconds: the pull request, the branch's protection, the
 check runs and the statuses are read; when it is behind it is updated, when it is green it is merged, and each

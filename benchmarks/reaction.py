@@ -12,12 +12,13 @@ from typing import Any
 from benchmarks.pollers import Poller, poll
 from benchmarks.stage import a_stage
 from benchmarks.table import Row, seconds_text, timed
-from sandbox.clock import SystemClock
-from sandbox.github import GitHub
-from sandbox.people_pulls import PullRequestHandle
+from sandbox.ci.single_check import CISettings
+from sandbox.facade.github import GitHub
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
-from tests.scenarios.processes import a_theatre
-from tests.scenarios.world import LABEL
+from tests.acceptance.world import LABEL
+from tests.process.processes import a_theatre
 
 GOAL_SECONDS = 0.3
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
@@ -73,7 +74,9 @@ async def imq_reactions(count: int, chance: random.Random) -> list[float]:
         directory = Path(name)
         async with a_theatre(f"sqlite:///{directory / 'imq.db'}", directory) as theatre:
             theatre.environment |= DEFAULTS
-            lint = theatre.repository.add_ci("ci/lint", workflow="lint", duration=timedelta(seconds=0.5))
+            lint = theatre.repository.add_ci(
+                "ci/lint", settings=CISettings(workflow="lint", duration=timedelta(seconds=0.5))
+            )
             required = [(check, lint.app.id) for check in ("ci/test", "ci/lint")]
             theatre.repository.protect("main", required_checks=required)
             reports = Reports(theatre.github, frozenset({"ci/test", "ci/lint"}))

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from sandbox.ci import CI
-from sandbox.clock import Clock
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
-from sandbox.people_pulls import PullRequestHandle
+from sandbox.ci.single_check import CI, CISettings
+from sandbox.facade.github import GitHub
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.clock import Clock
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App, Installation
-from tests.scenarios.world import EVENTS, FILES, LABEL, PERMISSIONS, REPOSITORY
+from tests.acceptance.world import EVENTS, FILES, LABEL, PERMISSIONS, REPOSITORY
 
 READS_LAG = ContextVar("READS_LAG", default=timedelta(0))
 """How old the state is that the reads of every stage's GitHub show."""
@@ -70,7 +70,7 @@ async def a_stage(
         REPOSITORY, files=FILES, collaborators={"mona": "write", "rhea": "admin"}, private=True
     )
     installation = github.install(app, "acme")
-    ci = repository.add_ci(CHECK, duration=ci_time, jitter=jitter)
+    ci = repository.add_ci(CHECK, settings=CISettings(duration=ci_time, jitter=jitter))
     repository.protect("main", required_checks=[(CHECK, ci.app.id)], strict=True, by="rhea")
     if lag := READS_LAG.get():
         server.lag.set(lag)

@@ -2,7 +2,7 @@
 
 Nobody can ask an event loop whether its tasks still do something or only wait for a later hour. Here all that takes
 part talks by HTTP or to a database, so the world rests when neither has been touched for some milliseconds of real
-time and whoever is in the middle of something waits for an answer that is on its way. Should a machine be so slow that
+time and every task in progress waits for an answer that is on its way. Should a machine be so slow that
 the clock moves too early, what is measured looks slower, never quicker.
 """
 
@@ -16,10 +16,10 @@ from sqlalchemy import Engine, Pool, event
 
 from benchmarks.pollers import Poller
 from benchmarks.stage import Stage
-from bot.wiring import Bot
-from queue_engine.core.bell import Bell, Ear
+from bot.process.wiring import Bot
+from queue_engine.core.concurrency.wakeup import Wakeup, WakeupListener
 from sandbox.rest.record import Exchange
-from tests.scenarios.starting import SharedClock
+from tests.acceptance.starting import SharedClock
 
 Part = tuple[Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]]]
 """Does what is due, and tells when something is due next."""
@@ -35,7 +35,7 @@ class Client:
     """The loops of a client, which run side by side, the bell that wakes them, and what waits for their tasks."""
 
     parts: Sequence[Part]
-    bell: Bell
+    bell: Wakeup
     drains: Sequence[Callable[[], Coroutine[None, None, None]]] = ()
 
 
@@ -45,14 +45,14 @@ def client_of_bot(bot: Bot) -> Client:
         (bot.sweeper.run_due, bot.sweeper.next_due),
         (bot.worker.start_due, bot.worker.next_due),
         (bot.processor.start_due, bot.processor.next_due),
-        (bot.courier.run_due, bot.courier.next_due),
+        (bot.dispatcher.run_due, bot.dispatcher.next_due),
     )
     return Client(parts, bot.engine.bell, (bot.worker.drain, bot.processor.drain))
 
 
 def client_of_poller(poller: Poller) -> Client:
     """A poller's one loop."""
-    return Client(((poller.run_due, poller.next_due),), Bell())
+    return Client(((poller.run_due, poller.next_due),), Wakeup())
 
 
 class VirtualTime:
@@ -93,7 +93,7 @@ class VirtualTime:
         await self.until(lambda: self._clock.now() >= end)
 
     def start(self) -> asyncio.Task[None]:
-        """Start all loops; a loop that fails ends them all, and whoever waits for something is told."""
+        """Start all loops; a loop that fails ends them all, and its error is raised in waiting callers."""
         self._living = asyncio.create_task(self._live())
         return self._living
 
@@ -113,9 +113,9 @@ class VirtualTime:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._stage.github.schedule.run(stop))
             for work, _ in self._client.parts:
-                group.create_task(self._loop(work, self._client.bell.ear()))
+                group.create_task(self._loop(work, self._client.bell.waiter()))
 
-    async def _loop(self, work: Callable[[], Awaitable[bool]], ear: Ear) -> None:
+    async def _loop(self, work: Callable[[], Awaitable[bool]], ear: WakeupListener) -> None:
         while True:
             self._at_work += 1
             try:
@@ -149,7 +149,7 @@ class VirtualTime:
         return busy
 
     def _wake(self) -> None:
-        self._client.bell.ring()
+        self._client.bell.notify()
         # An appointment for now is what wakes the sandbox's schedule, which cannot know that its clock was moved.
         self._stage.github.schedule.at(self._clock.now(), self._touch, name="the clock moved")
 

@@ -1,4 +1,4 @@
-"""What faces the world: settings, the GitHub gateway, the webhook receiver, the command line, wiring.
+"""The outside of IMQ: settings, the GitHub gateway, the webhook receiver, the command line, wiring.
 
 Lives here: HTTP in both directions and process life. May not live here: decisions about queues, texts for authors.
 """

@@ -1,5 +1,5 @@
 """`python -m bot` is the command `imq`."""
 
-from bot.cli import main
+from bot.cli.main import main
 
 main(prog_name="imq")

@@ -8,7 +8,7 @@ from bot.api.access import Access
 from bot.api.app import DOCUMENT, PREFIX, routes
 from bot.api.openapi import document
 from bot.api.routes import Caller, Route
-from queue_engine.engine import Engine
+from queue_engine.effects.context import Engine
 
 _TOKENS: Mapping[Caller, str] = {
     Caller.ANYONE: "none needed",

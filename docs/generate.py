@@ -10,15 +10,15 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from bot.demo.manifest import read_manifest
-from bot.gateway.scopes import OPTIONAL
+from bot.gateway.http.scopes import OPTIONAL
 from bot.metrics import FAMILIES
 from bot.metrics.families import Source
 from docs import calls, keys, screens
 from notifications import texts
-from queue_engine.commands.catalogue import CATALOGUE
-from queue_engine.core.outage import Fault
-from queue_engine.model import TRANSITIONS
-from queue_engine.reasons import REASONS, Outcome
+from queue_engine.commands.table import CATALOGUE
+from queue_engine.core.database.outage import OutageKind
+from queue_engine.domain.model import TRANSITIONS
+from queue_engine.domain.reasons import REASONS, Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
@@ -122,7 +122,7 @@ def _metrics() -> str:
 def _faults() -> str:
     """What may be wrong with the database's surroundings."""
     rows = ["| `fault` | `advice` |", "| --- | --- |"]
-    rows += [f"| `{fault}` | {fault.sentence} |" for fault in Fault]
+    rows += [f"| `{fault}` | {fault.sentence} |" for fault in OutageKind]
     return "\n".join(rows) + "\n"
 
 

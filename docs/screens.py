@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from notifications.comment import MARKER, render_comment
-from notifications.story import Events
-from queue_engine.commands.codes import ReplyCode
-from queue_engine.facts import CheckReport, CheckState
-from queue_engine.notice import CommandAnswer, Notice, NoticeKind, Reply
-from queue_engine.reasons import REASONS, Outcome, Reason
-from queue_engine.store.timeline import TimelineEvent
+from notifications.render.comment import MARKER, render_comment
+from notifications.render.history import Events
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind, Reply
+from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.domain.replies import ReplyKind
+from queue_engine.domain.timeline_event import TimelineEvent
 
 _JOINED = datetime(2026, 3, 14, 15, 0, tzinfo=UTC)
 _HEAD = "8f14e45fceea167a5a36dedd4bea2543ffd1c0de"
@@ -31,7 +31,7 @@ class Screen:
 
     notice: Notice
     events: Events = ()
-    answer: CommandAnswer | None = None
+    answer: CommandReply | None = None
 
     def __str__(self) -> str:
         """The comment as a quotation, without its hidden marker."""
@@ -88,7 +88,7 @@ def _failed() -> Notice:
 
 def _event(name: str, minutes: float, *, number: int = 42, reason: Reason | None = None, **data: Any) -> TimelineEvent:
     at = _JOINED + timedelta(minutes=minutes)
-    return TimelineEvent(0, at, name, 1, "main", number, None, reason, None, data or None)
+    return TimelineEvent(at, name, 1, "main", number, reason=reason, data=data)
 
 
 _STORY = (
@@ -104,20 +104,20 @@ _STORY = (
 )
 
 
-def _answered(kind: NoticeKind, command: str, code: ReplyCode, *, accepted: bool = True, **facts: Any) -> Screen:
+def _answered(kind: NoticeKind, command: str, code: ReplyKind, *, accepted: bool = True, **facts: Any) -> Screen:
     notice = _queued() if kind is NoticeKind.QUEUED else _notice(kind, 2)
     reply = Reply(command=command, accepted=accepted, code=code, facts=facts)
-    return Screen(notice, answer=CommandAnswer(at=_JOINED + timedelta(minutes=2), by="linus", replies=(reply,)))
+    return Screen(notice, answer=CommandReply(at=_JOINED + timedelta(minutes=2), by="linus", replies=(reply,)))
 
 
 _UNTIL = _JOINED + timedelta(days=2)
 
 SCREENS: Mapping[str, Callable[[], Screen]] = {
     "Queued": lambda: Screen(_queued()),
-    "First in line": lambda: Screen(_notice(NoticeKind.UPDATING, 24)),
+    "First in the queue": lambda: Screen(_notice(NoticeKind.UPDATING, 24)),
     "Waiting for its checks": lambda: Screen(_checking()),
     "A check did not pass, and is run again": lambda: Screen(_checking(), _STORY[:6]),
-    "Landed, after a flaky check (its story unfolds)": lambda: Screen(_landed(), _STORY),
+    "Landed, after a flaky check (its history unfolds)": lambda: Screen(_landed(), _STORY),
     "A check failed": lambda: Screen(_failed()),
     "It conflicts with what landed before": lambda: Screen(_left(Reason.CONFLICT, 24)),
     "Somebody pushed to it while it was queued": lambda: Screen(_left(Reason.HEAD_CHANGED, 12)),
@@ -133,6 +133,14 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
     "A maintainer paused the queue": lambda: Screen(_left(Reason.PAUSED_BY_HAND, 20, detail="new runners")),
     "The base branch is frozen": lambda: Screen(_left(Reason.FROZEN, 20, detail="Release week", until=_UNTIL)),
     "The base branch itself is red": lambda: Screen(_left(Reason.BASE_RED, 20, detail="test")),
+    "A maintainer paused the queue, and the base branch is red": lambda: Screen(
+        _left(
+            Reason.PAUSED_BY_HAND,
+            20,
+            detail="new runners",
+            other_blockers=(BlockerFacts(reason=Reason.BASE_RED, detail="test"),),
+        )
+    ),
     "The configuration cannot be used": lambda: Screen(
         _left(Reason.MISCONFIGURED, 20, detail=".github/imq.yml of main, line 2: enabeld is unknown")
     ),
@@ -140,7 +148,7 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
     "An answer to a command": lambda: _answered(
         NoticeKind.QUEUED,
         "queue priority=high",
-        ReplyCode.PRIORITY,
+        ReplyKind.PRIORITY,
         base_branch="main",
         priority=10,
         position=1,
@@ -148,7 +156,7 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
         overtakes=[[41, 540]],
     ),
     "A command that was not done, where nothing is queued": lambda: _answered(
-        NoticeKind.ANSWERED, "pause", ReplyCode.NOT_ALLOWED, accepted=False, needs="maintain", has="write"
+        NoticeKind.ANSWERED, "pause", ReplyKind.NOT_ALLOWED, accepted=False, needs="maintain", has="write"
     ),
     "The repository's own words": lambda: Screen(
         _landed().model_copy(update={"text": "Thank you! It is on {base} **now**."})

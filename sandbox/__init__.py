@@ -1,5 +1,6 @@
-"""A local GitHub on real git: the ground of the demo, the tests and the benchmarks.
+"""A local GitHub on real git, for the demo, the tests and the benchmarks.
 
-Lives here: one state object, the people who act on it, and the REST endpoints, webhooks and faults that derive
-from it. May not live here: anything of IMQ.
+The packages stand in layers, lowest first: `ground`, `state`, `events`, `domain`, `payloads`, `webhooks` beside `ci`,
+`facade`, `callers`, `graphql`, `rest`. Each imports only what stands below it, and a contract of the import linter
+allows no circle. May not live here: anything of IMQ.
 """

@@ -34,7 +34,7 @@ structlog.configure(
     ]
 )
 
-pytest_plugins = ["tests.databases", "tests.private_postgres"]
+pytest_plugins = ["tests.support.databases", "tests.support.private_postgres"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,9 +13,9 @@ from ruamel.yaml import YAML
 from bot.metrics import FAMILIES, Kind
 from docs.generate import ROOT
 from queue_engine.store import Store
-from tests.bot.conftest import ManualClock
-from tests.bot.test_board import board
 from tests.test_docs import anchors, read
+from tests.unit.bot.conftest import ManualClock
+from tests.unit.bot.process.test_report import board
 
 FOLDER = ROOT / "deploy" / "prometheus"
 RULES = YAML(typ="safe").load(FOLDER / "alerts.yml")
@@ -101,7 +101,7 @@ def test_alert_has_cases_of_firing_and_of_silence(alert: str) -> None:
 
 @pytest.mark.parametrize("alert", ALERTS)
 def test_alert_says_how_bad_it_is_and_what_to_do(alert: str) -> None:
-    """Whoever is woken by it finds what happened, what to do, and where more is written."""
+    """An operator who gets the alert finds what happened, what to do, and where more is written."""
     rule = ALERTS[alert]
     assert rule["labels"]["severity"] in {"critical", "warning"}
     assert {"summary", "description", "runbook"} == set(rule["annotations"])

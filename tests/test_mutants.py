@@ -4,7 +4,7 @@ import json
 import tomllib
 from pathlib import Path
 
-from tests.mutants import outcomes, report
+from tests.support.mutants import outcomes, report
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,7 +1,10 @@
-"""What a token may see and do: its scope, and what its person may on GitHub. One answer for all that it may not see.
+"""Decide what a token may see and do: by its scope, and by its person's permission on GitHub.
 
 A repository that the caller may not read is one that there is not: the same status, the same body, the same questions
 to GitHub. So it is looked at before anything else about it is.
+
+Every route answers for what a caller may not see as for what does not exist. No token may do more than its person or
+its scope. `test_hidden_repositories.py` and `test_api_tokens.py` hold both; they walk the OpenAPI document.
 """
 
 from collections.abc import Iterable
@@ -11,11 +14,11 @@ from aiohttp import web
 from bot.api.auth import caller
 from bot.api.errors import ApiError
 from bot.api.permissions import CHANGE, People, Permissions
-from queue_engine.desk import MAY_STEER
-from queue_engine.engine import Engine
-from queue_engine.facts import Permission
-from queue_engine.model import Repository
-from queue_engine.store.tokens import Token
+from queue_engine.admission.enqueue import CONTROL_ROLES
+from queue_engine.domain.facts import Permission
+from queue_engine.domain.model import Repository
+from queue_engine.effects.context import Engine
+from queue_engine.store.operations.tokens import Token
 
 
 class Access:
@@ -36,30 +39,28 @@ class Access:
         """
         token = caller(request)
         if token.login is None:
-            raise ApiError(403, "this token may not do that: it needs a person or a scope (`imq token create --help`)")
+            raise ApiError(403, "this needs a token with a person or a scope; see `imq token create --help`")
         repository, login = await self._seen(request)
         self._permissions.budget.spend(token, CHANGE)
         if token.grant.operator and token.grant.login is not None:
             # An operator sees everything, so that nobody looked yet who has the login now.
             right = await self._permissions.of(token, repository)
             if right.permission is Permission.NONE:
-                raise ApiError(403, "the person of this token may not do that here")
+                raise ApiError(403, "the person of this token may not do this here")
             login = right.login
         return repository, login
 
     async def steerable(self, request: web.Request) -> tuple[Repository, str]:
-        """The same, for callers who may steer queues there. Raises ApiError 403 for everybody else who sees it."""
+        """The same, for callers who may control queues there. Raises ApiError 403 for all others who see it."""
         token = caller(request)
         if token.grant.access is not Permission.MAINTAIN:
-            raise ApiError(403, "this token may not steer queues: it was not made with `--maintain`")
+            raise ApiError(403, "this needs a token made with `--maintain`")
         repository, login = await self.writable(request)
         if token.grant.service:
             return repository, login
         right = await self._permissions.of(token, repository, fresh=True)
-        if right.permission not in MAY_STEER:
-            raise ApiError(
-                403, "this needs the role maintain or admin, and the person of this token does not have it here"
-            )
+        if right.permission not in CONTROL_ROLES:
+            raise ApiError(403, "this needs the role maintain or admin, which the person of this token does not have")
         return repository, right.login
 
     async def visible(
@@ -102,4 +103,4 @@ class Access:
 
 def no_such_repository() -> ApiError:
     """The one answer about what the caller does not see."""
-    return ApiError(404, "IMQ knows no such repository, or this token may not see it")
+    return ApiError(404, "IMQ has no such repository, or this token may not see it")

@@ -1,4 +1,4 @@
-"""The API as one application, which stands under `/api/v1` of the whole."""
+"""The API as one application, mounted under `/api/v1`."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from bot.api.idempotent import idempotency
 from bot.api.openapi import document
 from bot.api.queue import QueueRoutes
 from bot.api.routes import Route
-from queue_engine.engine import Engine
+from queue_engine.effects.context import Engine
 
 PREFIX = "/api/v1"
 """Where the API stands; what is published under it stays as it is."""

@@ -1,4 +1,4 @@
-"""Who calls: bearer tokens, made with `imq token create`."""
+"""Authenticate callers by bearer tokens, which `imq token create` makes."""
 
 import re
 from datetime import datetime
@@ -8,12 +8,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from bot.api.errors import ApiError, telling_errors
-from queue_engine.core import trace
-from queue_engine.core.clock import Clock
-from queue_engine.core.outage import fault_of
-from queue_engine.facts import Permission
+from queue_engine.core.database.outage import fault_of
+from queue_engine.core.observability import trace
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.facts import Permission
 from queue_engine.store import Store
-from queue_engine.store.tokens import Token
+from queue_engine.store.operations.tokens import Token
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods of calls that change nothing."""
@@ -34,11 +34,11 @@ def authentication(store: Store, clock: Clock) -> Middleware:
     @web.middleware
     async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
         request[_TOKEN] = token = await identify(request, store, clock)
-        # Only whoever is known may have a call belong to a trace of its own choice (W3C Trace Context).
+        # Only a known caller may choose the trace of a call (W3C Trace Context).
         its_trace = trace.continued(request.headers.get("traceparent"), "api call")
         with structlog.contextvars.bound_contextvars(caller=token.name), its_trace:
             if request.method not in READING and token.grant.access is Permission.READ:
-                raise ApiError(403, "this token only reads: it was made with `--read`")
+                raise ApiError(403, "this token was made with `--read` and changes nothing")
             response = await handler(request)
             if request.method not in READING:
                 _log.info("api_call", method=request.method, path=request.path, status=response.status)
@@ -51,17 +51,17 @@ async def identify(request: web.Request, store: Store, clock: Clock) -> Token:
     """The token of a request, whose use is noted. Raises ApiError: 401, or 400 when there are several."""
     given = request.headers.getall("Authorization", [])
     if len(given) > 1:
-        raise ApiError(400, "the Authorization header is given more than once")
+        raise ApiError(400, "send the Authorization header only once")
     if not given:
         raise _unknown("an Authorization header is needed: Bearer, and a token made with `imq token create`")
     credentials = _CREDENTIALS.fullmatch(given[0].strip())
     if credentials is None:
-        raise _unknown("the Authorization header must be the word Bearer and a token made with `imq token create`")
+        raise _unknown("send `Authorization: Bearer` and a token made with `imq token create`")
     now = clock.now()
     async with store.reading() as tx:
         token = await tx.tokens.find(credentials[1], now)
     if token is None:
-        raise _unknown("this token is not known, has expired, or was revoked", ', error="invalid_token"')
+        raise _unknown("this token is unknown, expired or revoked", ', error="invalid_token"')
     if not token.noted(now):
         await _note_use(token, store, now)
     return token
@@ -72,7 +72,7 @@ async def _note_use(token: Token, store: Store, now: datetime) -> None:
         async with store.transaction() as tx:
             await tx.tokens.note_use(token, now)
     except Exception as error:
-        # Whoever only reads is answered also while nothing can be written.
+        # A caller that only reads is answered also while nothing can be written.
         if fault_of(error) is None:
             raise
         _log.warning("token_use_not_noted", error=repr(error))
@@ -98,10 +98,10 @@ def caller(request: web.Request) -> Token:
 
 
 def operator(request: web.Request) -> Token:
-    """The same, of someone who may see and steer IMQ itself. Raises ApiError 403."""
+    """The same, of a caller that may see and control IMQ itself. Raises ApiError 403."""
     token = caller(request)
     if not token.grant.operator:
-        raise ApiError(403, "this token may not do that: it needs one made with `imq token create --operator`")
+        raise ApiError(403, "this needs a token made with `imq token create --operator`")
     return token
 
 

@@ -1,4 +1,4 @@
-"""`/api/v1/repositories/{owner}/{repo}/queues` and `…/branches/{branch}/…`: queues are looked at and steered."""
+"""`/api/v1/repositories/{owner}/{repo}/queues` and `…/branches/{branch}/…`: show and control queues."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -6,45 +6,45 @@ from functools import partial
 from aiohttp import web
 from pydantic import BaseModel, Field
 
-from bot.api import place
+from bot.api import request_scope
 from bot.api.access import Access
 from bot.api.errors import ApiError
 from bot.api.idempotent import settle
 from bot.api.instants import Instant
 from bot.api.payload import Nothing, Payload, payload
 from bot.api.routes import Caller, Route
-from bot.api.standing import Halt, QueueAnswer, QueuesAnswer, QueueSummary, View
-from queue_engine import steering
-from queue_engine.commands.moments import FARTHEST
-from queue_engine.core import trace
-from queue_engine.engine import Change, Engine
-from queue_engine.model import Repository
-from queue_engine.policy import Policy
-from queue_engine.standing import standstills
-from queue_engine.steering import Steered
+from bot.api.views import BlockerView, QueueAnswer, QueuesAnswer, QueueSummary
+from queue_engine.commands.instants import FARTHEST
+from queue_engine.control import pauses
+from queue_engine.control.pauses import ControlResult
+from queue_engine.core.observability import trace
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.effects.context import Change, Engine
+from queue_engine.queries.queue_status import load_queue, load_summaries, queue_blockers
 
-_PAUSE, _FREEZE = f"{place.BRANCH}/pause", f"{place.BRANCH}/freeze"
+_PAUSE, _FREEZE = f"{request_scope.BRANCH}/pause", f"{request_scope.BRANCH}/freeze"
 
 _LINE = r"^[^\x00-\x1f\x7f]*$"
 
-Steer = Callable[[Change, Repository, str, str], Awaitable[Steered]]
+_Control = Callable[[Change, Repository, str, str], Awaitable[ControlResult]]
 """Does it to the queue of this branch, for this person."""
 
 
 class PauseCall(Payload):
-    """Why a queue is to stand still; authors read it."""
+    """Why the queue should pause; authors read it."""
 
     reason: str = Field("", max_length=500, pattern=_LINE)
 
 
 class FreezeCall(PauseCall):
-    """The same, and when it goes on by itself: an instant with its offset from UTC."""
+    """The same, and when it resumes by itself: an instant with its offset from UTC."""
 
     until: Instant
 
 
-class SteeredAnswer(BaseModel):
-    """What became of a queue: whether this call changed anything, what it stands still for now, and who stands in it.
+class ControlAnswer(BaseModel):
+    """The result for a queue: whether this call changed anything, what blocks it now, and its pull requests.
 
     What is in `halts` after a queue was resumed ends by itself, or with another configuration.
     """
@@ -52,7 +52,7 @@ class SteeredAnswer(BaseModel):
     repository: str
     queue: str
     changed: bool
-    halts: tuple[Halt, ...]
+    halts: tuple[BlockerView, ...]
     concerned: tuple[int, ...]
 
 
@@ -65,35 +65,35 @@ class BranchRoutes:
 
     def routes(self) -> Sequence[Route]:
         """What they are."""
-        look = partial(Route, "GET", caller=Caller.READER, variables=place.VARIABLES)
-        steer = partial(Route, caller=Caller.STEERER, answers={200: SteeredAnswer}, variables=place.VARIABLES)
+        look = partial(Route, "GET", caller=Caller.READER, variables=request_scope.VARIABLES)
+        control = partial(Route, caller=Caller.STEERER, answers={200: ControlAnswer}, variables=request_scope.VARIABLES)
         return [
             look(
-                f"{place.REPOSITORY}/queues",
+                f"{request_scope.REPOSITORY}/queues",
                 self.list,
                 "list_queues",
                 "Lists the queues of a repository.",
                 answers={200: QueuesAnswer},
             ),
             look(
-                f"{place.BRANCH}/queue",
+                f"{request_scope.BRANCH}/queue",
                 self.show,
                 "show_queue",
-                "Shows a queue and who stands in it, the front first.",
+                "Shows a queue and its entries, the front first.",
                 answers={200: QueueAnswer},
             ),
-            steer("POST", _PAUSE, self.pause, "pause_queue", "Has a queue stand still.", body=PauseCall),
-            steer("DELETE", _PAUSE, self.resume, "resume_queue", "Has it go on.", body=Nothing),
-            steer(
+            control("POST", _PAUSE, self.pause, "pause_queue", "Pauses a queue.", body=PauseCall),
+            control("DELETE", _PAUSE, self.resume, "resume_queue", "Resumes a queue.", body=Nothing),
+            control(
                 "PUT",
                 _FREEZE,
                 self.freeze,
                 "freeze_queue",
-                "Has a queue stand still until then.",
+                "Freezes a queue until an instant.",
                 body=FreezeCall,
                 refusals=(422,),
             ),
-            steer("DELETE", _FREEZE, self.thaw, "thaw_queue", "Ends a freeze made by hand.", body=Nothing),
+            control("DELETE", _FREEZE, self.unfreeze, "thaw_queue", "Ends a freeze by hand.", body=Nothing),
         ]
 
     async def list(self, request: web.Request) -> web.Response:
@@ -101,91 +101,91 @@ class BranchRoutes:
         engine, repository = self._engine, await self._access.readable(request)
         async with engine.store.reading() as tx:
             queues = await tx.queues.of_repository(repository.id)
-        policies = [await engine.policies.of(repository, queue.base_branch) for queue in queues]
+        branches = sorted(queue.base_branch for queue in queues)
+        policies = {branch: await engine.policies.of(repository, branch) for branch in branches}
         async with engine.store.reading() as tx:
-            now = engine.clock.now()
-            views = [await View.of(tx, queue, policy, now) for queue, policy in zip(queues, policies, strict=True)]
-        summaries = sorted((QueueSummary(**view.summary()) for view in views), key=lambda each: each.branch)
+            found = await load_summaries(tx, engine.clock.now(), repository_id=repository.id, policies=policies)
+        summaries = sorted(map(QueueSummary.of, found), key=lambda each: each.branch)
         answer = QueuesAnswer(repository=repository.full_name, queues=tuple(summaries))
         return web.json_response(answer.model_dump(mode="json"))
 
     async def show(self, request: web.Request) -> web.Response:
         """200; 404: the repository is not to be seen, or nobody was ever queued for this branch."""
         engine, repository = self._engine, await self._access.readable(request)
-        branch = place.branch_of(request)
+        branch = request_scope.branch_of(request)
         async with engine.store.reading() as tx:
             queue = await tx.queues.find(repository.id, branch)
         if queue is None:
-            raise place.no_such_branch()
+            raise request_scope.no_such_branch()
         policy = await engine.policies.of(repository, branch)
         async with engine.store.reading() as tx:
-            answer = (await View.of(tx, queue, policy, engine.clock.now())).whole()
+            answer = QueueAnswer.whole(await load_queue(tx, queue, policy, engine.clock.now()))
         return web.json_response(answer.model_dump(mode="json"))
 
     async def pause(self, request: web.Request) -> web.Response:
-        """200: it stands still until somebody resumes it; also if it did already."""
+        """200: it is paused until somebody resumes it; also if it was already."""
         reason = payload(request, PauseCall).reason
 
-        async def pause(change: Change, repository: Repository, branch: str, login: str) -> Steered:
-            return await steering.pause(change, repository, branch, by=login, reason=reason)
+        async def pause(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
+            return await pauses.pause(change, repository, branch, by=login, reason=reason)
 
-        return await self._steer(request, pause)
+        return await self._control(request, pause)
 
     async def resume(self, request: web.Request) -> web.Response:
-        """200: no pause holds it, and a red base is tried anew; what else holds it is in the answer."""
+        """200: no pause blocks it, and IMQ tests a red base again; the answer names what else blocks it."""
         payload(request, Nothing)
-        return await self._steer(request, _resume)
+        return await self._control(request, _resume)
 
     async def freeze(self, request: web.Request) -> web.Response:
         """200: it is frozen until then, and longer if it is paused; 409 that has passed, 422 too far."""
         said = payload(request, FreezeCall)
         now = self._engine.clock.now()
         if said.until <= now:
-            raise ApiError(409, "that instant has passed")
+            raise ApiError(409, "this instant has passed")
         if said.until - now > FARTHEST:
-            sentence = f"a freeze by hand lasts at most {FARTHEST.days} days: write it into .github/imq.yml"
+            sentence = f"a freeze lasts at most {FARTHEST.days} days; configure longer ones in .github/imq.yml"
             raise ApiError(422, sentence)
 
-        async def freeze(change: Change, repository: Repository, branch: str, login: str) -> Steered:
-            return await steering.freeze(change, repository, branch, by=login, until=said.until, reason=said.reason)
+        async def freeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
+            return await pauses.freeze(change, repository, branch, by=login, until=said.until, reason=said.reason)
 
-        return await self._steer(request, freeze)
+        return await self._control(request, freeze)
 
-    async def thaw(self, request: web.Request) -> web.Response:
+    async def unfreeze(self, request: web.Request) -> web.Response:
         """200: no freeze by hand holds it; any other pause stays."""
         payload(request, Nothing)
-        return await self._steer(request, _thaw)
+        return await self._control(request, _unfreeze)
 
-    async def _steer(self, request: web.Request, steer: Steer) -> web.Response:
+    async def _control(self, request: web.Request, control: _Control) -> web.Response:
         """Do it, and answer how the queue stands. Raises ApiError and GitHubError."""
-        engine, branch = self._engine, place.branch_of(request)
+        engine, branch = self._engine, request_scope.branch_of(request)
         repository, login = await self._access.steerable(request)
         async with engine.store.reading() as tx:
             known = await tx.queues.find(repository.id, branch) is not None
-        # A queue is made for what is steered: not for whatever name somebody sends.
+        # A queue is made for an existing branch only: not for any name that somebody sends.
         if not known and await engine.github.branch_tip(repository, branch) is None:
-            raise place.no_such_branch()
+            raise request_scope.no_such_branch()
         policy = await engine.policies.of(repository, branch)
-        with trace.span("api steer"):
+        with trace.span("api control"):
             async with engine.change() as change:
-                done = await steer(change, repository, branch, login)
+                done = await control(change, repository, branch, login)
                 answer = _answer(done, policy, change)
                 return await settle(request, change.tx, answer.model_dump(mode="json"))
 
 
-async def _resume(change: Change, repository: Repository, branch: str, login: str) -> Steered:
-    return await steering.resume(change, repository, branch, by=login)
+async def _resume(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
+    return await pauses.resume(change, repository, branch, by=login)
 
 
-async def _thaw(change: Change, repository: Repository, branch: str, login: str) -> Steered:
-    return await steering.thaw(change, repository, branch, by=login)
+async def _unfreeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
+    return await pauses.unfreeze(change, repository, branch, by=login)
 
 
-def _answer(done: Steered, policy: Policy, change: Change) -> SteeredAnswer:
-    return SteeredAnswer(
+def _answer(done: ControlResult, policy: Policy, change: Change) -> ControlAnswer:
+    return ControlAnswer(
         repository=done.queue.repository.full_name,
         queue=done.queue.base_branch,
         changed=done.changed,
-        halts=tuple(map(Halt.of, standstills(done.queue, policy, change.now))),
+        halts=tuple(map(BlockerView.of, queue_blockers(done.queue, policy, change.now))),
         concerned=done.concerned,
     )

@@ -1,11 +1,11 @@
-"""What callers say of a pull request: which head, and which priority."""
+"""Parameters of calls about a pull request: its head, and its priority."""
 
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
 from bot.api.payload import Payload
-from queue_engine.commands.catalogue import MOST_POINTS
+from queue_engine.commands.table import MOST_POINTS
 
 _HEAD = r"^([0-9a-f]{40}|[0-9a-f]{64})$"
 """A whole SHA."""

@@ -1,4 +1,4 @@
-"""`/api/v1/dead-letters`: work that failed for good, to look at, to do again, or to discard. For operators."""
+"""`/api/v1/dead-letters`: show, retry and discard work that failed for good. For operators."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ from bot.api.errors import ApiError
 from bot.api.idempotent import settle
 from bot.api.payload import Nothing, Payload, payload, query
 from bot.api.routes import Caller, Route
-from bot.logs import mask
-from queue_engine.core.dead_letters import DeadLetter
-from queue_engine.engine import Engine
+from bot.logs.secrets import mask
+from queue_engine.core.jobs.dead_letters import DeadLetter
+from queue_engine.effects.context import Engine
 
 _ONE = "/dead-letters/{id:[0-9a-f]{32}}"
 
@@ -99,7 +99,7 @@ class DeadLetterRoutes:
                 "/dead-letters/reprocess",
                 self.reprocess_all,
                 "reprocess_dead_letters",
-                "Has all that are retryable done again.",
+                "Retries all that are retryable.",
                 body=Nothing,
                 answers={202: Reprocessed},
             ),
@@ -111,7 +111,7 @@ class DeadLetterRoutes:
                 f"{_ONE}/reprocess",
                 self.reprocess,
                 "reprocess_dead_letter",
-                "Has one done again.",
+                "Retries a dead letter.",
                 body=Nothing,
                 answers={202: Reprocessed},
             ),
@@ -120,7 +120,7 @@ class DeadLetterRoutes:
                 _ONE,
                 self.discard,
                 "discard_dead_letter",
-                "Discards one for good.",
+                "Discards a dead letter for good.",
                 body=Nothing,
                 answers={204: None},
             ),
@@ -178,7 +178,7 @@ class DeadLetterRoutes:
 
 
 def _no_such() -> ApiError:
-    return ApiError(404, "there is no dead letter with this id: it was discarded, is being done again, or never was")
+    return ApiError(404, "no dead letter has this id: it may be discarded or reprocessed")
 
 
 def _cursor(letter: DeadLetter) -> str:
@@ -194,5 +194,5 @@ def _place(cursor: str) -> tuple[datetime, str]:
             raise ValueError(cursor)
         failed_at = failed_at.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ApiError(404, "there is no such page: the cursor is not the `next` of another one") from None
+        raise ApiError(404, "no such page: use the `next` of another page as cursor") from None
     return failed_at, letter_id

@@ -1,4 +1,4 @@
-"""What the API refuses, and how it says so: one sentence for whoever called, in one form for every route."""
+"""Refusals of the API: one sentence for the caller, in one form for every route."""
 
 import math
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from queue_engine.core.idempotency import KeyLost
-from queue_engine.core.outage import fault_of
-from queue_engine.core.slots import QueueFull
-from queue_engine.errors import (
+from queue_engine.core.concurrency.slots import SlotsBusy
+from queue_engine.core.database.outage import fault_of
+from queue_engine.core.jobs.idempotency import KeyLost
+from queue_engine.domain.errors import (
     Busy,
     Forbidden,
     GitHubError,
     NotFound,
-    OutdatedRead,
-    RateLimited,
-    TooEarly,
+    RateLimitError,
+    ReadLagError,
+    StaleRead,
     Unauthorized,
     Unavailable,
 )
@@ -33,7 +33,7 @@ _OUTAGE = timedelta(seconds=30)
 _MOMENT = timedelta(seconds=2)
 """When a caller may ask again after a replica of GitHub answered with what was there before."""
 
-_NOT_SHOWN = "GitHub does not show its newest state yet; try again"
+_NOT_SHOWN = "GitHub still shows an older state; try again"
 
 
 class ApiError(Exception):
@@ -69,14 +69,14 @@ async def telling_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except ApiError as error:
         return error.answer()
     except web.HTTPNotFound:
-        return ApiError(404, "there is nothing at this address").answer()
+        return ApiError(404, "no such address").answer()
     except web.HTTPMethodNotAllowed as error:
         allowed = ", ".join(sorted(error.allowed_methods))
-        return ApiError(405, f"this address takes {allowed} only", headers={"Allow": allowed}).answer()
+        return ApiError(405, f"this address accepts only {allowed}", headers={"Allow": allowed}).answer()
     except KeyLost:
         # The work was rolled back with it: somebody else has the key, because we took too long.
-        return ApiError(409, "the same request has been taken over by another call", retry_after=timedelta(0)).answer()
-    except QueueFull:
+        return ApiError(409, "another call has taken over this request", retry_after=timedelta(0)).answer()
+    except SlotsBusy:
         return ApiError(429, "queue full", retry_after=_OUTAGE).answer()
     except GitHubError as error:
         return _of_github(error).answer()
@@ -84,7 +84,7 @@ async def telling_errors(request: web.Request, handler: Handler) -> web.StreamRe
         if fault_of(error) is None:
             raise
         _log.exception("call_failed", method=request.method, path=request.path)
-        return ApiError(503, "the database is not available; try again later", retry_after=_OUTAGE).answer()
+        return ApiError(503, "the database is unavailable; try again later", retry_after=_OUTAGE).answer()
 
 
 def _of_github(error: GitHubError) -> ApiError:
@@ -93,21 +93,19 @@ def _of_github(error: GitHubError) -> ApiError:
     match error:
         case Busy():
             return ApiError(
-                429, "too many of IMQ's own calls to GitHub wait; try again later", retry_after=error.retry_after
+                429, "IMQ has too many pending calls to GitHub; try again later", retry_after=error.retry_after
             )
-        case TooEarly():
+        case ReadLagError():
             return ApiError(503, _NOT_SHOWN, retry_after=error.retry_after)
-        case RateLimited():
-            return ApiError(503, "GitHub's rate limit is reached; try again later", retry_after=error.retry_after)
-        case OutdatedRead():
+        case RateLimitError():
+            return ApiError(503, "IMQ has reached GitHub's rate limit; try again later", retry_after=error.retry_after)
+        case StaleRead():
             return ApiError(503, _NOT_SHOWN, retry_after=_MOMENT)
         case Unavailable():
-            return ApiError(503, "GitHub does not answer as it should; try again later", retry_after=_OUTAGE)
+            return ApiError(503, "GitHub is failing; try again later", retry_after=_OUTAGE)
         case NotFound():
-            return ApiError(404, "GitHub knows no such pull request, or does not show it to IMQ")
+            return ApiError(404, "GitHub has no such pull request, or IMQ may not see it")
         case Forbidden() | Unauthorized():
-            return ApiError(
-                502, "GitHub does not let IMQ do this: its App lacks a permission, or its key is not accepted"
-            )
+            return ApiError(502, "GitHub refused this: check the permissions and the key of IMQ's App")
         case _:
-            return ApiError(502, "GitHub refused what this call needs; IMQ's log says why")
+            return ApiError(502, "GitHub refused this call; see IMQ's log")

@@ -1,4 +1,4 @@
-"""`Idempotency-Key` on writing calls: a call that is sent again is not done again, and gets the answer of the first.
+"""`Idempotency-Key` on writing calls: a repeated call does nothing, and gets the first answer.
 
 An answer is stored by `settle` in the transaction of the work, or, where the work is not one transaction, after it.
 What the caller may try again as it is (5xx, 408, 429), and what raised, is not stored: the key is free again.
@@ -20,9 +20,9 @@ from bot.api.auth import READING, caller
 from bot.api.errors import ApiError
 from bot.api.payload import receive
 from bot.api.permissions import Budget
-from queue_engine.core.idempotency import Mismatch, New, Replay, Running
-from queue_engine.core.lease import kept
-from queue_engine.engine import Engine
+from queue_engine.core.concurrency.lease import kept
+from queue_engine.core.jobs.idempotency import KeyConflict, KeyHeld, KeyReply, NewKey
+from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
 
 _log = structlog.get_logger("imq.api")
@@ -35,14 +35,14 @@ _PASSING = frozenset({408, 429})
 _ENDPOINT = 255
 _DELIVERY = 40
 _ASK_AGAIN = timedelta(seconds=5)
-"""Calls end within seconds: whoever waits for one need not wait for the end of its lease."""
+"""Calls end within seconds: a caller that waits for one need not wait for the end of its lease."""
 
 
 @dataclass(slots=True)
 class _Call:
     """A writing call under way: the key that it has, if it came with one, and whether its answer is stored."""
 
-    new: New | None
+    new: NewKey | None
     settled: bool = False
 
 
@@ -62,7 +62,7 @@ async def settle(request: web.Request, tx: Transaction, body: Any, *, status: in
 
 
 def delivery_of(request: web.Request) -> str | None:
-    """What the work of a keyed call is known by where it is stored, so that whoever does it again finds it done."""
+    """What the work of a keyed call is known by where it is stored, so that a repetition finds it done."""
     new = request[_CALL].new
     if new is None:
         return None
@@ -87,7 +87,7 @@ def idempotency(engine: Engine) -> Middleware:
             return await handler(request)
         budget.spend(caller(request))
         begun = await _begin(engine, request, key, body)
-        if isinstance(begun, Replay):
+        if isinstance(begun, KeyReply):
             return _response(begun.status, begun.body, {"Idempotency-Replayed": "true"})
         request[_CALL] = _Call(begun)
         return await _run(engine, request, begun, handler)
@@ -95,10 +95,10 @@ def idempotency(engine: Engine) -> Middleware:
     return idempotent
 
 
-async def _begin(engine: Engine, request: web.Request, key: str, body: bytes) -> New | Replay:
+async def _begin(engine: Engine, request: web.Request, key: str, body: bytes) -> NewKey | KeyReply:
     endpoint = f"{request.method} {request.path_qs}"
     if len(endpoint) > _ENDPOINT:
-        raise ApiError(414, "the address is longer than any of this API")
+        raise ApiError(414, "the address is too long")
     async with engine.store.transaction() as tx:
         begun = await tx.keys.begin(
             caller(request).id,
@@ -109,20 +109,20 @@ async def _begin(engine: Engine, request: web.Request, key: str, body: bytes) ->
             lease=engine.lease,
         )
     match begun:
-        case New():
+        case NewKey():
             engine.meter.count("requests_keyed", scope=SCOPE)
-        case Replay():
+        case KeyReply():
             engine.meter.count("duplicates", scope=SCOPE)
-        case Running(retry_after):
+        case KeyHeld(retry_after):
             engine.meter.count("duplicates", scope=SCOPE)
             wait = min(retry_after, _ASK_AGAIN)
             raise ApiError(409, "the call with this Idempotency-Key is still running", retry_after=wait)
-        case Mismatch():
-            raise ApiError(409, "this Idempotency-Key was used for another call: another address or another body")
+        case KeyConflict():
+            raise ApiError(409, "this Idempotency-Key was used for another address or body")
     return begun
 
 
-async def _run(engine: Engine, request: web.Request, new: New, handler: Handler) -> web.StreamResponse:
+async def _run(engine: Engine, request: web.Request, new: NewKey, handler: Handler) -> web.StreamResponse:
     async def renew(until: datetime) -> bool:
         async with engine.store.transaction() as tx:
             return await tx.keys.renew(new, until)
@@ -152,7 +152,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return error.answer()
 
 
-async def _abandon(engine: Engine, new: New) -> None:
+async def _abandon(engine: Engine, new: NewKey) -> None:
     """Free the key, if its answer is not stored after all. While the database is away its lease ends by itself."""
     try:
         async with engine.store.transaction() as tx:
@@ -164,7 +164,7 @@ async def _abandon(engine: Engine, new: New) -> None:
 def _key(request: web.Request) -> str | None:
     given = request.headers.getall("Idempotency-Key", [])
     if len(given) > 1:
-        raise ApiError(400, "the Idempotency-Key header is given more than once")
+        raise ApiError(400, "send the Idempotency-Key header only once")
     if given and not _KEY.fullmatch(given[0]):
         raise ApiError(400, "the Idempotency-Key must be 1 to 255 visible ASCII characters, such as a UUID")
     return given[0] if given else None

@@ -1,4 +1,4 @@
-"""Instants that callers send: ISO 8601 with an offset from UTC, and such as there are."""
+"""Parse instants from callers: ISO 8601 with an offset from UTC, and only existing ones."""
 
 import re
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The API's description as an OpenAPI 3.1 document, made from the routes that answer it."""
+"""Describe the API as an OpenAPI 3.1 document, made from its routes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
@@ -30,7 +30,7 @@ _MEANING: Mapping[int, str] = {
     414: "The address is longer than any of this API.",
     415: "The body is no JSON, or is compressed.",
     422: "The pull request is refused, with the reason; or there is no such instant, or it is too far.",
-    429: "The queue is full, the caller has asked for too much, or too many of IMQ's own calls to GitHub wait.",
+    429: "The queue is full, the caller has made too many calls, or too many of IMQ's own calls to GitHub wait.",
     502: "GitHub refused what the call needs.",
     503: "The database is away, GitHub is in trouble, or its limits are reached.",
 }

@@ -1,4 +1,4 @@
-"""What callers send: the body and the query of a call, as models; every mistake in them is named."""
+"""Parse the body and the query of a call into models, and name every fault in them."""
 
 import json
 from collections import Counter
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.api.errors import ApiError
 from bot.api.instants import IMPOSSIBLE
-from bot.body import Refused, read_body
+from bot.http.body import Refused, read_body
 
 MOST = 64 * 1024
 """Bytes of a body; no call needs as many."""

@@ -1,6 +1,6 @@
-"""What the people behind tokens may do in repositories: asked of GitHub, remembered for minutes, asked for in bounds.
+"""Ask GitHub for the permissions of people behind tokens, within bounds, and remember them for minutes.
 
-A person is one by GitHub's id: whoever has the login that the person gave up is somebody else. Whoever calls can have
+A person is one by GitHub's id: the next owner of an abandoned login is somebody else. A caller can have
 IMQ ask GitHub only so often, so that no token uses up the limits by which pull requests land.
 """
 
@@ -14,14 +14,14 @@ import structlog
 from cachetools import LRUCache
 
 from bot.api.errors import ApiError
-from queue_engine.core.clock import Clock
-from queue_engine.core.pace import Window
-from queue_engine.core.urgency import Priority, working
-from queue_engine.errors import Forbidden, GitHubError, Unauthorized
-from queue_engine.facts import Account, Permission
-from queue_engine.model import Repository
+from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.timing.clock import Clock
+from queue_engine.core.timing.rate_limit import RateLimit
+from queue_engine.domain.errors import Forbidden, GitHubError, Unauthorized
+from queue_engine.domain.facts import Actor, Permission
+from queue_engine.domain.model import Repository
 from queue_engine.store import Store
-from queue_engine.store.tokens import Token
+from queue_engine.store.operations.tokens import Token
 
 REMEMBERED = timedelta(minutes=5)
 """For so long a person who lost a right still reads. Each call that changes something asks GitHub."""
@@ -41,11 +41,11 @@ _log = structlog.get_logger("imq.api")
 class People(Protocol):
     """GitHub, as far as people are concerned; `bot.gateway.people` answers."""
 
-    async def collaborator(self, repository: Repository, login: str) -> tuple[Account | None, Permission]:
+    async def collaborator(self, repository: Repository, login: str) -> tuple[Actor | None, Permission]:
         """Who has this login, and their permission."""
         ...
 
-    async def by_id(self, installation_id: int, person_id: int) -> Account | None:
+    async def by_id(self, installation_id: int, person_id: int) -> Actor | None:
         """The account with this id."""
         ...
 
@@ -63,7 +63,7 @@ class Budget:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._spent: LRUCache[str, tuple[Window, Window]] = LRUCache(_MOST_CALLERS)
+        self._spent: LRUCache[str, tuple[RateLimit, RateLimit]] = LRUCache(_MOST_CALLERS)
 
     def allows(self, token: Token, cost: int = QUESTION) -> bool:
         """Whether the caller has so much left."""
@@ -77,14 +77,17 @@ class Budget:
         now, windows = self._clock.now(), self._windows(token)
         if not self.allows(token, cost):
             wait = max(window.wait(now, cost) for window in windows)
-            raise ApiError(429, "this token has asked for too much; try again later", retry_after=wait)
+            raise ApiError(429, "this token made too many calls; try again later", retry_after=wait)
         for window in windows:
             window.take(now, cost)
 
-    def _windows(self, token: Token) -> tuple[Window, Window]:
+    def _windows(self, token: Token) -> tuple[RateLimit, RateLimit]:
         who = _who(token)
         if who not in self._spent:
-            self._spent[who] = (Window(A_MINUTE, timedelta(minutes=1)), Window(AN_HOUR, timedelta(hours=1)))
+            self._spent[who] = (
+                RateLimit(A_MINUTE, timedelta(minutes=1)),
+                RateLimit(AN_HOUR, timedelta(hours=1)),
+            )
         return self._spent[who]
 
 
@@ -109,7 +112,7 @@ class Permissions:
             return known
         self.budget.spend(token)
         # What merges need goes first: a reader waits for landings.
-        with working(None if fresh else Priority.BACKGROUND):
+        with working(None if fresh else RequestPriority.BACKGROUND):
             right = await self._ask(token, repository)
         self._known[key] = (self._clock.now(), right)
         return right
@@ -162,7 +165,7 @@ class Permissions:
             return nothing
         return Right(present.login, permission) if account == present else nothing
 
-    async def _bind(self, token: Token, account: Account) -> None:
+    async def _bind(self, token: Token, account: Actor) -> None:
         async with self._store.transaction() as tx:
             await tx.tokens.bind(token, login=account.login, person_id=account.id)
         _log.info("token_bound", token=token.name, login=account.login, person_id=account.id)

@@ -1,4 +1,4 @@
-"""`/api/v1/repositories/{owner}/{repo}/pulls/{number}/…`: a pull request is queued, moved, taken out, for a person."""
+"""`/api/v1/repositories/{owner}/{repo}/pulls/{number}/…`: queue, move and dequeue a pull request for a person."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -7,26 +7,28 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from bot.api import place
+from bot.api import request_scope
 from bot.api.access import Access
 from bot.api.calls import HeadCall, PriorityCall, QueueCall
 from bot.api.errors import ApiError
 from bot.api.idempotent import delivery_of, settle
 from bot.api.payload import Nothing, payload
 from bot.api.routes import Caller, Route
-from bot.api.standing import Delays, DequeuedAnswer, QueuedAnswer, View, WhyAnswer, why
+from bot.api.views import Delays, DequeuedAnswer, QueuedAnswer, WhyAnswer
 from notifications import texts
-from queue_engine import desk
-from queue_engine.commands.catalogue import PRIORITIES
-from queue_engine.core import trace
-from queue_engine.engine import Engine
-from queue_engine.errors import StaleVersion
-from queue_engine.model import Repository
-from queue_engine.reasons import Reason
+from queue_engine.admission import enqueue
+from queue_engine.commands.table import PRIORITIES
+from queue_engine.core.observability import trace
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.model import Repository
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Engine
+from queue_engine.queries.pull_request_status import load_pull_request
 
-_QUEUE = f"{place.PULL}/queue"
+_QUEUE = f"{request_scope.PULL}/queue"
+_QUEUED = {200: QueuedAnswer, 202: QueuedAnswer}
 _TRIES = 5
-"""How often a call begins anew because the entry changed while it was at it."""
+"""How often a call starts again because the entry changed meanwhile."""
 
 _STATUS: Mapping[Reason, int] = {
     Reason.LABEL_WITHOUT_RIGHT: 403,
@@ -38,8 +40,8 @@ _STATUS: Mapping[Reason, int] = {
 """Of refusals; 422 for the others, which are the change's own."""
 
 _SENTENCES: Mapping[Reason, str] = {
-    Reason.LABEL_WITHOUT_RIGHT: "This needs the right to merge, and the person of this token does not have it here.",
-    Reason.HEAD_CHANGED: "The head of the pull request is another one now.",
+    Reason.LABEL_WITHOUT_RIGHT: "Queueing needs write access, which the person of this token does not have.",
+    Reason.HEAD_CHANGED: "The pull request has another head now.",
 }
 """Where what is said in comments does not fit a call."""
 
@@ -53,27 +55,29 @@ class QueueRoutes:
 
     def routes(self) -> Sequence[Route]:
         """What they are."""
-        of = partial(Route, variables=place.VARIABLES)
-        person = partial(of, caller=Caller.PERSON)
-        queued = {200: QueuedAnswer, 202: QueuedAnswer}
+        return [*self._standing(), *self._leaving()]
+
+    def _standing(self) -> Sequence[Route]:
+        of = partial(Route, variables=request_scope.VARIABLES)
         return [
             of(
                 "GET",
                 _QUEUE,
                 self.why,
                 "show_pull_request",
-                "Says where a pull request stands and what it waits for.",
+                "Shows the state of a pull request and what it waits for.",
                 caller=Caller.READER,
                 answers={200: WhyAnswer},
             ),
-            person(
+            of(
                 "POST",
                 _QUEUE,
                 self.enqueue,
                 "queue_pull_request",
                 "Queues a pull request.",
+                caller=Caller.PERSON,
                 body=QueueCall,
-                answers=queued,
+                answers=_QUEUED,
                 refusals=(422, 429),
             ),
             of(
@@ -81,28 +85,33 @@ class QueueRoutes:
                 _QUEUE,
                 self.prioritise,
                 "prioritise_pull_request",
-                "Moves a pull request within its queue.",
+                "Changes the priority of a pull request.",
                 caller=Caller.STEERER,
                 body=PriorityCall,
                 answers={200: QueuedAnswer},
             ),
+        ]
+
+    def _leaving(self) -> Sequence[Route]:
+        person = partial(Route, variables=request_scope.VARIABLES, caller=Caller.PERSON)
+        return [
             person(
                 "DELETE",
                 _QUEUE,
                 self.dequeue,
                 "dequeue_pull_request",
-                "Takes a pull request out of its queue.",
+                "Dequeues a pull request.",
                 body=Nothing,
                 answers={200: DequeuedAnswer, 202: DequeuedAnswer},
             ),
             person(
                 "POST",
-                f"{place.PULL}/requeue",
+                f"{request_scope.PULL}/requeue",
                 self.requeue,
                 "requeue_pull_request",
-                "Takes a pull request out and queues its present head again, at the end.",
+                "Dequeues a pull request and queues its present head again, at the end.",
                 body=HeadCall,
-                answers=queued,
+                answers=_QUEUED,
                 refusals=(422, 429),
             ),
         ]
@@ -110,17 +119,14 @@ class QueueRoutes:
     async def why(self, request: web.Request) -> web.Response:
         """200, whether it is queued or not; 404: the repository is not to be seen."""
         repository = await self._access.readable(request)
-        number = place.number_of(request)
+        number = request_scope.number_of(request)
         async with self._engine.store.reading() as tx:
-            found = await tx.held.find(repository.id, number) or await tx.entries.find(repository.id, number)
-            queue = None if found is None else await tx.queues.get(found.queue_id)
-        policy = None if queue is None else await self._engine.policies.of(repository, queue.base_branch)
+            queue = await tx.queues.of_pull_request(repository.id, number)
+        branches = () if queue is None else (queue.base_branch,)
+        policies = {branch: await self._engine.policies.of(repository, branch) for branch in branches}
         async with self._engine.store.reading() as tx:
-            view = None
-            if queue is not None and policy is not None:
-                view = await View.of(tx, queue, policy, self._engine.clock.now())
-            answer = await why(tx, view, repository.full_name, repository.id, number)
-        return web.json_response(answer.model_dump(mode="json"))
+            found = await load_pull_request(tx, repository.id, number, policies, self._engine.clock.now())
+        return web.json_response(WhyAnswer.of(repository.full_name, found).model_dump(mode="json"))
 
     async def enqueue(self, request: web.Request) -> web.Response:
         """202: it is queued; 200: it was; 429: the queue is full; 403, 404, 409, 422: refused, with the reason."""
@@ -129,13 +135,13 @@ class QueueRoutes:
             repository, login = await self._access.writable(request)
         else:
             repository, login = await self._access.steerable(request)
-        number = place.number_of(request)
+        number = request_scope.number_of(request)
         with trace.span("api enqueue"):
             try:
-                queued = await desk.enqueue(
+                queued = await enqueue.enqueue(
                     self._engine, repository, number, by=login, head_sha=said.head_sha, delivery=delivery_of(request)
                 )
-            except desk.Refused as refused:
+            except enqueue.RejectionError as refused:
                 raise _refusal(refused) from None
         status = 202 if queued.new else 200
         if said.priority is not None:
@@ -151,17 +157,19 @@ class QueueRoutes:
 
     async def requeue(self, request: web.Request) -> web.Response:
         """202: it stands at the end, or waits for a place; otherwise as for queueing. 409: its merge is under way."""
-        said, number = payload(request, HeadCall), place.number_of(request)
+        said, number = payload(request, HeadCall), request_scope.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api requeue"):
             head, delivery = said.head_sha, delivery_of(request)
-            once = partial(desk.requeue, self._engine, repository, number, by=login, head_sha=head, delivery=delivery)
+            once = partial(
+                enqueue.requeue, self._engine, repository, number, by=login, head_sha=head, delivery=delivery
+            )
             try:
                 queued = await _settled(once)
-            except desk.Refused as refused:
+            except enqueue.RejectionError as refused:
                 raise _refusal(refused) from None
-            except desk.MergeUnderWay:
-                raise ApiError(409, "the merge of this pull request is under way") from None
+            except enqueue.MergePending:
+                raise ApiError(409, "the merge of this pull request has started") from None
         if queued is not None:
             answer = QueuedAnswer.of(queued.entry)
             return web.json_response(answer.model_dump(mode="json"), status=202 if queued.new else 200)
@@ -170,30 +178,30 @@ class QueueRoutes:
     async def dequeue(self, request: web.Request) -> web.Response:
         """200: it left; 202: its merge is under way, so GitHub decides; 403; 404: it is not queued."""
         payload(request, Nothing)
-        number = place.number_of(request)
+        number = request_scope.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api dequeue"):
 
             async def once() -> web.Response:
-                leave = await desk.let_go(self._engine, repository, number, by=login)
+                leave = await enqueue.authorize_dequeue(self._engine, repository, number, by=login)
                 async with self._engine.change() as change:
-                    left = await desk.take_out(change, repository, number, leave)
+                    left = await enqueue.dequeue_by_user(change, repository, number, leave)
                     answer = DequeuedAnswer(repository=repository.full_name, number=number, left=left)
                     status = 200 if left else 202
                     return await settle(request, change.tx, answer.model_dump(mode="json"), status=status)
 
             try:
                 return await _settled(once)
-            except desk.Refused as refused:
+            except enqueue.RejectionError as refused:
                 raise _refusal(refused) from None
-            except desk.NotQueued:
+            except enqueue.NotQueued:
                 raise _not_queued() from None
 
     async def _move(
         self, request: web.Request, repository: Repository, priority: int | str, login: str, status: int
     ) -> web.Response:
         """Give it this priority, and say whom that delays. Raises ApiError 404."""
-        number = place.number_of(request)
+        number = request_scope.number_of(request)
         async with self._engine.store.reading() as tx:
             standing = await tx.entries.find(repository.id, number)
         if standing is None:
@@ -206,7 +214,7 @@ class QueueRoutes:
                 entry = await change.tx.entries.find(repository.id, number)
                 if entry is None:
                     raise _not_queued()
-                done = await desk.prioritise(change, entry, points, policy, by=login)
+                done = await enqueue.prioritise(change, entry, points, policy, by=login)
                 answer = QueuedAnswer.of(done.entry, Delays.of(done.delay))
                 return await settle(request, change.tx, answer.model_dump(mode="json"), status=status)
 
@@ -241,7 +249,7 @@ T = TypeVar("T")
 async def _settled(once: Callable[[], Awaitable[T]]) -> T:
     """What this comes to, when the entry that it was read from does not change in that moment, as entries do."""
     for _ in range(_TRIES - 1):
-        with suppress(StaleVersion):
+        with suppress(StaleRecord):
             return await once()
     return await once()
 
@@ -250,7 +258,7 @@ def _not_queued() -> ApiError:
     return ApiError(404, "this pull request is not queued")
 
 
-def _refusal(refused: desk.Refused) -> ApiError:
+def _refusal(refused: enqueue.RejectionError) -> ApiError:
     reason = refused.reason
     words = _SENTENCES.get(reason, texts.REASONS[reason].sentence)
     sentence = words.format(base="its base branch", label=refused.label)

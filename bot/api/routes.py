@@ -1,10 +1,10 @@
-"""A route of the API as data: what it takes, what it answers, who may call it. Router and document read it."""
+"""Routes of the API as data: input, output, required access. Router and document read them."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from aiohttp.typedefs import Handler
 from pydantic import BaseModel
@@ -25,7 +25,7 @@ class Caller(StrEnum):
     READER = "reader"
     """An operator's token, a person's who may read the repository, or one whose scope covers it."""
     STEERER = "steerer"
-    """A token that steers, of a person with the role maintain or admin there, or of a service as above."""
+    """A token that controls queues, of a person with the role maintain or admin there, or of a service as above."""
     OPERATOR = "operator"
 
 
@@ -53,14 +53,6 @@ class Route:
     def template(self) -> str:
         """The path as OpenAPI writes it: variables without their patterns."""
         return "".join(f"{{{part.name}}}" if isinstance(part, Variable) else part for part in parts(self.path))
-
-
-class Routes(Protocol):
-    """Some routes that belong together."""
-
-    def routes(self) -> Sequence[Route]:
-        """What they are."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

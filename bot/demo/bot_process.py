@@ -1,4 +1,4 @@
-"""The real bot, as an operator starts it: `imq run` in a process of its own, configured by its environment."""
+"""Run the real bot as an operator does: `imq run` in a process of its own, configured by its environment."""
 
 import asyncio
 import os

@@ -1,10 +1,10 @@
-"""The ten changes that people propose in the demo, and what must become of each."""
+"""The ten changes of the demo, and the expected result of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bot.demo import project
-from queue_engine.reasons import Reason
+from queue_engine.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)

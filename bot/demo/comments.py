@@ -1,13 +1,13 @@
-"""IMQ's comment read back, as a person reads it: what it says happened, and why."""
+"""Read IMQ's comment back as a person does: what happened, and why."""
 
 import re
 from collections.abc import Mapping
 
 from notifications import texts
-from notifications.comment import MARKER, content
-from notifications.escape import code
-from queue_engine.notice import NoticeKind
-from queue_engine.reasons import Reason
+from notifications.render.comment import MARKER, content
+from notifications.render.escape import code
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.reasons import Reason
 
 _LEFT = frozenset({NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED})
 FINAL = _LEFT | {NoticeKind.LANDED}

@@ -1,4 +1,4 @@
-"""The figures of a run: requests per merged pull request, and how soon IMQ reacts. Pure, over the sandbox's record."""
+"""Figures of a run: requests per merged pull request, and reaction times. Pure, over the sandbox's record."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The App's manifest, `app.yml`: what the demo and the tests register the sandbox's App from."""
+"""Read the App's manifest, `app.yml`, from which the demo and the tests register the sandbox's App."""
 
 from dataclasses import dataclass
 from pathlib import Path

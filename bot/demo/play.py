@@ -1,4 +1,4 @@
-"""The play: the story's steps done on the stage, each in its time and at its moment."""
+"""Perform the steps of a run, each at its time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ from bot.demo.changes import Change
 from bot.demo.sight import PullSight, QueueSight, see_pull, see_queue
 from bot.demo.stage import BASE, LABEL, Stage
 from bot.demo.story import Deed, Step, Story
-from queue_engine.notice import NoticeKind
-from sandbox.people_pulls import PullRequestHandle
+from queue_engine.domain.notice import NoticeKind
+from sandbox.facade.pull_request_handle import PullRequestHandle
 
 
 @dataclass(slots=True)

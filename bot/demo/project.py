@@ -1,4 +1,4 @@
-"""The repository of the demo: a small Python package with a history, and the CI that judges its trees."""
+"""The repository of the demo: a small Python package with a history, and its CI."""
 
 import ast
 from collections.abc import Mapping

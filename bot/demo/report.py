@@ -1,4 +1,4 @@
-"""What is printed at the end: what landed, why the rest did not, the base's history, the figures, the verdict."""
+"""Print the result: landed pull requests, causes of the others, the base's history, figures, verdict."""
 
 import asyncio
 from collections import Counter
@@ -14,7 +14,7 @@ from bot.demo.play import Play
 from bot.demo.sight import PullSight
 from bot.demo.stage import BASE, LABEL, Stage
 from bot.demo.verdict import BaseCommit, Verdict, judge
-from sandbox.people_pulls import PullRequestHandle
+from sandbox.facade.pull_request_handle import PullRequestHandle
 
 
 def verdict_of(play: Play) -> Verdict:
@@ -25,7 +25,7 @@ def verdict_of(play: Play) -> Verdict:
 
 
 def base_of(stage: Stage) -> list[BaseCommit]:
-    """Every commit that the base stood at since the story began, oldest first, judged anew by the CI's rules."""
+    """Return each commit that the base was at during the demo, oldest first, judged again by the CI's rules."""
     git = stage.repository.record.git
     found: list[BaseCommit] = []
     sha = stage.repository.sha(BASE)

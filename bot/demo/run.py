@@ -1,4 +1,4 @@
-"""The demo from its start to its verdict, as `imq demo` runs it."""
+"""Run the demo from its start to its verdict, for `imq demo`."""
 
 import asyncio
 import signal

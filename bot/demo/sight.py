@@ -1,4 +1,4 @@
-"""What can be seen of the pull requests at one moment: on GitHub, and in the bot's database, which is only read."""
+"""Observe the pull requests at one moment, on GitHub and in the bot's database, read-only."""
 
 import json
 import sqlite3
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.demo import comments
-from queue_engine.notice import NoticeKind
-from sandbox.people_pulls import PullRequestHandle
+from queue_engine.domain.notice import NoticeKind
+from sandbox.facade.pull_request_handle import PullRequestHandle
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ def see_pull(pull: PullRequestHandle, *, bot: str, label: str) -> PullSight:
 def see_queue(database: Path, *, after: int = 0) -> QueueSight:
     """The queue now, and the timeline's rows after this one.
 
-    The file is opened for reading only and anew each time: the bot alone holds it.
+    Each call opens the file again, for reading only: the bot alone holds it.
     """
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5)) as connection:
         entries = connection.execute(
-            "SELECT number, status, awaited_checks FROM entries ORDER BY queue_id, priority DESC, seq"
+            "SELECT number, status, pending_checks FROM entries ORDER BY queue_id, priority DESC, seq"
         ).fetchall()
         rows = connection.execute(
             "SELECT id, number, event, reason FROM timeline WHERE id > ? ORDER BY id", (after,)

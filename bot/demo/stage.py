@@ -1,4 +1,4 @@
-"""The stage: a sandbox GitHub with one repository, its CI and its rules, and the real bot beside it."""
+"""Set up the demo: a sandbox GitHub with one repository, its CI and its rules, and the real bot beside it."""
 
 import asyncio
 import secrets
@@ -14,9 +14,10 @@ from bot.demo import project
 from bot.demo.bot_process import BotFailed, BotProcess, free_port
 from bot.demo.manifest import read_manifest
 from bot.demo.story import Story
-from sandbox.clock import SystemClock
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
+from sandbox.ci.single_check import CISettings
+from sandbox.facade.github import GitHub
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App
 
@@ -82,10 +83,12 @@ def _build(github: GitHub, story: Story) -> tuple[RepositoryHandle, tuple[str, .
     ci = [
         repository.add_ci(
             name,
-            status=name == project.CI_LINT,
-            duration=timedelta(seconds=_CI_SECONDS[name]),
-            jitter=timedelta(seconds=_CI_SECONDS[name] / 4),
-            judge=judge,
+            settings=CISettings(
+                status=name == project.CI_LINT,
+                duration=timedelta(seconds=_CI_SECONDS[name]),
+                jitter=timedelta(seconds=_CI_SECONDS[name] / 4),
+                judge=judge,
+            ),
         )
         for name, judge in project.JUDGES.items()
     ]

@@ -1,4 +1,4 @@
-"""Who does what when: told beforehand, the same for the same seed."""
+"""Plan who does what and when: the same for the same seed."""
 
 import random
 from collections.abc import Iterable, Sequence

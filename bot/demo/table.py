@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.demo.sight import Place, PullSight, QueueSight
-from queue_engine.model import EntryStatus
-from queue_engine.notice import NoticeKind
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.notice import NoticeKind
 
 _STYLES = {
     "landed": "green",

@@ -1,4 +1,4 @@
-"""The verdict: whether everything that IMQ promises held in this run. Pure."""
+"""Check whether IMQ kept its promises in this run. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from bot.demo import comments
 from bot.demo.changes import Change
 from bot.demo.sight import PullSight
-from queue_engine.notice import NoticeKind
-from queue_engine.reasons import Reason
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
-"""Who wrote a pull request's commits, as far as they themselves tell."""
+"""Find the authors of a pull request's commits, as far as the commits name them."""
 
 import re
 from collections.abc import Iterable, Iterator
 
-from bot.gateway.answers import ListedPullCommitAnswer
+from bot.gateway.schemas import ListedPullCommitAnswer
 
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _TRAILER = re.compile(r"co-authored-by[ \t]*:[ \t]*([^<>\n]+?)[ \t]*<([^<>\s]+)>[ \t]*", re.IGNORECASE)
 
 
 def co_authors(commits: Iterable[ListedPullCommitAnswer], *, author: str) -> tuple[str, ...]:
-    """`Name <address>` of everybody but the account `author`, by address once, in the order of the commits.
+    """`CommandName <address>` of everybody but the account `author`, by address once, in the order of the commits.
 
     A commit's own `Co-authored-by` trailers count, as in GitHub's squash; merges add nobody's work.
     """

@@ -1,16 +1,17 @@
-"""What is reported on a commit: check runs, statuses, suites, and the workflow runs that they belong to."""
+"""Read the reports on a commit: check runs, statuses, suites, and their workflow runs."""
 
 from collections.abc import Collection
 
 import structlog
 
 from bot.gateway import facts
-from bot.gateway.answers import CheckRunAnswer, CheckSuiteAnswer, StatusAnswer, WorkflowRunAnswer
-from bot.gateway.letters import place
-from bot.gateway.snapshots import Snapshots
-from queue_engine.errors import Forbidden, NotFound
-from queue_engine.facts import CheckReport, CheckSuite, RequiredCheck, WorkflowRun
-from queue_engine.model import Repository
+from bot.gateway.http.client import owner_and_repo
+from bot.gateway.schemas import CheckRunAnswer, CheckSuiteAnswer, StatusAnswer, WorkflowRunAnswer
+from bot.gateway.snapshots.read import Snapshots
+from queue_engine.domain.errors import Forbidden, NotFound
+from queue_engine.domain.facts import CheckReport, RequiredCheck
+from queue_engine.domain.model import Repository
+from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
 log = structlog.get_logger(__name__)
 
@@ -22,7 +23,7 @@ class CheckReads(Snapshots):
         self, repository: Repository, sha: str, required: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
         """Check runs and, where they can matter, the combined status of a commit; all pages of both."""
-        where = {**place(repository), "ref": sha}
+        where = {**owner_and_repo(repository), "ref": sha}
         template = "/repos/{owner}/{repo}/commits/{ref}/check-runs?filter=latest&per_page=100"
         runs = await self._connection.items(repository, CheckRunAnswer, template, where, key="check_runs")
         reported = {(run.name, run.app.id if run.app else None) for run in runs}
@@ -38,7 +39,7 @@ class CheckReads(Snapshots):
     async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
         """`GET /repos/{owner}/{repo}/actions/runs?head_sha=`; none where IMQ may not read them."""
         template = "/repos/{owner}/{repo}/actions/runs{?head_sha,per_page}"
-        where = {**place(repository), "head_sha": sha, "per_page": "100"}
+        where = {**owner_and_repo(repository), "head_sha": sha, "per_page": "100"}
         try:
             runs = await self._connection.items(repository, WorkflowRunAnswer, template, where, key="workflow_runs")
         except (Forbidden, NotFound) as error:
@@ -49,6 +50,6 @@ class CheckReads(Snapshots):
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         """`GET /repos/{owner}/{repo}/commits/{ref}/check-suites`, without IMQ's own."""
         template = "/repos/{owner}/{repo}/commits/{ref}/check-suites?per_page=100"
-        where = {**place(repository), "ref": sha}
+        where = {**owner_and_repo(repository), "ref": sha}
         suites = await self._connection.items(repository, CheckSuiteAnswer, template, where, key="check_suites")
         return tuple(facts.check_suite(each) for each in suites if each.app is None or each.app.id != self._app_id)

@@ -1,11 +1,12 @@
-"""GitHub's answers become the engine's facts. Pure functions."""
+"""Convert GitHub's answers to the engine's facts. Pure functions."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from bot.gateway.answers import (
+from bot.gateway.rules.schemas import BranchAnswer
+from bot.gateway.schemas import (
     CheckRunAnswer,
     CheckSuiteAnswer,
     CommitAnswer,
@@ -18,12 +19,10 @@ from bot.gateway.answers import (
     StatusAnswer,
     WorkflowRunAnswer,
 )
-from bot.gateway.rule_answers import BranchAnswer
-from queue_engine.facts import (
-    BranchTip,
+from queue_engine.domain.facts import (
+    Branch,
     CheckReport,
     CheckState,
-    CheckSuite,
     Commit,
     Delivery,
     MergeMethod,
@@ -31,8 +30,8 @@ from queue_engine.facts import (
     PullRequest,
     Review,
     ReviewState,
-    WorkflowRun,
 )
+from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
 PASSING_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
 """GitHub's "About status checks": these three satisfy a required check."""
@@ -188,7 +187,6 @@ def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
 def check_suite(answer: CheckSuiteAnswer) -> CheckSuite:
     """A check suite."""
     return CheckSuite(
-        id=answer.id,
         app=answer.app.name or answer.app.slug if answer.app else "",
         by_actions=answer.app is not None and answer.app.slug == _ACTIONS,
         status=answer.status or "",
@@ -271,7 +269,6 @@ def review(answer: ReviewAnswer) -> Review:
     return Review(
         author=answer.user.login if answer.user else None,
         state=review_state(answer.state),
-        commit=answer.commit_id,
         by_writer=answer.author_association in _WRITERS,
     )
 
@@ -303,6 +300,6 @@ def _utc(instant: datetime | None) -> datetime | None:
     return None if instant is None else instant.astimezone(UTC)
 
 
-def branch_tip(answer: BranchAnswer) -> BranchTip | None:
+def branch_tip(answer: BranchAnswer) -> Branch | None:
     """Where a branch stands; None if GitHub does not say."""
-    return BranchTip(answer.commit.sha, answer.protected) if answer.commit else None
+    return Branch(answer.commit.sha, answer.protected) if answer.commit else None

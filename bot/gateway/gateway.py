@@ -1,58 +1,76 @@
-"""The gateway itself: every question and effect of `queue_engine.port` as requests to GitHub's APIs."""
+"""The gateway: every read and write of `queue_engine.domain.port` as requests to GitHub's APIs.
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from datetime import UTC, timedelta
+Beside the requests of a usual merge (the table in ARCHITECTURE.md) there are, where they are needed:
+
+- `GET /actions/runs` before a rerun, while a required check is absent at the first look, and where jobs of one name
+  in several runs disagree; another look at checks where nothing is required and one reports that did not before.
+- One edit of the comment for each pause long enough to be told of; a new update when somebody else moved the base.
+- Without GraphQL `GET /pulls/{number}`, `GET /collaborators/{username}/permission` and `GET /compare/{basehead}`,
+  with the repository once in two hours for its merge methods.
+- A token an hour. Two requests for a branch's rules every two hours: three where it has no classic protection, or the
+  App may not read it; one more for each ruleset whose demands GitHub does not check if IMQ may bypass it.
+- Two lists of commits where GitHub cannot make the diff of a comparison.
+- A list of workflow runs, and one request for each run cancelled (at most twenty), when an update of IMQ's is
+  outdated.
+- A sweep's request for failed deliveries, and one or two per repository.
+
+Where reads lag, the first outdated read of each kind (snapshot, checks, landed commit) is sent again, twice where
+they lag 2 s. For the next quarter of an hour such reads wait, and cost no more than the table says.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
 
 import aiohttp
 from pydantic import SecretStr
 from yarl import URL
 
 from bot.gateway import facts
-from bot.gateway.answers import (
+from bot.gateway.check_reads import CheckReads
+from bot.gateway.histories import compare_histories, may_lack_diff
+from bot.gateway.http.answers import listed, understood
+from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.connection import Connection
+from bot.gateway.http.limits import Budget
+from bot.gateway.http.shared_pace import SharedPace
+from bot.gateway.http.tokens import TokenStore
+from bot.gateway.label_events import last_label_event
+from bot.gateway.people import People
+from bot.gateway.repository_api import OWN_RULES
+from bot.gateway.rules.cache import BranchRulesCache
+from bot.gateway.schemas import (
     CommitAnswer,
     ComparisonAnswer,
     DeliveryAnswer,
-    EventAnswer,
     InstallationAnswer,
     IssueAnswer,
     PullRequestAnswer,
     RepositoryAnswer,
     ShaAnswer,
 )
-from bot.gateway.check_reads import CheckReads
-from bot.gateway.client import Call
-from bot.gateway.connection import Connection, Page, listed, understood
-from bot.gateway.histories import compare_histories, may_lack_diff
-from bot.gateway.letters import place
-from bot.gateway.limits import Budget
-from bot.gateway.people import People
-from bot.gateway.rules import RuleBook
-from bot.gateway.shared_pace import SharedPace
-from bot.gateway.surroundings import OWN_RULES
-from queue_engine.core.clock import Clock
-from queue_engine.core.meter import Meter
-from queue_engine.core.slots import SlotsStatus
-from queue_engine.errors import Forbidden, GitHubError, NotFound, Unavailable
-from queue_engine.facts import (
+from queue_engine.core.concurrency.slots import SlotsStatus
+from queue_engine.core.observability.meter import Meter
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Unavailable
+from queue_engine.domain.facts import (
     BranchRules,
     Commit,
     Comparison,
     Delivery,
-    Labelling,
+    LabelEvent,
     MergeMethod,
     PullRequest,
     RepositoryState,
 )
-from queue_engine.model import Repository
+from queue_engine.domain.model import Repository
 
 _MERGE_LIMIT = timedelta(seconds=60)
 """Merges of big repositories take long, and a merge given up on must be read back."""
 
 
 class Gateway(CheckReads):
-    """Implements the ports `GitHub` and `Letters`. Raises the errors of `queue_engine.errors` and no others.
+    """Implements the ports `GitHub` and `GitHubComments`. Raises the errors of `queue_engine.domain.errors` and no
+    others.
 
     `private_key` is a PEM; ValueError if it is none. The session stays the caller's: it is neither opened nor closed.
     """
@@ -67,24 +85,24 @@ class Gateway(CheckReads):
         clock: Clock,
         meter: Meter | None = None,
         shared: SharedPace | None = None,
+        stored_tokens: TokenStore | None = None,
     ) -> None:
-        """`shared` keeps the pace together with other processes; without it this process is the only one."""
+        """`shared` keeps the pace together with other processes, and `stored_tokens` are the tokens of all of them;
+        without them this process is the only one.
+        """
         connection = Connection(
-            session, api_url=api_url, app_id=app_id, private_key=private_key, clock=clock, meter=meter, shared=shared
+            session,
+            api_url=api_url,
+            app_id=app_id,
+            private_key=private_key,
+            clock=clock,
+            meter=meter,
+            shared=shared,
+            stored_tokens=stored_tokens,
         )
         super().__init__(connection, clock, api_url=api_url, app_id=int(app_id))
-        self._rules = RuleBook(connection, clock, own_app_id=int(app_id))
+        self._rules = BranchRulesCache(connection, clock, own_app_id=int(app_id))
         self.people = People(connection)
-
-    @property
-    def requests(self) -> Counter[str]:
-        """Requests sent so far by method and path template, such as `GET /repos/{owner}/{repo}/pulls/{pull_number}`."""
-        return self._connection.requests
-
-    @property
-    def requests_by_installation(self) -> Counter[int | None]:
-        """Requests sent so far by installation; those of the App itself under None."""
-        return self._connection.requests_by_installation
 
     @property
     def budget(self) -> Mapping[int | None, Budget]:
@@ -102,7 +120,7 @@ class Gateway(CheckReads):
         GitHub cannot make the diff, the commits of both tell the same.
         """
         template = "/repos/{owner}/{repo}/compare/{base}...{head}"
-        variables = {**place(repository), "base": base_branch, "head": head_sha}
+        variables = {**owner_and_repo(repository), "base": base_branch, "head": head_sha}
         own_login = await self.own_login()
         try:
             answer = await self._connection.get(repository, ComparisonAnswer, template, variables)
@@ -118,14 +136,13 @@ class Gateway(CheckReads):
             base_tip=answer.base_commit.sha,
             merge_base=answer.merge_base_commit.sha,
             behind=answer.behind_by,
-            ahead=answer.ahead_by,
             head=head,
         )
 
     async def commit(self, repository: Repository, sha: str) -> Commit:
         """`GET /repos/{owner}/{repo}/git/commits/{commit_sha}`."""
         template = "/repos/{owner}/{repo}/git/commits/{commit_sha}"
-        variables = {**place(repository), "commit_sha": sha}
+        variables = {**owner_and_repo(repository), "commit_sha": sha}
         answer = await self._connection.get(repository, CommitAnswer, template, variables)
         return facts.commit(answer)
 
@@ -174,7 +191,7 @@ class Gateway(CheckReads):
         call = Call(
             "PUT",
             "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
-            {**place(repository), "pull_number": str(number)},
+            {**owner_and_repo(repository), "pull_number": str(number)},
             body={"sha": head_sha, "merge_method": method.value}
             | {name: said for name, said in words.items() if said is not None},
             limit=_MERGE_LIMIT,
@@ -194,7 +211,7 @@ class Gateway(CheckReads):
             IssueAnswer,
             "/repos/{owner}/{repo}/issues{?labels,state,sort,direction,per_page}",
             {
-                **place(repository),
+                **owner_and_repo(repository),
                 "labels": label,
                 "state": "open",
                 "sort": "created",
@@ -207,29 +224,18 @@ class Gateway(CheckReads):
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """`GET /repos/{owner}/{repo}/pulls`, the hundred open ones that changed last."""
         template = "/repos/{owner}/{repo}/pulls?state=open&sort=updated&direction=desc&per_page=100"
-        page = await self._connection.call(repository.installation_id, Call("GET", template, place(repository)))
+        page = await self._connection.call(
+            repository.installation_id, Call("GET", template, owner_and_repo(repository))
+        )
         return tuple(facts.pull_request(answer) for answer in listed(PullRequestAnswer, page.data))
 
-    async def last_labelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
+    async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
-        return await self._last_event(repository, number, "labeled", label)
+        return await last_label_event(self._connection, repository, number, "labeled", label)
 
-    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
+    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
-        return await self._last_event(repository, number, "unlabeled", label)
-
-    async def _last_event(self, repository: Repository, number: int, event: str, label: str) -> Labelling | None:
-        """Events come oldest first, so they are read from the last page back."""
-        template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
-        call = Call("GET", template, {**place(repository), "issue_number": str(number)})
-        first = await self._connection.call(repository, call)
-        if "last" not in first.links:
-            return next(_labellings(first, event, label), None)
-        last = replace(call, link=first.links["last"])
-        async for page in self._connection.pages(repository, last, "prev"):
-            for labelling in _labellings(page, event, label):
-                return labelling
-        return None
+        return await last_label_event(self._connection, repository, number, "unlabeled", label)
 
     async def installations(self) -> tuple[int, ...]:
         """The installations that are not suspended; what each may do is remembered, for its tokens."""
@@ -285,10 +291,3 @@ def _cursor(link: str | None) -> str | None:
     if cursor is None:
         raise Unavailable("the answer is not GitHub's: a page of deliveries leads on without a cursor")
     return cursor
-
-
-def _labellings(page: Page, kind: str, label: str) -> Iterator[Labelling]:
-    """The times that the label was set, or taken off, newest first."""
-    for event in reversed(listed(EventAnswer, page.data)):
-        if event.event == kind and event.label is not None and event.label.name.casefold() == label.casefold():
-            yield Labelling(event.actor.login if event.actor else None, event.created_at.astimezone(UTC))

@@ -1,4 +1,4 @@
-"""A head compared with its base by their commits and parents, for when GitHub cannot make the diff between them.
+"""Compare a head with its base by commits and parents, when GitHub cannot make the diff between them.
 
 `compare` makes a diff, and may fail for long on large ones: 422 or 500 "this diff is taking too long to generate"
 (github-changelog-generator #920), or 503. Lists of commits need none.
@@ -7,13 +7,13 @@
 from collections.abc import Sequence
 
 from bot.gateway import facts
-from bot.gateway.answers import ListedCommitAnswer
-from bot.gateway.client import Call
-from bot.gateway.connection import Connection, listed
-from bot.gateway.letters import place
-from queue_engine.errors import GitHubError, Invalid, Unavailable
-from queue_engine.facts import Comparison
-from queue_engine.model import Repository
+from bot.gateway.http.answers import listed
+from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.connection import Connection
+from bot.gateway.schemas import ListedCommitAnswer
+from queue_engine.domain.errors import GitHubError, Invalid, Unavailable
+from queue_engine.domain.facts import Comparison
+from queue_engine.domain.model import Repository
 
 _TEMPLATE = "/repos/{owner}/{repo}/commits?sha={sha}&per_page=100"
 
@@ -52,20 +52,18 @@ def compare_commits(
     merge_base = next((commit.sha for commit in of_base if commit.sha in ancestors), None)
     if merge_base is None:
         return None
-    reachable = _reachable(of_base, of_base[0].sha)
     return Comparison(
         base_tip=of_base[0].sha,
         merge_base=merge_base,
-        behind=len(reachable - ancestors),
-        ahead=len(_reachable(of_head, head_sha) - reachable),
+        behind=len(_reachable(of_base) - ancestors),
         head=facts.listed_commit(of_head[0], own_login=own_login),
     )
 
 
-def _reachable(commits: Sequence[ListedCommitAnswer], start: str) -> set[str]:
-    """Those of the listed commits that a commit of theirs contains, itself included."""
+def _reachable(commits: Sequence[ListedCommitAnswer]) -> set[str]:
+    """Those of the listed commits that the first one contains, itself included."""
     parents = {commit.sha: [parent.sha for parent in commit.parents] for commit in commits}
-    found, left = {start}, [start]
+    found, left = {commits[0].sha}, [commits[0].sha]
     while left:
         new = [parent for parent in parents[left.pop()] if parent in parents and parent not in found]
         found.update(new)
@@ -74,5 +72,5 @@ def _reachable(commits: Sequence[ListedCommitAnswer], start: str) -> set[str]:
 
 
 async def _newest(connection: Connection, repository: Repository, sha: str) -> list[ListedCommitAnswer]:
-    page = await connection.call(repository, Call("GET", _TEMPLATE, {**place(repository), "sha": sha}))
+    page = await connection.call(repository, Call("GET", _TEMPLATE, {**owner_and_repo(repository), "sha": sha}))
     return listed(ListedCommitAnswer, page.data)

@@ -1,4 +1,4 @@
-"""Who people are on GitHub, and what they may do in a repository: for the API, whose callers act for people.
+"""Read people's ids and permissions on GitHub, for the API, whose callers act for people.
 
 A login is renamed and then free for anybody (bors-ng #769, dwf-request #25), an id stays: callers compare ids.
 """
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from bot.gateway import facts
-from bot.gateway.answers import PermissionAnswer
-from bot.gateway.connection import Connection
-from queue_engine.errors import NotFound
-from queue_engine.facts import Account, Permission
-from queue_engine.model import Repository
+from bot.gateway.http.connection import Connection
+from bot.gateway.schemas import PermissionAnswer
+from queue_engine.domain.errors import NotFound
+from queue_engine.domain.facts import Actor, Permission
+from queue_engine.domain.model import Repository
 
 
 class _AccountAnswer(BaseModel):
@@ -25,12 +25,12 @@ class _CollaboratorAnswer(PermissionAnswer):
 
 
 class People:
-    """Asks GitHub by an installation's token. Raises the errors of `queue_engine.errors`."""
+    """Asks GitHub by an installation's token. Raises the errors of `queue_engine.domain.errors`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def collaborator(self, repository: Repository, login: str) -> tuple[Account | None, Permission]:
+    async def collaborator(self, repository: Repository, login: str) -> tuple[Actor | None, Permission]:
         """`GET /repositories/{id}/collaborators/{username}/permission`: who that is, and their permission.
 
         By id, as every such call can be made (octokit.net #1120, travis-api #836): after a rename the name
@@ -46,20 +46,20 @@ class People:
         except NotFound:
             return None, Permission.NONE
         user = answer.user
-        return None if user is None else Account(user.id, user.login), facts.permission(answer)
+        return None if user is None else Actor(user.id, user.login), facts.permission(answer)
 
-    async def by_login(self, installation_id: int, login: str) -> Account | None:
+    async def by_login(self, installation_id: int, login: str) -> Actor | None:
         """`GET /users/{username}`; None if nobody has this login."""
         return await self._account(installation_id, "/users/{username}", {"username": login})
 
-    async def by_id(self, installation_id: int, person_id: int) -> Account | None:
+    async def by_id(self, installation_id: int, person_id: int) -> Actor | None:
         """`GET /user/{account_id}`, in the reference as "Get a user using their ID"; long before that in use
         (github3.py #949, php-github-api #894). None if the account was deleted."""
         return await self._account(installation_id, "/user/{account_id}", {"account_id": str(person_id)})
 
-    async def _account(self, installation_id: int, template: str, variables: Mapping[str, str]) -> Account | None:
+    async def _account(self, installation_id: int, template: str, variables: Mapping[str, str]) -> Actor | None:
         try:
             answer = await self._connection.get(installation_id, _AccountAnswer, template, variables, fresh=True)
         except NotFound:
             return None
-        return Account(answer.id, answer.login)
+        return Actor(answer.id, answer.login)

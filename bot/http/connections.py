@@ -1,4 +1,4 @@
-"""All connections of the server: whom to drop when there are too many of them, or they hold too many bytes."""
+"""Track all connections, and choose which to drop when they or their bytes are too many."""
 
 from typing import Protocol
 

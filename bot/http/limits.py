@@ -1,4 +1,4 @@
-"""How many connections, seconds and bytes the server grants to its clients."""
+"""Limits of connections, seconds and bytes for the server's clients."""
 
 import resource
 from dataclasses import dataclass

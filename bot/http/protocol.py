@@ -1,4 +1,4 @@
-"""One connection of a client: aiohttp's own, with limits to the time and the bytes that the client takes.
+"""One connection of a client: aiohttp's own, with limits to time and bytes.
 
 aiohttp bounds idle connections (`keepalive_timeout`), header fields, pipelined requests, and unread bodies
 (`lingering_time`). It has no time limit for a header or for a client that does not take its answer, no bound over all
@@ -43,7 +43,7 @@ class ClientConnection(web.RequestHandler):
             server,
             loop=loop,
             access_log=None,  # type: ignore[arg-type] # documented: None logs no access
-            # Nobody who may send a body here compresses it: inflating it would be work for whoever asks.
+            # No legitimate sender compresses a body: inflating it would be work at any stranger's request.
             auto_decompress=False,
             keepalive_timeout=limits.idle.total_seconds(),
             lingering_time=limits.lingering.total_seconds(),

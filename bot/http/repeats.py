@@ -1,8 +1,8 @@
-"""Lines of the log that strangers can cause as often as they like: each is written once a minute, with a count."""
+"""Log lines that strangers can cause once a minute, with a count."""
 
 from datetime import datetime, timedelta
 
-from queue_engine.core.clock import Clock
+from queue_engine.core.timing.clock import Clock
 
 _BETWEEN = timedelta(minutes=1)
 

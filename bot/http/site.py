@@ -1,4 +1,4 @@
-"""Listening: every connection is accepted within limits, and running out of files does not flood the log."""
+"""Listen, accept connections within limits, and log a lack of open files once."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from bot.http.connections import Connections
 from bot.http.limits import Limits
 from bot.http.protocol import ClientConnection, announcing
 from bot.http.repeats import Repeats
-from queue_engine.core.clock import Clock
+from queue_engine.core.timing.clock import Clock
 
 _ACCEPTING = "socket.accept() out of system resource"
 """What asyncio says of it, a hundred times a second until Python 3.14 (cpython #151615)."""

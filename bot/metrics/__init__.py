@@ -1,4 +1,4 @@
-"""Figures for Prometheus: what is counted and timed here, what the database says, and the page that tells all of it.
+"""Figures for Prometheus: counters and timers of this process, figures of the database, and their page.
 
 Lives here: names, meanings and exposition. May not live here: what decides anything by a figure.
 """

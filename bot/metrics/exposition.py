@@ -1,4 +1,4 @@
-"""Prometheus's text format: the figures of several processes on one page, where nothing stands twice."""
+"""Write Prometheus's text format: the figures of several processes on one page, without duplicates."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Every figure there is, with its meaning. A test holds that the page tells these and no others.
+"""Every figure with its meaning. A test holds that the page has these and no others.
 
 No label may carry a name of a person, a repository or a branch: the page may be public.
 """
@@ -74,7 +74,7 @@ FAMILIES = (
     _counted("jobs_reprocessed", "Dead letters that a person sent back to be done again.", _KIND),
     _counted("pass_errors", "Passes of a queue that ended with an unexpected error of IMQ.", ("on",), "entry", "queue"),
     _counted("queue_full", "Pull requests and calls that met a full queue.", ("where",), "label", "api"),
-    _counted("outdated_reads", "Answers of GitHub that were older than what it told before, by kind.", ("of",)),
+    _counted("outdated_reads", "Answers of GitHub that were older than known facts, by kind.", ("of",)),
     _counted("github_requests", "Requests to GitHub, by path template and status.", ("call", "status")),
     _counted(
         "github_limited",
@@ -86,7 +86,7 @@ FAMILIES = (
         "slots",
     ),
     _counted(
-        "letters_sent",
+        "outbox_sent",
         "Comments, check runs and label removals that reached GitHub.",
         _KIND,
         "comment",
@@ -95,7 +95,7 @@ FAMILIES = (
     ),
     _timed(
         "job_delay",
-        "From the moment that a job was due, after a failed attempt anew, until it was done.",
+        "From the moment that a job was due, after a failed attempt again, until it was done.",
         _KIND,
         *(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600),
     ),
@@ -112,7 +112,7 @@ FAMILIES = (
         ("call",),
         *(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
     ),
-    _live("build_info", "Always 1; the label tells the version.", "version", "role"),
+    _live("build_info", "Always 1; the label is the version.", "version", "role"),
     _live("start_time_seconds", "When the process started, in seconds since 1970 (UTC)."),
     _live("slots", "Slots for calls to GitHub, over all installations."),
     _live("slots_available", "Slots that are free."),
@@ -120,26 +120,26 @@ FAMILIES = (
     _live(
         "github_budget_limit", "Requests an hour that GitHub grants an installation, or the App itself.", "installation"
     ),
-    _live("github_budget_remaining", "How many of them are left, as far as this process was told.", "installation"),
+    _live("github_budget_remaining", "How many of them are left, as far as this process knows.", "installation"),
     _stored("database_up", "1 when the database answered in time for this page; without it no other database figure."),
     _stored("processes", "Processes that gave a sign of life in the last two minutes.", "role"),
     _stored("jobs", "Jobs in the store.", "kind", "status"),
     _stored(
         "jobs_oldest_due_seconds", "How long the job that is due longest has waited to be taken; 0 if none is due."
     ),
-    _stored("dead_letters", "Dead letters that nobody has dealt with yet.", "kind"),
+    _stored("dead_letters", "Dead letters that wait for a person.", "kind"),
     _stored("dead_letters_retryable", "Those of them that may be sent back."),
     _stored("dead_letters_last_hour", "Those of them that died within the last hour."),
     _stored("dead_letters_oldest_seconds", "Age of the oldest of them; 0 if there is none."),
     _stored("queues", "Queues that have ever been used."),
-    _stored("queues_paused", "Queues that stand still until a person resumes them."),
+    _stored("queues_paused", "Queues that are paused until a person resumes them."),
     _stored(
         "queues_oldest_due_seconds", "How long the queue that is due longest has waited for a pass; 0 if none is due."
     ),
     _stored("queue_entries", "Pull requests in all queues.", "status"),
     _stored("queue_depth_max", "Pull requests in the longest queue."),
     _stored("held_pull_requests", "Pull requests that wait for a place in a full queue."),
-    _stored("letters_waiting", "Comments, check runs and label removals still to be sent."),
-    _stored("letters_oldest_due_seconds", "How long the letter that is due longest has waited; 0 if none is due."),
+    _stored("outbox_waiting", "Comments, check runs and label removals still to be sent."),
+    _stored("outbox_oldest_due_seconds", "How long the outbox item that is due longest has waited; 0 if none is due."),
 )
 """Counters and timings first, as a Meter takes them; then what is read when the page is asked for."""

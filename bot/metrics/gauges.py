@@ -1,4 +1,4 @@
-"""What is read when the page is asked for: the gauges of this process, and those of the database."""
+"""Read the gauges of this process and of the database when the page is requested."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -8,14 +8,14 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from bot import __version__
-from bot.gateway.limits import Budget
+from bot.gateway.http.limits import Budget
 from bot.metrics.families import FAMILIES, PREFIX
-from queue_engine.core.clock import Clock
-from queue_engine.core.job_table import JobStatus
-from queue_engine.core.slots import SlotsStatus
-from queue_engine.core.urgency import Priority
-from queue_engine.model import EntryStatus
-from queue_engine.store.figures import JobFigures, LetterFigures, QueueFigures
+from queue_engine.core.concurrency.request_context import RequestPriority
+from queue_engine.core.concurrency.slots import SlotsStatus
+from queue_engine.core.jobs.job_table import JobStatus
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.model import EntryStatus
+from queue_engine.store.operations.figures import JobFigures, OutboxFigures, QueueFigures
 
 ROLES = ("run", "web", "worker")
 """What a process can be, as the command that started it."""
@@ -47,7 +47,9 @@ class LiveGauges(Collector):
         yield _single("start_time_seconds", self._started.timestamp())
         yield _single("slots", slots.total_slots)
         yield _single("slots_available", slots.available_slots)
-        yield _labelled("slots_waiting", {(Priority.NOW,): slots.rt_queue, (Priority.BACKGROUND,): slots.be_queue})
+        yield _labelled(
+            "slots_waiting", {(RequestPriority.NOW,): slots.rt_queue, (RequestPriority.BACKGROUND,): slots.be_queue}
+        )
         left = {(name_of(key),): budget for key, budget in self._budget().items()}
         now = self._clock.now()
         yield _labelled("github_budget_limit", {labels: budget.limit for labels, budget in left.items()})
@@ -65,7 +67,7 @@ def remaining(budget: Budget, now: datetime) -> int:
 
 
 def of_the_database(
-    jobs: JobFigures, queues: QueueFigures, letters: LetterFigures, roles: Mapping[str, int], now: datetime
+    jobs: JobFigures, queues: QueueFigures, letters: OutboxFigures, roles: Mapping[str, int], now: datetime
 ) -> list[Metric]:
     """The gauges of a database that answered. `roles` are the running processes."""
 
@@ -87,8 +89,8 @@ def of_the_database(
         _labelled("queue_entries", {(status.value,): queues.entries.get(status, 0) for status in _WAITING}),
         _single("queue_depth_max", queues.deepest),
         _single("held_pull_requests", queues.held),
-        _single("letters_waiting", letters.waiting),
-        _single("letters_oldest_due_seconds", age(letters.due_since)),
+        _single("outbox_waiting", letters.waiting),
+        _single("outbox_oldest_due_seconds", age(letters.due_since)),
     ]
 
 

@@ -1,8 +1,8 @@
-"""Every sentence that people read, in one place; tests hold them complete for all that the engine can say.
+"""Every sentence that people read on GitHub, in one place; tests hold them complete for all that the engine can say.
 
-The voice: short, plain, kind. It tells what happened, never who is to blame, and ends in one next step. What stands in
-braces is escaped before it is filled in; `{base}` is the base branch, `{label}` the trigger label, `{fix}`
-the label that marks what mends a red base.
+The first sentence says what happened, the second what to do, in the imperative with the exact command. Text in braces
+is escaped before it is filled in; `{base}` is the base branch, `{label}` the trigger label, `{fix}` the label of a
+change that fixes a red base.
 
 Lives here: words, by what they are for. May not live here: what chooses among them or fills them in.
 """

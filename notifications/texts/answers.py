@@ -1,52 +1,50 @@
-"""What became of a command, for each code. The facts that stand in braces are those that `ReplyCode` lists."""
+"""What became of a command, for each code. The facts in braces are those that `ReplyKind` lists."""
 
 from collections.abc import Mapping
 
-from queue_engine.commands.codes import ReplyCode
+from queue_engine.domain.replies import ReplyKind
 
-DONE = "{by} asked for {command} ({time}):"
-NOT_DONE = "{by} asked for {command} ({time}), which was not done:"
+DONE = "{command} by {by} ({time}):"
+NOT_DONE = "{command} by {by} ({time}) was not executed:"
 
-REPLIES: Mapping[ReplyCode, str] = {
-    ReplyCode.QUEUED: "Queued for {base_branch}, position {position} of {depth}.",
-    ReplyCode.ALREADY_QUEUED: "It stands in the queue for {base_branch} already, position {position} of {depth}.",
-    ReplyCode.REQUEUED: "Queued for {base_branch} anew with its present head, position {position} of {depth}.",
-    ReplyCode.HELD: "The queue for {base_branch} is full. It joins by itself as soon as a place frees.",
-    ReplyCode.REFUSED: "{sentence} {next_step}",
-    ReplyCode.LEFT: "It left the queue for {base_branch}.",
-    ReplyCode.LANDING: "Its merge into {base_branch} is under way: only GitHub can tell whether it still leaves.",
-    ReplyCode.NOT_QUEUED: "It neither stands in a queue nor waits for a place in one.",
-    ReplyCode.PRIORITY: (
-        "Its priority is {priority} now, and its position in the queue for {base_branch} {position} of {depth}."
-    ),
-    ReplyCode.PAUSED: "The queue for {base_branch} stands still until somebody resumes it.",
-    ReplyCode.FROZEN: "The queue for {base_branch} stands still until {until}.",
-    ReplyCode.RESUMED: "The pause of the queue for {base_branch} is lifted.",
-    ReplyCode.NOT_PAUSED: "The queue for {base_branch} was not paused.",
-    ReplyCode.STATUS: "The queue for {base_branch}:",
-    ReplyCode.HELP: "These commands are understood at the beginning of a line:",
-    ReplyCode.NOT_ALLOWED: "That takes the right {needs} on this repository, and {by} has {has}.",
-    ReplyCode.NOT_UNDERSTOOD: "{argument} does not fit there. It is written {usage}.",
-    ReplyCode.CHANGED_SINCE: "The pull request changed after that was typed. If it still holds, say it once more.",
-    ReplyCode.TOO_MANY: "One comment can have {limit} commands at most; this one and what follows was left out.",
-    ReplyCode.FAILED: "GitHub did not do what that takes. Details: {detail}",
+REPLIES: Mapping[ReplyKind, str] = {
+    ReplyKind.QUEUED: "Queued for {base_branch} at position {position} of {depth}.",
+    ReplyKind.ALREADY_QUEUED: "Already queued for {base_branch} at position {position} of {depth}.",
+    ReplyKind.REQUEUED: "Requeued for {base_branch} with its current head at position {position} of {depth}.",
+    ReplyKind.HELD: "The queue for {base_branch} is full. The pull request joins when a place is free.",
+    ReplyKind.REFUSED: "{sentence} {next_step}",
+    ReplyKind.LEFT: "Dequeued from {base_branch}.",
+    ReplyKind.LANDING: "The merge into {base_branch} has started. GitHub decides whether it can still be dequeued.",
+    ReplyKind.NOT_QUEUED: "The pull request is not queued.",
+    ReplyKind.PRIORITY: "Priority {priority}: position {position} of {depth} in the queue for {base_branch}.",
+    ReplyKind.PAUSED: "Paused the queue for {base_branch}. To resume it, comment `/resume`.",
+    ReplyKind.FROZEN: "Froze the queue for {base_branch} until {until}. To end the freeze, comment `/resume`.",
+    ReplyKind.RESUMED: "Resumed the queue for {base_branch}.",
+    ReplyKind.NOT_PAUSED: "No one has paused the queue for {base_branch}.",
+    ReplyKind.STATUS: "Queue for {base_branch}:",
+    ReplyKind.HELP: "Begin a line of a comment with one of these commands:",
+    ReplyKind.NOT_ALLOWED: "This needs the role {needs} on the repository; {by} has {has}.",
+    ReplyKind.NOT_UNDERSTOOD: "{argument} does not fit. Usage: {usage}.",
+    ReplyKind.CHANGED_SINCE: "The pull request changed after this comment. Review it, and comment again.",
+    ReplyKind.TOO_MANY: "A comment can have at most {limit} commands. IMQ ignored this one and those after it.",
+    ReplyKind.FAILED: "GitHub refused the request. Details: {detail}",
 }
 
 DETAIL = "Details: {detail}."
-PAUSED_AS_WELL = "It is paused as well: `/resume` lifts the pause, and the freeze holds from then on."
-FROZEN_AFTERWARDS = "Whoever resumes it before {until} finds it frozen until then; `/resume` once more lifts that, too."
-WORDS_GIVEN = "Reason given: {detail}."
-ARGUMENT_AT_FAULT = "{argument} {fault}. It is written {usage}."
-ARGUMENT_MISSING = "Something is missing. It is written {usage}."
-JOINS_WITH = "Its priority will be {priority} then."
-LONGER_WAITS = "Who waits longer because of that: {others}."
+PAUSED_AS_WELL = "It is also paused: the first `/resume` ends the pause, the second the freeze."
+FROZEN_AFTERWARDS = "If you resume it before {until}, it stays frozen until then; a second `/resume` ends the freeze."
+WORDS_GIVEN = "Reason: {detail}."
+ARGUMENT_AT_FAULT = "{argument} {fault}. Usage: {usage}."
+ARGUMENT_MISSING = "An argument is missing. Usage: {usage}."
+JOINS_WITH = "Its priority will be {priority}."
+LONGER_WAITS = "This delays {others}."
 LONGER_WAIT = "{number} (about {delay})"
-INTERRUPTS = "It takes the turn of {number}, whose checks begin anew afterwards."
-INTERRUPTS_LOSING = "It takes the turn of {number}, whose checks begin anew afterwards: {lost} so far are lost."
-NOBODY_WAITS_LONGER = "Nobody waits longer because of that."
-MORE = "{count} more stand behind them."
-OTHERS_HELD = "{held} more wait for a place."
-EMPTY = "Nothing stands in it."
+INTERRUPTS = "It preempts {number}, whose checks start over."
+INTERRUPTS_LOSING = "It preempts {number}, whose checks start over after {lost}."
+NOBODY_WAITS_LONGER = "This delays no other pull request."
+MORE = "{count} more follow."
+OTHERS_HELD = "{held} more wait to join."
+EMPTY = "The queue is empty."
 PLACE = "{place}. {number}: {status} since {since}"
-STANDS_STILL = "It stands still: {sentence}"
+QUEUE_BLOCKED = "The queue is blocked: {sentence}"
 COMMAND = "{usage}: {help} Allowed: {right}."

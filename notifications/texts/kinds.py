@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from queue_engine.notice import NoticeKind
+from queue_engine.domain.notice import NoticeKind
 
 
 @dataclass(frozen=True, slots=True)
 class KindText:
     """What one kind of notice is called: in the comment's headline, and in the check run's title.
 
-    The title is plain text on GitHub, so no placeholder may stand in it.
+    The title is plain text on GitHub, so it has no placeholder.
     """
 
     headline: str
@@ -19,23 +19,22 @@ class KindText:
 
 KINDS: Mapping[NoticeKind, KindText] = {
     NoticeKind.QUEUED: KindText("⏳ Queued for {base}", "Queued"),
-    NoticeKind.UPDATING: KindText("⏳ First in line: being brought up to date with {base}", "Being brought up to date"),
-    NoticeKind.CHECKING: KindText("⏳ First in line for {base}: waiting for checks", "Waiting for checks"),
-    NoticeKind.READY: KindText("⏳ Checks have passed: merging into {base}", "Checks have passed: merging"),
+    NoticeKind.UPDATING: KindText("⏳ Updating the branch, first in the queue for {base}", "Updating the branch"),
+    NoticeKind.CHECKING: KindText("⏳ Waiting for checks, first in the queue for {base}", "Waiting for checks"),
+    NoticeKind.READY: KindText("⏳ Checks passed, merging into {base}", "Checks passed, merging"),
     NoticeKind.LANDED: KindText("✅ Landed on {base}", "Landed"),
-    NoticeKind.FAILED: KindText("❌ Left the queue for {base} without landing", "Left the queue"),
-    NoticeKind.CANCELLED: KindText("↩️ Taken out of the queue for {base}", "Taken out of the queue"),
+    NoticeKind.FAILED: KindText("❌ Removed from the queue for {base}", "Removed from the queue"),
+    NoticeKind.CANCELLED: KindText("↩️ Dequeued from {base}", "Dequeued"),
     NoticeKind.REFUSED: KindText("↩️ Not queued for {base}", "Not queued"),
-    NoticeKind.HELD: KindText("⏳ Waiting for a place in the queue for {base}", "Waiting for a place in the queue"),
+    NoticeKind.HELD: KindText("⏳ Waiting to join the queue for {base}", "Waiting to join the queue"),
     NoticeKind.BLOCKED: KindText("⏸️ Waiting for a permission to land on {base}", "Waiting for a permission"),
     NoticeKind.PAUSED: KindText("⏸️ The queue for {base} is paused", "The queue is paused"),
-    NoticeKind.ANSWERED: KindText("💬 Answer to a command", "Answer to a command"),
+    NoticeKind.ANSWERED: KindText("💬 Reply to a command", "Reply to a command"),
 }
 
-MISMATCH = KindText("⚠️ Not as tested: merged into {base}", "Not as tested: merged")
+MISMATCH = KindText("⚠️ Not as tested: landed on {base}", "Not as tested: landed")
 """In the place of the words for a landing, when the landed tree is not the tested one."""
 
 SUPERSEDED_TITLE = "Superseded by a newer commit"
-SUPERSEDED_SUMMARY = (
-    "The branch was updated. What is tested and merged is its newer commit, which has a run of its own."
-)
+SUPERSEDED_SUMMARY = "The branch was updated. See the check run of its newer commit, which IMQ tests and merges."
+"""For the check run of a head that IMQ or somebody else has replaced."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from queue_engine.reasons import Move, Reason
+from queue_engine.domain.reasons import Reason, ReasonActor
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,291 +14,275 @@ class ReasonText:
     next_step: str
 
 
+_REQUEUE = " Then comment `/queue` or add the label {label}."
+
 REASONS: Mapping[Reason, ReasonText] = {
     Reason.LABEL_REMOVED: ReasonText(
-        "The label {label} was removed, and with it the wish to land this.",
-        "To queue it again, comment `/queue` or set the label {label}.",
+        "The label {label} was removed, so the pull request was dequeued.",
+        "To queue it again, comment `/queue` or add the label {label}.",
     ),
     Reason.UNQUEUED: ReasonText(
-        "It was called off by hand.",
-        "To queue it again, comment `/queue` or set the label {label}.",
+        "The pull request was dequeued on request.",
+        "To queue it again, comment `/queue` or add the label {label}.",
     ),
     Reason.NOT_QUEUED: ReasonText(
-        "It is in no queue: IMQ's database was restored or replaced since it was queued.",
-        "To queue it again, comment `/queue` or set the label {label}.",
+        "IMQ's database was restored or replaced, so the pull request is no longer queued.",
+        "To queue it again, comment `/queue` or add the label {label}.",
     ),
     Reason.CLOSED: ReasonText(
         "The pull request was closed.",
-        "If it should land after all, reopen it and comment `/queue` or set the label {label} again.",
+        "To land it, reopen it. Then comment `/queue` or add the label {label}.",
     ),
     Reason.MERGED_ELSEWHERE: ReasonText(
-        "The pull request was merged outside of the queue.",
-        "Nothing is left to do here.",
+        "The pull request was merged outside the queue.",
+        "IMQ has nothing left to do.",
     ),
     Reason.DRAFT: ReasonText(
-        "The pull request is a draft, and drafts are not merged.",
-        "Once it is ready for review, comment `/queue` or set the label {label} again.",
+        "The pull request is a draft, and IMQ does not merge drafts.",
+        "Mark it as ready for review." + _REQUEUE,
     ),
     Reason.BASE_CHANGED: ReasonText(
-        "The base branch of the pull request was changed, and it was queued for another one.",
-        "If it should land on its new base branch, comment `/queue` or set the label {label} again.",
+        "The base branch changed after the pull request was queued.",
+        "To land it on the new base branch, comment `/queue` or add the label {label}.",
     ),
     Reason.BASE_CHANGED_AT_MERGE: ReasonText(
-        "Somebody changed the base branch of the pull request while IMQ merged it. So GitHub merged it into another "
-        "branch than {base}, and nobody tested it there.",
-        "Check the branch that it was merged into, and revert the merge there if that branch should not have it.",
+        "The base branch changed while IMQ merged the pull request. GitHub merged it into another branch than {base}, "
+        "where it was not tested.",
+        "Check that branch, and revert the merge if it should not be there.",
     ),
     Reason.HEAD_CHANGED: ReasonText(
-        "New commits arrived after it was queued. Only what was queued is merged, so that nothing lands unseen.",
-        "When the new commits are as they should be, comment `/queue` or set the label {label} again.",
+        "New commits were pushed after the pull request was queued. IMQ merges only the commits that were queued.",
+        "Review the new commits." + _REQUEUE,
     ),
     Reason.PERMISSION_LOST: ReasonText(
-        "The person who queued it may no longer queue here.",
-        "Somebody who may queue can comment `/queue` or set the label {label} again.",
+        "The person who queued the pull request may no longer queue here.",
+        "If it is ready to land, comment `/queue` or add the label {label}.",
     ),
     Reason.LABEL_WITHOUT_RIGHT: ReasonText(
-        "Queueing needs the right to merge, and the person who set the label {label} does not have it here.",
-        "Somebody with write permission can comment `/queue` or set the label {label} again.",
+        "Queueing needs write access, which the person who added the label {label} does not have.",
+        "If it is ready to land, comment `/queue` or add the label {label}.",
     ),
     Reason.LABEL_NOT_RECEIVED: ReasonText(
-        "IMQ did not receive GitHub's webhook for the label {label}, and the pull request has changed since. "
-        "So IMQ cannot tell which commits the label was set for.",
-        "Look at the pull request as it is now, then comment `/queue` or set the label {label} again.",
+        "IMQ missed GitHub's webhook for the label {label}, and the pull request changed since. IMQ cannot tell which "
+        "commits the label was for.",
+        "Review the current commits." + _REQUEUE,
     ),
     Reason.QUEUE_FULL: ReasonText(
-        "The queue for {base} is full right now. The pull request joins by itself as soon as a place frees.",
-        "Leave the label {label} on, and it keeps its turn.",
+        "The queue for {base} is full. The pull request joins when a place is free.",
+        "Keep the label {label} to keep its position.",
     ),
     Reason.FORK_DELETED: ReasonText(
-        "The repository that the branch comes from no longer exists, so it can be neither updated nor tested.",
-        "Push the branch to a repository that exists and open a new pull request from there.",
+        "The head repository was deleted, so IMQ can neither update nor test the branch.",
+        "Push the branch to an existing repository, and open a new pull request from there.",
     ),
     Reason.NOT_ALLOWED_TO_QUEUE: ReasonText(
-        "This repository's configuration lets only some people queue for {base}. The person who asked is none of them.",
-        "Somebody who may queue can comment `/queue` or set the label {label} again.",
+        "The configuration limits who may queue for {base}, and the person who asked may not.",
+        "If it is ready to land, comment `/queue` or add the label {label}.",
     ),
     Reason.BRANCH_NOT_SERVED: ReasonText(
-        "This repository's configuration has no queue for {base}.",
-        "Merge it by hand, or give {base} a queue in .github/imq.yml and comment `/queue` or set the label {label} "
-        "again.",
+        "The configuration has no queue for {base}.",
+        "To use IMQ, enable {base} in `.github/imq.yml`." + _REQUEUE + " Otherwise merge it yourself.",
     ),
     Reason.BLOCKED_BY_LABEL: ReasonText(
-        "It carries a label with which this repository's configuration keeps it out of the queue.",
-        "Take that label off when nothing speaks against landing any more, then comment `/queue` or set the label "
-        "{label} again.",
+        "The pull request has a label that keeps it out of the queue.",
+        "When it is ready to land, remove that label." + _REQUEUE,
     ),
     Reason.BLOCKED_BY_TITLE: ReasonText(
-        "This repository's configuration keeps pull requests with such a title out of the queue.",
-        "Change the title when the pull request is ready to land, then comment `/queue` or set the label {label} "
-        "again.",
+        "The title matches a pattern that keeps the pull request out of the queue.",
+        "When it is ready to land, change the title." + _REQUEUE,
     ),
     Reason.HOLD_TIMED_OUT: ReasonText(
-        "No place in the queue for {base} became free for as long as IMQ waits.",
-        "Find out what holds the queue up, then comment `/queue` or set the label {label} again.",
+        "No place in the queue for {base} became free in time.",
+        "Find out what delays the queue." + _REQUEUE,
     ),
     Reason.ASKED_TOO_OFTEN: ReasonText(
-        "The label {label} was set again and again for commits that were turned away, so for a while IMQ does not "
-        "look at them any more.",
-        "Push what mends it, or wait for that time, and comment `/queue` or set the label {label} again. "
-        "The command `/queue` is heard at once.",
+        "The label {label} was added repeatedly for commits that IMQ had rejected. For a while, IMQ ignores the "
+        "label and answers only `/queue`.",
+        "Push a fix, or wait." + _REQUEUE,
     ),
     Reason.CONFLICT: ReasonText(
-        "The changes overlap with what is on {base} by now, and git cannot decide alone what to keep.",
-        "Resolve the conflict with {base}, push, and comment `/queue` or set the label {label} again.",
+        "The pull request conflicts with {base}.",
+        "Merge {base} into the branch, resolve the conflicts, and push." + _REQUEUE,
     ),
     Reason.CHECKS_FAILED: ReasonText(
-        "A check that has to pass did not pass.",
-        "Look at the failing check: push a fix, or run it again if it is not about this change. "
-        "Then comment `/queue` or set the label {label} again.",
+        "A required check failed.",
+        "Push a fix, or rerun the check if it is flaky." + _REQUEUE,
     ),
     Reason.CHECKS_TIMED_OUT: ReasonText(
-        "A required check did not finish in time. (A workflow that a path filter skips never reports: its check stays "
-        "pending for ever.)",
-        "Find out why the check does not report for this change, then comment `/queue` or set the label {label} again.",
+        "A required check did not finish in time. If a path filter skips a workflow, its checks stay pending.",
+        "Find out why the check did not report." + _REQUEUE,
     ),
     Reason.NO_CHECKS: ReasonText(
-        "No check has reported, and {base} requires none: nothing says that this change works.",
-        "Let a check run on this pull request, or require one for {base}. Then comment `/queue` or set the label "
-        "{label} again.",
+        "No check reported, and {base} requires none, so nothing tested this change.",
+        "Run a check on the pull request, or require one for {base}." + _REQUEUE,
     ),
     Reason.CHECKS_BROKE_DOWN: ReasonText(
-        "A check that has to pass broke down before it could tell anything about this change.",
-        "See what happened to the check's runner, then comment `/queue` or set the label {label} again.",
+        "A required check ended without testing this change.",
+        "Find out what stopped the check." + _REQUEUE,
     ),
     Reason.CHECKS_NOT_REPEATED: ReasonText(
-        "A check reported on the commit that was queued, but not on the update with {base}.",
-        "Require the checks that count for {base}, or list this one under `checks.ignored` in .github/imq.yml. Then "
-        "comment `/queue` or set the label {label} again.",
+        "A check ran on the queued commit, but not after the update with {base}.",
+        "Require the checks that count for {base}, or list this one under `checks.ignored` in `.github/imq.yml`."
+        + _REQUEUE,
     ),
     Reason.WORKFLOWS_UNAPPROVED: ReasonText(
         "GitHub runs these workflows only after a maintainer approves them.",
-        "Approve the workflow runs on GitHub, then comment `/queue` or set the label {label} again.",
+        "Approve the workflow runs." + _REQUEUE,
     ),
     Reason.BASE_STAYS_RED: ReasonText(
-        "{base} itself has not passed its checks for as long as IMQ waits, so nothing could be found out about this.",
-        "Find out why {base} is red and mend it, then comment `/queue` or set the label {label} again.",
+        "{base} failed its own checks for too long, so IMQ could not test this change.",
+        "Fix {base}." + _REQUEUE,
     ),
     Reason.MERGEABLE_UNKNOWN: ReasonText(
-        "GitHub did not work out in time whether this can be merged.",
-        "Comment `/queue` or set the label {label} again: by then GitHub usually knows.",
+        "GitHub did not report in time whether the pull request can be merged.",
+        "To try again, comment `/queue` or add the label {label}.",
     ),
     Reason.UPDATE_REFUSED: ReasonText(
-        "GitHub did not let IMQ bring the branch up to date with {base}.",
-        "Update the branch with {base} yourself (or, on a fork, allow edits by maintainers), "
-        "then comment `/queue` or set the label {label} again.",
+        "GitHub refused to update the branch with {base}.",
+        "Merge {base} into the branch, or on a fork allow edits by maintainers." + _REQUEUE,
     ),
     Reason.HEAD_PROTECTED: ReasonText(
-        "The head branch is behind {base}, and IMQ does not merge {base} into it: the head branch is protected, and "
-        "other pull requests are merged into it.",
-        "Merge {base} into the head branch by a pull request of its own, then comment `/queue` or set the label "
-        "{label} again.",
+        "The head branch is behind {base}. IMQ does not update it, because it is protected and other pull requests "
+        "target it.",
+        "Merge {base} into the head branch with a pull request." + _REQUEUE,
     ),
     Reason.UPDATE_TIMED_OUT: ReasonText(
-        "GitHub agreed to bring the branch up to date with {base}, but the new commit did not appear in time.",
-        "Update the branch with {base} yourself, then comment `/queue` or set the label {label} again.",
+        "GitHub accepted the update with {base}, but the new commit did not appear in time.",
+        "Merge {base} into the branch." + _REQUEUE,
     ),
     Reason.BASE_KEEPS_MOVING: ReasonText(
-        "{base} kept moving while the checks ran, so they never told about what would have landed.",
-        "Land changes on {base} through the queue only, for a while at least, then comment `/queue` or set the label "
-        "{label} again.",
+        "Other pushes to {base} outdated every check run of the pull request.",
+        "Land changes on {base} only through the queue." + _REQUEUE,
     ),
     Reason.REFUSED_BY_RULES: ReasonText(
-        "The rules of {base} do not let it in yet.",
-        "See what GitHub still asks for below the pull request, an approval for example, "
-        "then comment `/queue` or set the label {label} again.",
+        "The rules of {base} block the merge.",
+        "Meet the requirements that GitHub lists below the pull request, such as an approval." + _REQUEUE,
     ),
     Reason.NATIVE_QUEUE_REQUIRED: ReasonText(
-        "{base} requires GitHub's own merge queue, so nobody can merge past it, IMQ included.",
-        "Use GitHub's queue for {base}, or drop that rule and comment `/queue` or set the label {label} again.",
+        "{base} requires GitHub's merge queue, so IMQ cannot merge into it.",
+        "To use IMQ, remove that rule." + _REQUEUE + " Otherwise use GitHub's merge queue.",
     ),
     Reason.OWN_CHECK_REQUIRED: ReasonText(
-        "IMQ's own check is among those that {base} requires, and it ends only when the pull request has landed.",
-        "Take it off the required checks of {base} (protection, rulesets or .github/imq.yml), then "
-        "comment `/queue` or set the label {label} again.",
+        "{base} requires IMQ's own check, which passes only after the pull request has landed.",
+        "Remove that check from the branch protection, rulesets or `.github/imq.yml`." + _REQUEUE,
     ),
     Reason.APPROVAL_MISSING: ReasonText(
-        "{base} asks for more approvals than this pull request has.",
-        "Ask for a review, then comment `/queue` or set the label {label} again.",
+        "{base} requires more approvals than the pull request has.",
+        "Request a review." + _REQUEUE,
     ),
     Reason.CHANGES_REQUESTED: ReasonText(
-        "A reviewer has requested changes.",
-        "Make the changes, or talk them over with the reviewer, whose approval opens the way. "
-        "Then comment `/queue` or set the label {label} again.",
+        "A reviewer requested changes.",
+        "Make the changes, and ask the reviewer to approve." + _REQUEUE,
     ),
     Reason.CODE_OWNER_MISSING: ReasonText(
-        "{base} asks for the approval of a code owner, and it is missing.",
-        "Ask a code owner for a review, then comment `/queue` or set the label {label} again.",
+        "{base} requires an approval from a code owner.",
+        "Request a review from a code owner." + _REQUEUE,
     ),
     Reason.CONVERSATIONS_UNRESOLVED: ReasonText(
-        "{base} asks for every conversation of the review to be resolved.",
-        "Resolve the open conversations, then comment `/queue` or set the label {label} again.",
+        "{base} requires all conversations to be resolved.",
+        "Resolve the open conversations." + _REQUEUE,
     ),
     Reason.SIGNATURES_MISSING: ReasonText(
-        "{base} takes signed commits only, and some of these are not signed.",
-        "Sign the commits and push them, then comment `/queue` or set the label {label} again.",
+        "{base} requires signed commits, and some commits are not signed.",
+        "Sign the commits and push them." + _REQUEUE,
     ),
     Reason.LINEAR_HISTORY_REQUIRED: ReasonText(
-        "{base} takes no merge commits, as its history is to be linear, and this would land by one.",
-        "Allow squash or rebase merges, or ask for one of them, then comment `/queue` or set the label {label} again.",
+        "{base} requires a linear history, but the pull request would land with a merge commit.",
+        "Allow squash or rebase merging, or choose one of them." + _REQUEUE,
     ),
     Reason.METHOD_NOT_ALLOWED: ReasonText(
-        "The way of merging that is asked for here is not allowed on {base}.",
-        "Allow it in the repository's settings or ask for another one, then comment `/queue` or set the label {label} "
-        "again.",
+        "{base} does not allow the chosen merge method.",
+        "Allow it in the repository's settings, or choose another method." + _REQUEUE,
     ),
     Reason.BRANCH_LOCKED: ReasonText(
-        "{base} is locked: nothing can be merged into it.",
-        "When {base} is unlocked, comment `/queue` or set the label {label} again.",
+        "{base} is locked.",
+        "Unlock {base}." + _REQUEUE,
     ),
     Reason.PUSH_RESTRICTED: ReasonText(
-        "Only some people and Apps may push to {base}, and IMQ is not among them.",
-        "Let IMQ push to {base} in its protection rules, then comment `/queue` or set the label {label} again.",
+        "{base} restricts who can push, and IMQ cannot.",
+        "Allow IMQ to push to {base} in its protection rules." + _REQUEUE,
     ),
     Reason.RULESET_BYPASSED: ReasonText(
-        "IMQ may bypass a ruleset of {base}. GitHub would not check what it demands, and IMQ cannot check it.",
-        "Split the ruleset: let IMQ bypass only one that restricts who may update {base}, and move all other rules to "
-        "a ruleset without IMQ on its bypass list. Then comment `/queue` or set the label {label} again.",
+        "IMQ may bypass a ruleset of {base}, so GitHub would not enforce its rules. IMQ cannot check them itself.",
+        "Let IMQ bypass only a ruleset that restricts who may update {base}. "
+        "Move all other rules to a ruleset that IMQ cannot bypass." + _REQUEUE,
     ),
     Reason.DEPLOYMENT_MISSING: ReasonText(
-        "{base} asks for a deployment that has to succeed first.",
-        "Have the branch deployed where {base} asks for it, then comment `/queue` or set the label {label} again.",
+        "{base} requires a successful deployment.",
+        "Deploy the branch to the required environment." + _REQUEUE,
     ),
     Reason.WORKFLOWS_PERMISSION: ReasonText(
-        "It changes workflows of GitHub Actions, and IMQ was not given the permission to land such changes.",
-        "Accept the permission to write workflows in the settings of IMQ's installation, or merge this one by hand. "
-        "While it is queued, it then lands by itself; otherwise comment `/queue` or set the label {label} again.",
+        "The pull request changes GitHub Actions workflows, and IMQ may not merge such changes.",
+        "Grant IMQ's App the permission to write workflows, or merge the pull request yourself. If it is no longer "
+        "queued, comment `/queue` or add the label {label}.",
     ),
     Reason.STACKED: ReasonText(
-        "It is part of a stack of pull requests, and GitHub lets IMQ merge only pull requests outside of stacks.",
-        "Merge the stack on GitHub, or take this pull request out of it. Then comment `/queue` or set the label "
-        "{label} again.",
+        "The pull request is part of a stack, and GitHub does not let IMQ merge stacks.",
+        "Remove the pull request from the stack, or merge the stack on GitHub." + _REQUEUE,
     ),
     Reason.FORK_NOT_EDITABLE: ReasonText(
-        "It is behind {base}, and its fork does not let maintainers bring it up to date.",
-        "Allow edits by maintainers, or update the branch with {base} yourself. Then comment `/queue` or set the "
-        "label {label} again.",
+        "The branch is behind {base}, and its fork does not allow edits by maintainers.",
+        "Allow edits by maintainers, or merge {base} into the branch." + _REQUEUE,
     ),
     Reason.PERMISSION_MISSING: ReasonText(
-        "IMQ lacks a permission that it needs for this.",
-        "Grant the GitHub App the permission it asks for, then comment `/queue` or set the label {label} again.",
+        "IMQ's GitHub App lacks a permission.",
+        "Grant the App that permission." + _REQUEUE,
     ),
     Reason.REPOSITORY_ARCHIVED: ReasonText(
-        "The repository was archived, so nothing in it can be changed.",
-        "Unarchive it, then comment `/queue` or set the label {label} again.",
+        "The repository is archived.",
+        "Unarchive the repository." + _REQUEUE,
     ),
     Reason.REPOSITORY_GONE: ReasonText(
-        "IMQ no longer has access to the repository.",
-        "Install IMQ for it again, then comment `/queue` or set the label {label} again.",
+        "IMQ can no longer access the repository.",
+        "Install IMQ's GitHub App on the repository." + _REQUEUE,
     ),
     Reason.GITHUB_TROUBLE: ReasonText(
-        "GitHub did not answer properly for longer than IMQ waits. The change itself is not the cause.",
-        "When GitHub is well again, comment `/queue` or set the label {label} again.",
+        "GitHub failed for longer than IMQ retries. Your change did not cause this.",
+        "When GitHub works again, comment `/queue` or add the label {label}.",
     ),
     Reason.INTERNAL_ERROR: ReasonText(
-        "IMQ failed again and again while it worked on this pull request. The fault is IMQ's, not the author's.",
-        "Look for the trace in IMQ's log, and report what it shows. "
-        "Then comment `/queue` or set the label {label} again.",
+        "IMQ failed repeatedly on this pull request. Your change did not cause this.",
+        "Look up the trace in IMQ's log, and report it." + _REQUEUE,
     ),
     Reason.TREE_MISMATCH: ReasonText(
-        "What landed on {base} is not exactly what was tested, so the queue stopped before anything else could land "
-        "on top of it.",
-        "Compare the landed commit with the tested one, and resume the queue once {base} is sound.",
+        "What landed on {base} differs from what was tested, so IMQ paused the queue.",
+        "Compare the landed commit with the tested one, repair {base} if needed, and comment `/resume`.",
     ),
     Reason.INVARIANT_BROKEN: ReasonText(
-        "IMQ found its own record of this queue contradicting itself, and stopped the queue to be safe.",
-        "Look for the contradiction in IMQ's log, and resume the queue.",
+        "IMQ found a contradiction in its records of this queue, and paused the queue.",
+        "Look up the contradiction in IMQ's log. Then comment `/resume` or run `imq resume`.",
     ),
     Reason.PAUSED_BY_HAND: ReasonText(
         "A maintainer paused the queue for {base}.",
-        "It goes on when a maintainer resumes it.",
+        "The queue continues when a maintainer comments `/resume`.",
     ),
     Reason.FROZEN: ReasonText(
-        "{base} is frozen: nothing lands on it for now.",
-        "It goes on by itself when the freeze is over.",
+        "{base} is frozen, so nothing lands on it.",
+        "The queue continues when the freeze ends.",
     ),
     Reason.BASE_RED: ReasonText(
-        "{base} itself does not pass its checks, so nothing can be found out about changes to it.",
-        "Give what mends {base} the label {fix}, and queue it: it is let through. The queue goes on by itself when "
-        "{base} is green.",
+        "{base} is failing its own checks, so IMQ cannot test changes against it.",
+        "Label the fix {fix} and queue it; it may land while the queue is paused. The queue continues when {base} "
+        "passes.",
     ),
     Reason.CHECKS_NOT_STARTING: ReasonText(
-        "No check starts: the CI may be down, or slow.",
-        "See whether its runners are up. The queue resumes by itself when a check starts.",
+        "No check starts, so CI may be down or slow.",
+        "Check that the CI runners are up. The queue continues when a check starts.",
     ),
     Reason.MISCONFIGURED: ReasonText(
-        "IMQ cannot use this repository's configuration, so its queues wait.",
-        "Mend .github/imq.yml on {base}. The queue goes on by itself.",
+        "IMQ cannot use this repository's configuration, so it paused the queue.",
+        "Fix `.github/imq.yml` on {base}. The queue then continues.",
     ),
 }
 
-MOVES: Mapping[Move, str] = {
-    Move.AUTHOR: "The author's move:",
-    Move.MAINTAINER: "A maintainer's move:",
-    Move.OPERATOR: "The IMQ operator's move:",
-    Move.NOBODY: "Nobody has to act.",
+MOVES: Mapping[ReasonActor, str] = {
+    ReasonActor.AUTHOR: "Next step for the author:",
+    ReasonActor.MAINTAINER: "Next step for a maintainer:",
+    ReasonActor.OPERATOR: "Next step for the IMQ operator:",
+    ReasonActor.NOBODY: "No action needed.",
 }
-NO_FIX_LABEL = "that has `fixes_base` in `.github/imq.yml`"
+NO_FIX_LABEL = "with the label that has `fixes_base` in `.github/imq.yml`"
 """In the place of a label's name, where the configuration has taken the usual one away."""
-YOUR_MOVE = "Your move, {people}:"
-ASK = " If you may not queue here, ask {queued_by}, who queued it before."
-ASK_SOMEBODY = " If you may not queue here, ask somebody with write permission."
+YOUR_MOVE = "Next step, {people}:"
+ASK = " If you cannot, ask {queued_by}, who queued it before."
+ASK_SOMEBODY = " If you cannot, ask someone with write access."

@@ -1,4 +1,4 @@
-"""What happened, as lines of a pull request's story: a sentence for every word of the timeline that concerns people."""
+"""What happened, as lines of a pull request's history: a sentence for every timeline event that concerns people."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,40 +8,38 @@ from dataclasses import dataclass, field
 class StoryText:
     """A sentence without its full stop, and what is added to it if the event has that fact.
 
-    The fact stands in its addition as `{fact}`, in the sentence only `{base}`, the base branch.
+    The addition has the fact as `{fact}`; the sentence has only `{base}`, the base branch.
     """
 
     sentence: str
     also: Mapping[str, str] = field(default_factory=dict)
     says_why: bool = True
-    """Whether the event's reason is told with it."""
+    """Whether the event is shown with its reason."""
 
 
-SUMMARY = "What happened so far"
-EARLIER = "Earlier: not shown"
-ASKED_BY = " (asked for by {by})"
-_PRECEDENCE = {"delays": ", before {delays}", "delay": ": about {delay} longer for each"}
+SUMMARY = "History"
+EARLIER = "Earlier events are not shown"
+ASKED_BY = " by {by}"
+_PRECEDENCE = {"delays": ", ahead of {delays}", "delay": " (about {delay} later each)"}
 
 STORY: Mapping[str, StoryText] = {
-    "held": StoryText("Began to wait for a place in the queue for {base}"),
-    "queued": StoryText(
-        "Joined the queue for {base}", {"position": " at position {position}", "by": ASKED_BY, **_PRECEDENCE}
-    ),
-    "refused": StoryText("Was not queued for {base}"),
-    "pending": StoryText("Gave its turn to a hotfix", {"yields_to": ", {yields_to}"}),
-    "blocked": StoryText("Waits until IMQ may land it, while its queue goes on"),
-    "updating": StoryText("First in line: an update with {base} was asked for"),
-    "checking": StoryText("Began to wait for its checks", {"head": " on {head}"}),
-    "rerun": StoryText("Checks that did not pass were run again", {"checks": ": {checks}"}),
-    "flaky": StoryText("Passed when run again, with nothing changed", {"checks": ": {checks}"}),
-    "ready": StoryText("Its checks have passed", {"checks": " after {checks}"}),
+    "held": StoryText("Waiting to join the queue for {base}"),
+    "queued": StoryText("Queued for {base}", {"position": " at position {position}", "by": ASKED_BY, **_PRECEDENCE}),
+    "refused": StoryText("Not queued for {base}"),
+    "pending": StoryText("Preempted by a hotfix", {"yields_to": ", {yields_to}"}),
+    "blocked": StoryText("Waiting for a permission, while the queue continues"),
+    "updating": StoryText("Updating the branch with {base}"),
+    "checking": StoryText("Waiting for checks", {"head": " on {head}"}),
+    "rerun": StoryText("Failed checks rerun", {"checks": ": {checks}"}),
+    "flaky": StoryText("Passed on rerun of the same commit", {"checks": ": {checks}"}),
+    "ready": StoryText("Checks passed", {"checks": " after {checks}"}),
     "landed": StoryText("Landed on {base}", {"sha": " as {sha}"}),
-    "failed": StoryText("Left the queue for {base} without landing"),
-    "cancelled": StoryText("Was taken out of the queue for {base}"),
+    "failed": StoryText("Removed from the queue for {base}"),
+    "cancelled": StoryText("Dequeued from {base}"),
     "priority": StoryText(
-        "Its priority changed",
-        {"priority": " to {priority}", "position": ": position {position} now", "by": ASKED_BY, **_PRECEDENCE},
+        "Priority changed",
+        {"priority": " to {priority}", "by": ASKED_BY, "position": ", position {position}", **_PRECEDENCE},
     ),
-    "paused": StoryText("The queue for {base} was paused", {"until": " until {until}", "by": ASKED_BY}),
-    "resumed": StoryText("The queue for {base} went on", {"by": ASKED_BY}, says_why=False),
+    "paused": StoryText("Queue for {base} paused", {"by": ASKED_BY, "until": " until {until}"}),
+    "resumed": StoryText("Queue for {base} resumed", {"by": ASKED_BY}, says_why=False),
 }

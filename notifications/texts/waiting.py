@@ -1,54 +1,49 @@
 """Where a pull request stands, what it waits for, and how long things took."""
 
-PLACE = ", position {place} of {depth} {when}"
-PLACE_ALONE = ", position {place} {when}"
-WHEN_IT_JOINED = "when it joined"
-AS_OF = "as of {time}"
+PLACE_WHEN_IT_JOINED = " at position {place}"
+PLACE_AS_OF = ", position {place} as of {time}"
+OF_DEPTH = "{place} of {depth}"
 
 WAITS_IN_LINE = "It waits for the pull requests ahead of it."
-AHEAD = "Ahead of it {when}: {numbers}."
+AHEAD = "Ahead of it when queued: {numbers}."
+AHEAD_AS_OF = "Ahead of it as of {time}: {numbers}."
 AHEAD_AND_MORE = "{numbers} and {count} more"
 WAITS_AT_FRONT = "It is next."
 HELD_BEHIND = {
-    0: "When it began to wait, it was the first in line for a place.",
-    1: "When it began to wait, one other pull request was before it.",
+    0: "No other pull request was waiting.",
+    1: "One other pull request was waiting longer.",
 }
-HELD_BEHIND_MANY = "When it began to wait, {count} other pull requests were before it."
-WAITS_FOR_UPDATE = "It waits for the commit that brings it up to date with {base}."
-WAITS_FOR_CHECKS = "It waits for:"
+HELD_BEHIND_MANY = "{count} other pull requests were waiting longer."
+WAITS_FOR_UPDATE = "IMQ asked GitHub to merge {base} into the branch, and waits for the new commit."
+WAITS_FOR_CHECKS = "Pending checks:"
 CHECKS_HAVE_REPORTED = "{done} of {total} checks have reported."
-WAITS_FOR_FIRST_CHECK = "It waits for the first check to report."
-WAITS_FOR_MERGE = "It waits for GitHub to merge it."
-LIKELY_BETWEEN = "It is likely to land in about {low} to {high}, going by what landed here before (as of {time})."
-LIKELY_WITHIN = "It is likely to land within about {high}, going by what landed here before (as of {time})."
-RUN_AGAIN = "{checks} did not pass and was run again: that happens to sound changes too. It keeps its place."
-RUN_AGAIN_MANY = "{checks} did not pass and were run again: that happens to sound changes too. It keeps its place."
-RETRYING = "GitHub does not answer as it should. Retrying since {since}, next try {next_try}."
-KEEPS_ITS_PLACE = "This pull request keeps its place."
-OTHERS_GO_ON = "It keeps its consent and its place in order. The queue goes on without it."
+WAITS_FOR_FIRST_CHECK = "No check has reported yet."
+WAITS_FOR_MERGE = "IMQ waits for GitHub to merge it."
+LIKELY_BETWEEN = "Likely to land in {low} to {high}, based on earlier landings (as of {time})."
+LIKELY_WITHIN = "Likely to land within {high}, based on earlier landings (as of {time})."
+RUN_AGAIN = "{checks} failed and was rerun: this may be a flaky check. The pull request keeps its position."
+RUN_AGAIN_MANY = "{checks} failed and were rerun: these may be flaky checks. The pull request keeps its position."
+RETRYING = "GitHub requests fail. IMQ has retried since {since}; the next try is at {next_try}."
+KEEPS_ITS_PLACE = "The pull request keeps its position."
+OTHERS_GO_ON = "The pull request stays queued. The queue continues without it."
 UNTIL = "Until {time}."
+OTHER_BLOCKERS = "The queue for {base} has other blockers, too:"
 
-CHECKS_TO_LOOK_AT = "Checks to look at:"
+CHECKS_TO_LOOK_AT = "Affected checks:"
 CHECK_SINCE = " since {time}"
 CHECK_FINISHED = " at {time}"
 CHECK_NOT_STARTED = "not reported yet"
 AND_MORE = "and {count} more"
 
 DETAIL = "Details: {detail}"
-NOT_FOLLOWED = "IMQ does not follow all of the organisation's shared configuration:"
-SET_BY = "The label was set by {person}."
-HOW_TO_LEAVE = "To leave the queue, comment `/unqueue` or remove the label {label}."
+NOT_FOLLOWED = "IMQ ignores parts of the organization's shared configuration:"
+SET_BY = "{person} added the label."
+HOW_TO_LEAVE = "To dequeue it, comment `/unqueue` or remove the label {label}."
 
 LANDED_AS = " as {commit}"
 COMMIT = "Commit: {commit}"
 TIME_IN_QUEUE = "Time in the queue: {total}."
 TIME_AT_FRONT = "Time in the queue: {total}, of which {front} at the front."
 TIME_IN_CI = "Time in the queue: {total}, of which {front} at the front and {checks} in CI."
-WAS_FLAKY = (
-    "{checks} did not pass at first, and passed when it was run again with nothing changed: "
-    "it is the check that is flaky, not this change."
-)
-WERE_FLAKY = (
-    "{checks} did not pass at first, and passed when they were run again with nothing changed: "
-    "it is the checks that are flaky, not this change."
-)
+WAS_FLAKY = "{checks} failed, then passed on a rerun of the same commit: the check is flaky."
+WERE_FLAKY = "{checks} failed, then passed on a rerun of the same commit: the checks are flaky."

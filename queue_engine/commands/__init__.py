@@ -1,1 +1,4 @@
-"""Commands that people give in comments: read, judged, carried out. No HTTP, no words of people's."""
+"""Commands in comments: extract, parse and execute them. No HTTP, no texts.
+
+May not live here: HTTP, texts, rules of their own. Commands call admission, control and queries.
+"""

@@ -1,4 +1,4 @@
-"""A repository's own rules, `.github/imq.yml`: how it is read, what is wrong with it, and the policies it makes.
+"""A repository's configuration, `.github/imq.yml`: parsing, faults, and the policies that it makes.
 
-Pure: text in, data out. Where the text comes from is the business of `bot`; no HTTP, no database, no clock here.
+Pure: text in, data out. May not live here: HTTP, the database, the clock, and where the text comes from.
 """

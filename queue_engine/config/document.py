@@ -1,4 +1,4 @@
-"""YAML as plain values that know their lines; whatever a hostile or careless file may hold costs little and is told.
+"""Parse YAML to plain values that know their lines. A hostile or careless file costs little and is reported.
 
 The scanner and the parser are ruamel.yaml's; what its events mean is decided here, by YAML 1.2's core schema, with two
 differences: an instant stays text, and so does what YAML 1.1 read as a truth or a number of base 60 (`on`, `12:30`).
@@ -56,7 +56,7 @@ class Document:
 def parse(text: str) -> Document:
     """Read one document. Raises ConfigError for what is not YAML, too long, nested too deep, or stands for too much."""
     if len(text) > MOST_CHARACTERS:
-        raise _fault(1, f"is longer than {MOST_CHARACTERS // 1024} KiB, the most that IMQ reads.")
+        raise _fault(1, f"is longer than {MOST_CHARACTERS // 1024} KiB.")
     builder = _Builder()
     try:
         for event in YAML(typ="safe", pure=True).parse(text):
@@ -82,13 +82,13 @@ def _explained(error: MarkedYAMLError, text: str) -> str:
     lines = text.splitlines()
     line = lines[mark.line] if mark and mark.line < len(lines) else ""
     if "\t" in line[: len(line) - len(line.lstrip())]:
-        return "A tab indents this line, and YAML allows only spaces."
+        return "A tab indents this line: use spaces."
     if "expected a single document" in (error.context or ""):
-        return "A second document begins here (`---`), and a configuration is one."
+        return "A second document begins here: remove the `---`."
     if "mapping values are not allowed" in (error.problem or ""):
-        return "A second `: ` on this line: put a value that has a colon in it into quotes."
+        return "A second `: ` on this line: quote a value that has a colon."
     if "cannot start any token" in (error.problem or ""):
-        return f"A value cannot begin with {quoted(line[mark.column : mark.column + 1])}: put it into quotes."
+        return f"A value cannot begin with {quoted(line[mark.column : mark.column + 1])}: quote it."
     words = ", ".join(part for part in (error.context, error.problem) if part)
     return f"This is not YAML: {words}."
 
@@ -129,7 +129,7 @@ class _Builder:
         elif isinstance(event, AliasEvent):
             self._alias(event, line)
         elif isinstance(event, DocumentStartEvent) and self.root is not None:
-            raise _fault(line, "A second document begins here (`---`), and a configuration is one.")
+            raise _fault(line, "A second document begins here: remove the `---`.")
 
     def _scalar(self, event: ScalarEvent, line: int) -> None:
         if self._wants_key():
@@ -137,7 +137,7 @@ class _Builder:
             return
         value = event.value if event.style or event.tag else _plain(event.value)
         if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
-            self._say(line, f"The tag {quoted(event.tag)} is not read here: leave it out.")
+            self._say(line, f"The tag {quoted(event.tag)} is not supported: remove it.")
         self._count(1, line)
         self._put(value, line)
         if event.anchor:
@@ -145,9 +145,9 @@ class _Builder:
 
     def _begin(self, event: MappingStartEvent | SequenceStartEvent, line: int) -> None:
         if self._wants_key():
-            raise _fault(line, "A list or a section cannot be a key. (Braces that belong to a text need quotes.)")
+            raise _fault(line, "A list or a section cannot be a key: quote a text that has braces.")
         if len(self._open) >= _DEEPEST:
-            raise _fault(line, f"More than {_DEEPEST} levels are nested in each other here.")
+            raise _fault(line, f"More than {_DEEPEST} levels are nested here.")
         began_with = self._values
         self._count(1, line)
         value: dict[str, Any] | list[Any] = {} if isinstance(event, MappingStartEvent) else []
@@ -163,7 +163,7 @@ class _Builder:
         if self._wants_key():
             raise _fault(line, "An alias cannot be a key here: write it out.")
         if event.anchor not in self._anchors:
-            raise _fault(line, f"The alias {quoted(event.anchor)} stands for nothing that ended before it.")
+            raise _fault(line, f"The alias {quoted(event.anchor)} has no anchor before it.")
         value, size = self._anchors[event.anchor]
         self._count(size, line)
         self._put(value, line)
@@ -175,9 +175,9 @@ class _Builder:
         holder = self._open[-1]
         place = (*holder.place, key)
         if key == "<<":
-            self._say(line, "Merge keys (<<) are not read here: write the keys out.")
+            self._say(line, "Merge keys (<<) are not supported: write the keys out.")
         elif key in holder.value:
-            self._say(line, f"{quoted(key)} stands there twice, first on line {self.lines[place]}.")
+            self._say(line, f"{quoted(key)} is a duplicate: see line {self.lines[place]}.")
         self.lines.setdefault(place, line)
         holder.key = key
 
@@ -202,7 +202,7 @@ class _Builder:
     def _count(self, values: int, line: int) -> None:
         self._values += values
         if self._values > _MOST_VALUES:
-            raise _fault(line, f"Here are more than {_MOST_VALUES} values, with all that aliases stand for.")
+            raise _fault(line, f"The file has more than {_MOST_VALUES} values, counting aliases.")
 
     def _say(self, line: int, sentence: str) -> None:
         self.problems.append(Problem(line, "", sentence))

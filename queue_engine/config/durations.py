@@ -1,4 +1,4 @@
-"""Durations as people write them: `90s`, `20m`, `2h`, `7d`, `1h30m`."""
+"""Parse durations: `90s`, `20m`, `2h`, `7d`, `1h30m`."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Freezes: how windows are written, and until when a branch is frozen. Times are those on the clocks of their zone.
+"""Parse freeze windows, and compute until when a branch is frozen. Times are local to their zone.
 
 Where clocks are set forward, what would begin or end in the skipped time does so at the jump; where they are set back,
 a window begins with the first and ends with the last showing of its time.
@@ -11,7 +11,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from queue_engine.config.problems import nearest, quoted
-from queue_engine.policy import DatedFreeze, Policy, WeeklyFreeze
+from queue_engine.domain.policy import FreezeWindow, Policy, WeeklyFreeze
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 SHORT = tuple(day[:3] for day in DAYS)
@@ -25,7 +25,7 @@ _A_MONDAY = date(2024, 1, 1)
 _MOMENT = re.compile(r"(?:(?P<day>[a-z]+) +)?(?P<hour>\d{1,2}):(?P<minute>\d\d)", re.ASCII | re.IGNORECASE)
 _DATED = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)(?:[T ]+(?P<hour>\d{1,2}):(?P<minute>\d\d))?", re.ASCII)
 
-Freeze = WeeklyFreeze | DatedFreeze
+Freeze = WeeklyFreeze | FreezeWindow
 
 
 def frozen_until(policy: Policy, now: datetime) -> tuple[datetime, str] | None:
@@ -50,7 +50,7 @@ def _holding(policy: Policy, at: datetime) -> Iterator[tuple[datetime, str]]:
 
 def _windows(freeze: Freeze, at: datetime) -> Iterator[tuple[datetime, datetime]]:
     """Every window of this freeze that may hold this instant, as instants."""
-    if isinstance(freeze, DatedFreeze):
+    if isinstance(freeze, FreezeWindow):
         yield freeze.start, freeze.end
         return
     today = at.astimezone(freeze.zone).date()
@@ -88,18 +88,18 @@ def window(start: str, end: str, days: list[str] | None, zone: str, why: str) ->
     place = time_zone(zone)
     if _DATED.fullmatch(start) and _DATED.fullmatch(end):
         if days is not None:
-            raise ValueError("has days and dates: `days` goes with times of the day")
+            raise ValueError("has both days and dates: use `days` only with times")
         return _dated(start, end, place, why)
     first, last = _moment(start), _moment(end)
     if (first[0] is None) != (last[0] is None):
-        raise ValueError("must have a day of the week in both of `from` and `to`, or in none")
+        raise ValueError("must have a weekday in both `from` and `to`, or in neither")
     if first == last and days is None:
-        raise ValueError("begins and ends at the same time of the week, so that it never ends")
+        raise ValueError("begins and ends at the same time, so it never ends")
     if first[0] is None or last[0] is None:
         on = frozenset(map(weekday, days)) if days is not None else frozenset(range(7))
         return WeeklyFreeze(on, first[1], _between(first[1], last[1], timedelta(days=1)), place, why)
     if days is not None:
-        raise ValueError("has days twice: in `days`, and in `from` and `to`")
+        raise ValueError("has days in `days` and in `from` and `to`: use one")
     lasts = timedelta(days=last[0] - first[0]) + _between(first[1], last[1], timedelta(0))
     return WeeklyFreeze(frozenset({first[0]}), first[1], lasts if lasts > timedelta(0) else lasts + _WEEK, place, why)
 
@@ -107,7 +107,7 @@ def window(start: str, end: str, days: list[str] | None, zone: str, why: str) ->
 def shown(freeze: Freeze) -> str:
     """A freeze in one line, for people."""
     why = f" ({freeze.why})" if freeze.why else ""
-    if isinstance(freeze, DatedFreeze):
+    if isinstance(freeze, FreezeWindow):
         return f"{freeze.start:%Y-%m-%d %H:%M} to {freeze.end:%Y-%m-%d %H:%M} {freeze.start.tzname()}{why}"
     days = "every day" if len(freeze.days) == len(DAYS) else ", ".join(SHORT[day] for day in sorted(freeze.days))
     begins = datetime.combine(_A_MONDAY + timedelta(days=min(freeze.days)), freeze.start)
@@ -122,7 +122,7 @@ def weekday(name: str) -> int:
     for names in (DAYS, SHORT):
         if folded in names:
             return names.index(folded)
-    raise ValueError(f"has no day of the week in {quoted(name)}: they are {', '.join(SHORT)}")
+    raise ValueError(f"has an unknown weekday {quoted(name)}: use {', '.join(SHORT)}")
 
 
 @lru_cache(maxsize=200)
@@ -131,9 +131,9 @@ def time_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        from zoneinfo import available_timezones  # it reads a directory: only for whoever misspelt one
+        from zoneinfo import available_timezones  # it reads a directory: only for a misspelt zone
 
-        raise ValueError(f"has no time zone {quoted(name)}{nearest(name, available_timezones())}") from None
+        raise ValueError(f"has an unknown time zone {quoted(name)}{nearest(name, available_timezones())}") from None
 
 
 def _between(start: time, end: time, at_least: timedelta) -> timedelta:
@@ -153,14 +153,14 @@ def _time(hour: str, minute: str) -> time:
     try:
         return time(int(hour), int(minute))
     except ValueError:
-        raise ValueError(f"has no such time of the day: {hour}:{minute}; the last one is 23:59") from None
+        raise ValueError(f"has an unknown time {hour}:{minute}") from None
 
 
-def _dated(start: str, end: str, zone: ZoneInfo, why: str) -> DatedFreeze:
+def _dated(start: str, end: str, zone: ZoneInfo, why: str) -> FreezeWindow:
     begins, ends = _instant(start, zone, last=False), _instant(end, zone, last=True)
     if begins >= ends:
         raise ValueError("ends before it begins")
-    return DatedFreeze(begins.astimezone(zone), ends.astimezone(zone), why)
+    return FreezeWindow(begins.astimezone(zone), ends.astimezone(zone), why)
 
 
 def _instant(text: str, zone: ZoneInfo, *, last: bool) -> datetime:
@@ -171,7 +171,7 @@ def _instant(text: str, zone: ZoneInfo, *, last: bool) -> datetime:
         if not 2000 <= day.year <= 2200:
             raise ValueError
     except ValueError:
-        raise ValueError(f"has no such day: {found['date']}") from None
+        raise ValueError(f"has an unknown date {found['date']}") from None
     if found["hour"] is not None:
         return instant(datetime.combine(day, _time(found["hour"], found["minute"])), zone, last=last)
     return instant(datetime.combine(day, time()) + timedelta(days=int(last)), zone, last=last)

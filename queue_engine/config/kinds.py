@@ -1,4 +1,4 @@
-"""The kinds of values that a configuration is made of: how each is written, and within which bounds."""
+"""Kinds of configuration values: how each is written, and its bounds."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,10 +7,10 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BeforeValidator, GetJsonSchemaHandler, StringConstraints, WithJsonSchema
 from pydantic_core import CoreSchema
 
-from queue_engine.config import durations, patterns, templates
+from queue_engine.config import durations, merge_commit, patterns
 from queue_engine.config.problems import nearest, quoted
-from queue_engine.notice import NoticeKind
-from queue_engine.reasons import Reason
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.reasons import Reason
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class _Duration:
         if self._or_auto and value == "auto":
             return None
         if not isinstance(value, str):
-            raise ValueError(f"must be a duration with its unit, such as 20m or 2h, not {quoted(value)}")
+            raise ValueError(f"must be a duration such as 20m or 2h, not {quoted(value)}")
         length = durations.duration(value)
         if not self._least <= length <= self._most:
             bounds = f"{durations.shown(self._least)} to {durations.shown(self._most)}"
@@ -88,7 +88,7 @@ def _some(values: list[T]) -> list[T]:
 
 def _at_most_five(values: list[T]) -> list[T]:
     if len(values) > _TRIGGERS:
-        raise ValueError(f"has more than {_TRIGGERS} values: each costs a request for every merge")
+        raise ValueError(f"has more than {_TRIGGERS} values")
     return values
 
 
@@ -112,17 +112,17 @@ def _kept(check: Callable[[str], object]) -> AfterValidator:
 
 def _one_line(value: str) -> None:
     if value != value.strip() or not value.isprintable():
-        raise ValueError("must be one line without blanks around it")
+        raise ValueError("must be one line without leading or trailing spaces")
 
 
 def _text(template: str) -> None:
-    templates.checked(template, TEXT_PLACEHOLDERS)
+    merge_commit.checked(template, TEXT_PLACEHOLDERS)
 
 
 def _told(name: str) -> None:
     known = {*map(str, NoticeKind), *map(str, Reason)}
     if name not in known:
-        raise ValueError(f"is neither a reason code nor a kind of comment{nearest(name, known)}")
+        raise ValueError(f"is not a reason code or a kind of comment{nearest(name, known)}")
 
 
 Label = Annotated[str, StringConstraints(min_length=1, max_length=50), _kept(_one_line)]
@@ -134,8 +134,8 @@ Wildcards = Annotated[
 TitlePattern = Annotated[
     str, StringConstraints(min_length=1, max_length=patterns.LONGEST), _kept(patterns.title_pattern)
 ]
-TitleTemplate = Annotated[str, StringConstraints(min_length=1, max_length=250), _kept(templates.title_template)]
-BodyTemplate = Annotated[str, StringConstraints(max_length=5000), _kept(templates.body_template)]
+TitleTemplate = Annotated[str, StringConstraints(min_length=1, max_length=250), _kept(merge_commit.title_template)]
+BodyTemplate = Annotated[str, StringConstraints(max_length=5000), _kept(merge_commit.body_template)]
 Why = Annotated[str, StringConstraints(max_length=200), _kept(_one_line)]
 Told = Annotated[str, _kept(_told)]
 """A kind of comment, or a reason code."""

@@ -1,4 +1,4 @@
-"""The configuration's keys. The schema, the table in the documents and the sentences about faults are made from them.
+"""The configuration's keys, from which the schema, the documents' table and the messages about faults are made.
 
 No key has a default here: what is not set leaves what the operator or the level above has set.
 """
@@ -33,13 +33,13 @@ Method = Literal["merge", "squash", "rebase"]
 _MOST_FREEZES = 20
 
 
-class Section(BaseModel):
+class ConfigModel(BaseModel):
     """A mapping in the file. Keys that nobody knows are refused, so that a misspelt one is not silently nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class WhoMayQueue(Section):
+class QueuePermissions(ConfigModel):
     """Who may queue."""
 
     permission: Literal["triage", "write", "maintain", "admin"] | None = Field(
@@ -48,22 +48,22 @@ class WhoMayQueue(Section):
     people: Many[Login] | None = Field(None, description="Logins that may queue whatever their permission.")
 
 
-class Blocking(Section):
+class BlockRules(ConfigModel):
     """What keeps a pull request out."""
 
-    labels: Many[Label] | None = Field(None, description="A pull request with one of these labels is not let in.")
+    labels: Many[Label] | None = Field(None, description="A pull request with one of these labels is not queued.")
     titles: Many[TitlePattern] | None = Field(
         None,
-        description="Regular expressions (RE2): a title in which one is found is not let in. `(?i)` ignores case.",
+        description="Regular expressions (RE2): a pull request whose title matches is not queued. `(?i)` ignores case.",
     )
 
 
-class PriorityRule(Section):
+class PriorityRule(ConfigModel):
     """What one label gives."""
 
     priority: int = Field(0, ge=-1000, le=1000, description="Higher goes first.")
     first: bool = Field(False, description="Goes before everything that is not.")
-    interrupts: bool = Field(False, description="Takes even the turn of the pull request that is being checked.")
+    interrupts: bool = Field(False, description="Goes ahead even of the pull request that is being checked.")
     fixes_base: bool = Field(False, description="Is let through while the base branch is red: it is the fix.")
 
 
@@ -77,7 +77,7 @@ LabelPriority = Annotated[
 ]
 
 
-class Priority(Section):
+class Priority(ConfigModel):
     """Who goes before whom."""
 
     labels: dict[Label, LabelPriority] | None = Field(
@@ -91,7 +91,7 @@ class Priority(Section):
     )
 
 
-class Merge(Section):
+class Merge(ConfigModel):
     """How it lands."""
 
     method: Literal["auto", "merge", "squash", "rebase"] | None = Field(
@@ -111,7 +111,7 @@ class Merge(Section):
     )
 
 
-class AppCheck(Section):
+class CheckRule(ConfigModel):
     """A check of one App."""
 
     name: CheckName = Field(description="The check's name, as GitHub shows it.")
@@ -125,10 +125,10 @@ def _name_or_check(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
-Check = Annotated[AppCheck, BeforeValidator(_name_or_check, json_schema_input_type=str | AppCheck)]
+Check = Annotated[CheckRule, BeforeValidator(_name_or_check, json_schema_input_type=str | CheckRule)]
 
 
-class Checks(Section):
+class Checks(ConfigModel):
     """What has to be green, and how long it may take."""
 
     required: Many[Check] | None = Field(
@@ -162,7 +162,7 @@ class Checks(Section):
     )
 
 
-class Timeouts(Section):
+class WaitLimits(ConfigModel):
     """How long other waits may last."""
 
     update: Timeout | None = Field(None, description="GitHub's update of a branch, and of whether it can be merged.")
@@ -170,7 +170,7 @@ class Timeouts(Section):
     turn: Timeout | None = Field(None, description="Starting over because somebody else keeps moving the base branch.")
 
 
-class FreezeWindow(Section):
+class FreezeRule(ConfigModel):
     """A time in which nothing lands."""
 
     start: str = Field(
@@ -191,20 +191,20 @@ class FreezeWindow(Section):
         return freezes.window(self.start, self.end, self.days, self.zone, self.why)
 
 
-class Freeze(Section):
+class Freeze(ConfigModel):
     """When nothing lands."""
 
-    windows: list[FreezeWindow] | None = Field(
+    windows: list[FreezeRule] | None = Field(
         None, max_length=_MOST_FREEZES, description="Times in which nothing lands; pull requests wait."
     )
     exempt_labels: Many[Label] | None = Field(None, description="What carries one of these lands all the same.")
 
 
-class Comments(Section):
+class Comments(ConfigModel):
     """What IMQ says on pull requests."""
 
     level: Literal["all", "outcomes", "none"] | None = Field(
-        None, description="`outcomes` tells only what became of it, and answers commands; `none` says nothing at all."
+        None, description="`outcomes` reports only results, and replies to commands; `none` writes nothing."
     )
     texts: dict[Told, OwnText] | None = Field(
         None,
@@ -214,7 +214,7 @@ class Comments(Section):
     )
 
 
-class Rules(Section):
+class Rules(ConfigModel):
     """What may be set for all base branches, and again for some."""
 
     enabled: bool | None = Field(None, description="Whether the base branch has a queue at all.")
@@ -225,12 +225,12 @@ class Rules(Section):
     on_push: Literal["dequeue", "requeue"] | None = Field(
         None, description="What becomes of a queued pull request to which somebody pushes."
     )
-    who_may_queue: WhoMayQueue | None = Field(None, description="Who may queue.")
-    blocking: Blocking | None = Field(None, description="What keeps a pull request out.")
+    who_may_queue: QueuePermissions | None = Field(None, description="Who may queue.")
+    blocking: BlockRules | None = Field(None, description="What keeps a pull request out.")
     priority: Priority | None = Field(None, description="Who goes before whom.")
     merge: Merge | None = Field(None, description="How it lands.")
     checks: Checks | None = Field(None, description="What has to be green, and how long it may take.")
-    timeouts: Timeouts | None = Field(None, description="How long other waits may last.")
+    timeouts: WaitLimits | None = Field(None, description="How long other waits may last.")
     freeze: Freeze | None = Field(None, description="When nothing lands.")
     comments: Comments | None = Field(None, description="What IMQ says on pull requests.")
 

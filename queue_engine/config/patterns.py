@@ -1,4 +1,4 @@
-"""Patterns: base branches by GitHub's wildcards, titles by RE2. Matching takes linear time, whatever was written.
+"""Match base branches by GitHub's wildcards and titles by RE2, in linear time for any input.
 
 Wildcards, as in GitHub's branch filters: `*` is any characters but a slash, `**` any at all, `?` one that is no slash,
 `[a-z]` one of these; all else stands for itself. RE2 matches in a time proportional to the text; what it would need
@@ -12,7 +12,7 @@ from typing import Any
 import re2
 
 from queue_engine.config.problems import quoted
-from queue_engine.policy import Policy
+from queue_engine.domain.policy import Policy
 
 LONGEST = 300
 """Characters of one pattern."""
@@ -37,18 +37,18 @@ def title_pattern(pattern: str) -> str:
     except re2.error as error:
         words = error.args[0] if error.args else ""
         text = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
-        raise ValueError(f"is no regular expression that RE2 takes: {quoted(text)}") from None
+        raise ValueError(f"is not an RE2 expression: {quoted(text)}") from None
     return pattern
 
 
 def branch_pattern(pattern: str) -> str:
     """The wildcards, if they can be followed. Raises ValueError."""
     if pattern.startswith("!"):
-        raise ValueError("cannot begin with !: give the branches to leave out a rule of their own, before this one")
+        raise ValueError("cannot begin with !: add an earlier rule for the excluded branches")
     try:
         _compiled(_wildcards(pattern))
     except re2.error:
-        raise ValueError(f"cannot be followed: {quoted(pattern)}") from None
+        raise ValueError(f"is not a pattern: {quoted(pattern)}") from None
     return pattern
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: said in a sentence, with its line."""
+"""Faults of a configuration: a sentence each, with its line."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The JSON Schema of the configuration, by which editors complete and check it while it is written."""
+"""The JSON Schema of the configuration, by which editors complete and check it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an organisation's shared configuration may change, key by key: by default it only makes rules stricter.
+"""Limit what an organisation's shared configuration may change, key by key: by default it only makes rules stricter.
 
 A member who may create the repository `.github` in an organisation writes its shared configuration, and so speaks for
 repositories in which that person has no right. So the file may keep pull requests out and ask for more; who may queue,
@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from queue_engine.config import effective
+from queue_engine.config import policy as file_policy
 from queue_engine.config.model import Config
-from queue_engine.facts import Permission
-from queue_engine.policy import CommentLevel, OnPush, Policy, SharedConfig
+from queue_engine.domain.facts import Permission
+from queue_engine.domain.policy import CommentPolicy, Policy, PushPolicy, SharedConfig
 
 IS_OFF = "the whole file is ignored: IMQ_ORGANIZATION_CONFIG is off"
 
 Levels = tuple[tuple[tuple[str, ...], Policy], ...]
 """Policies with the patterns of the branches for which they hold."""
 
-_PERMISSIONS, _LEVELS = tuple(Permission), tuple(CommentLevel)
+_PERMISSIONS, _LEVELS = tuple(Permission), tuple(CommentPolicy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SharedKey:
     """How far a shared configuration may change one key."""
 
     name: str
-    """As in `queue_engine.config.effective.KEYS`."""
+    """As in `queue_engine.config.policy.KEYS`."""
     field: str
     may: str
     """What a shared configuration may do with the key, in words."""
@@ -90,8 +90,8 @@ def _permission(operator: Policy, wanted: Permission) -> Permission:
     return max(operator.may_queue, wanted, key=_PERMISSIONS.index)
 
 
-def _on_push(operator: Policy, wanted: OnPush) -> OnPush:
-    return OnPush.DEQUEUE if OnPush.DEQUEUE in (operator.on_push, wanted) else wanted
+def _on_push(operator: Policy, wanted: PushPolicy) -> PushPolicy:
+    return PushPolicy.DEQUEUE if PushPolicy.DEQUEUE in (operator.on_push, wanted) else wanted
 
 
 def _check_timeout(operator: Policy, wanted: timedelta | None) -> timedelta | None:
@@ -105,13 +105,13 @@ def _exempt_labels(operator: Policy, wanted: frozenset[str]) -> frozenset[str]:
     return wanted & operator.freeze_exempt_labels if operator.freezes else wanted
 
 
-def _level(operator: Policy, wanted: CommentLevel) -> CommentLevel:
+def _level(operator: Policy, wanted: CommentPolicy) -> CommentPolicy:
     return min(operator.comments, wanted, key=_LEVELS.index)
 
 
 _LATER = "longer waits would hold up everybody's queue"
 _ORDER = "a member would decide whose pull request goes first, and which one lands on a red base"
-_HISTORY = "a member's words would stand in everybody's history"
+_HISTORY = "a member's words would be in everybody's history"
 
 SHARED_KEYS = (
     SharedKey("enabled", "served", "`false`", "a branch that has no queue would get one", _both("served")),
@@ -123,7 +123,7 @@ SHARED_KEYS = (
         _trigger_labels,
     ),
     SharedKey("depth", "max_depth", "a lower number", "a longer queue would cost what the operator limited", _depth),
-    SharedKey("on_push", "on_push", "`dequeue`", "a head that nobody queued would land", _on_push),
+    SharedKey("on_push", "on_push", "`dequeue`", "a head that was not queued would land", _on_push),
     SharedKey(
         "who_may_queue.permission",
         "may_queue",
@@ -205,28 +205,28 @@ SHARED_KEYS = (
         "changes would land in a freeze of the operator's",
         _exempt_labels,
     ),
-    SharedKey("comments.level", "comments", "a more talkative one", "nobody would be told what IMQ does", _level),
+    SharedKey("comments.level", "comments", "a more talkative one", "people would not read what IMQ does", _level),
     SharedKey("comments.texts", "texts", "nothing", "a member's words would be read as IMQ's", _operators("texts")),
 )
 """Every key of the file, in its order; a test holds that none is missing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loosening:
+class SharedProblem:
     """A key of a shared configuration that would loosen the operator's rules, and therefore does not count."""
 
     key: SharedKey
 
     def __str__(self) -> str:
         may = "not be set" if self.key.may == "nothing" else f"only be {self.key.may.replace('`', '')}"
-        return f"{self.key.name} is ignored: in a shared configuration it may {may}, because else {self.key.risk}"
+        return f"{self.key.name} is ignored: in a shared configuration it may {may}, or else {self.key.risk}"
 
 
-def tightened(wanted: Policy, operator: Policy) -> tuple[Policy, tuple[Loosening, ...]]:
+def tightened(wanted: Policy, operator: Policy) -> tuple[Policy, tuple[SharedProblem, ...]]:
     """What a shared configuration asks for, as far as it is stricter than the operator's policy; and what is not."""
     changes = {each.field: each.stricter(operator, getattr(wanted, each.field)) for each in SHARED_KEYS}
     loosening = [
-        Loosening(each)
+        SharedProblem(each)
         for each in SHARED_KEYS
         if changes[each.field] != getattr(wanted, each.field) and not _contains(changes[each.field], wanted, each)
     ]
@@ -236,8 +236,8 @@ def tightened(wanted: Policy, operator: Policy) -> tuple[Policy, tuple[Loosening
 def not_reviewed(repository: str) -> str:
     """Why the shared configuration in this repository does not count at all."""
     return (
-        f"the whole file in {repository} is ignored: no rule asks for an approving review before its default branch "
-        "changes, or IMQ may not read its rules"
+        f"the whole file in {repository} is ignored: no rule requires an approving review of its default branch, "
+        "or IMQ may not read its rules"
     )
 
 
@@ -253,8 +253,8 @@ def limited(wanted: Policy, operator: Policy, allowed: SharedConfig) -> Policy:
 
 
 def levels(config: Config, operator: Policy, allowed: SharedConfig) -> Levels:
-    """As `queue_engine.config.effective.levels`, under what the operator allows."""
-    found = effective.levels(config, operator)
+    """As `queue_engine.config.policy.levels`, under what the operator allows."""
+    found = file_policy.levels(config, operator)
     return tuple((patterns, limited(policy, operator, allowed)) for patterns, policy in found)
 
 

@@ -1,4 +1,4 @@
-"""What IMQ knows for certain of GitHub, and GitHub's answers compared with it.
+"""Known facts of GitHub, and GitHub's answers compared with them.
 
 GitHub answers reads from replicas: for seconds after a change a read may show what was there before (octokit.js #900,
 hubstats #106, rust-lang/homu #75). A webhook, or the answer to a write of IMQ, is newer than any such read.

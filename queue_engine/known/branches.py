@@ -1,4 +1,4 @@
-"""Tips of branches compared with the pushes that are known. Pure functions.
+"""Compare the tip of a branch with the known pushes. Pure functions.
 
 Deliveries come in any order, so that no fact lowers another: each push says that its `before` was left for its `after`.
 """
@@ -6,7 +6,7 @@ Deliveries come in any order, so that no fact lowers another: each push says tha
 from collections.abc import Sequence
 from datetime import datetime
 
-from queue_engine.known.facts import KEPT, NO_COMMIT, Known, Push
+from queue_engine.domain.known_facts import KEPT, NO_COMMIT, Known, Push
 
 
 def pushes(known: Sequence[Known], now: datetime) -> list[Push]:

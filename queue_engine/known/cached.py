@@ -1,4 +1,4 @@
-"""Which remembered answers a read made use of, so that a caller that finds it outdated can have them forgotten."""
+"""Record which remembered answers a read used, so that its caller can discard outdated ones."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,10 +1,10 @@
-"""Reports of checks compared with those that are known to have ended. Pure functions."""
+"""Compare reports of checks with those that are known to have ended. Pure functions."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from queue_engine.facts import CheckReport, CheckState, RequiredCheck
-from queue_engine.known.facts import SETTLED, CheckEnded, Known, StatusSet
+from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.known_facts import SETTLED, CheckResult, CommitStatus, Known
 
 _BEGUN_AGAIN = timedelta(minutes=1)
 """An App may set a run that has ended under way again, of which no webhook tells: after this the read is believed."""
@@ -23,14 +23,14 @@ def outdated_reports(
     with_statuses = statuses_matter(required, reports)
     for one in known:
         match one.told:
-            case CheckEnded() as ended if not _shows_run(reports, ended, now - one.at):
+            case CheckResult() as ended if not _shows_run(reports, ended, now - one.at):
                 return f"the check run {ended.name!r} is known to have ended"
-            case StatusSet() as status if with_statuses and not _shows_status(reports, status, now - one.at):
+            case CommitStatus() as status if with_statuses and not _shows_status(reports, status, now - one.at):
                 return f"the status {status.name!r} is known to be {status.state}"
     return None
 
 
-def _shows_run(reports: Sequence[CheckReport], ended: CheckEnded, since: timedelta) -> bool:
+def _shows_run(reports: Sequence[CheckReport], ended: CheckResult, since: timedelta) -> bool:
     """Whether this run is among the reports as it ended, or a newer one of its App and name in its place."""
     same = next((report for report in reports if report.run_id == ended.id), None)
     if same is None:
@@ -49,7 +49,7 @@ def _shows_run(reports: Sequence[CheckReport], ended: CheckEnded, since: timedel
     return _later(same.completed_at, ended.completed_at)
 
 
-def _shows_status(reports: Sequence[CheckReport], status: StatusSet, since: timedelta) -> bool:
+def _shows_status(reports: Sequence[CheckReport], status: CommitStatus, since: timedelta) -> bool:
     """Whether this status is among the reports, or one that was set later in its place."""
     same = next((report for report in reports if report.run_id is None and report.name == status.name), None)
     if same is None:

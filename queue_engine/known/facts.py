@@ -1,219 +1,43 @@
-"""Facts that a webhook, or the answer to a write, told: plain data, stored as JSON under what they are about."""
-
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-
-KEPT = timedelta(minutes=15)
-"""How long a fact contradicts reads. A lost webhook, such as that of a forced push, misleads no longer (P5)."""
-
-SETTLED = timedelta(seconds=12)
-"""How long a read is doubted that nothing but a difference within one second speaks against: four tries later
-(1, 2, 4 and 8 seconds) it is believed. GitHub's times have whole seconds, so that order is not known within one."""
-
-NAMED = timedelta(minutes=1)
-"""How long a 404 for what was just named is taken for a replica's. Others retry within seconds (atlantis #1131)."""
-
-DEFAULT_BRANCH = "default branch"
-"""The subject of pushes to the default branch, whatever its name."""
-
-RULES = "rules"
-"""The subject of changes to the rules of branches."""
-
-SHARED_RULES = ".github"
-"""The repository whose configuration holds for all of its owner's that have none."""
-
-NO_COMMIT = "0" * 40
-"""In place of a branch's tip before its creation and after its deletion ("Webhook events and payloads: push")."""
-
-
-def _aware(instant: datetime) -> datetime:
-    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
-
-
-Instant = Annotated[datetime, AfterValidator(_aware)]
-"""A time of GitHub's; one without a zone is UTC."""
-
-
-class _Told(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class PullState(_Told):
-    """A pull request as a webhook showed it, with what changed: a label (`label`), the head
-    (`before`), or the base branch."""
-
-    kind: Literal["pull"] = "pull"
-    updated_at: Instant
-    head: str
-    base: str
-    open: bool
-    merged: bool
-    draft: bool
-    labels: tuple[str, ...]
-    title: str
-    label: str | None = None
-    label_set: bool = False
-    before: str | None = None
-    base_changed: bool = False
-    by: str | None = None
-    """Who did it; None if an older IMQ stored it."""
-
-    @property
-    def removed_label(self) -> str | None:
-        """The label that was taken off."""
-        return None if self.label_set else self.label
-
-
-class LabelWritten(_Told):
-    """IMQ set a label, or took it off."""
-
-    kind: Literal["label"] = "label"
-    label: str
-    label_set: bool
-
-
-class Merged(_Told):
-    """GitHub answered the merge of a pull request with the commit that landed."""
-
-    kind: Literal["merged"] = "merged"
-    sha: str
-
-
-class MergeAsked(_Told):
-    """IMQ is about to ask GitHub to merge this head; None: GitHub was not asked after all, or refused."""
-
-    kind: Literal["merge_asked"] = "merge_asked"
-    head: str | None = None
-
-
-class Commanded(_Told):
-    """Somebody commented `/queue` at that time of GitHub's, and it was taken for consent to this head."""
-
-    kind: Literal["commanded"] = "commanded"
-    head: str
-    at: Instant
-
-
-class Consented(_Told):
-    """Somebody asked for a pull request to be queued, at that time of GitHub's."""
-
-    kind: Literal["consented"] = "consented"
-    at: Instant
-    by: str | None = None
-
-
-class Push(_Told):
-    """A branch moved. `at` is GitHub's time; None for IMQ's own landings."""
-
-    kind: Literal["push"] = "push"
-    before: str
-    after: str
-    at: Instant | None = None
-
-
-class CheckEnded(_Told):
-    """A check run ended."""
-
-    kind: Literal["check"] = "check"
-    id: int
-    name: str
-    app_id: int | None = None
-    conclusion: str
-    started_at: Instant | None = None
-    completed_at: Instant | None = None
-
-
-class StatusSet(_Told):
-    """A commit status was set."""
-
-    kind: Literal["status"] = "status"
-    name: str
-    state: str
-    at: Instant | None = None
-
-
-class Reviewed(_Told):
-    """Somebody gave a review, or one of theirs was dismissed; `state` is a value of `ReviewState`."""
-
-    kind: Literal["review"] = "review"
-    author: str
-    state: str
-
-
-class Postponed(_Told):
-    """IMQ could not answer a label yet, as reads do not show it; labels that came after it wait until then.
-
-    `order` is its webhook's place in the order of arrival.
-    """
-
-    kind: Literal["postponed"] = "postponed"
-    order: int
-    until: Instant
-
-
-class Named(_Told):
-    """GitHub named it, so that it exists."""
-
-    kind: Literal["named"] = "named"
-
-
-Told = Annotated[
-    PullState
-    | LabelWritten
-    | Merged
-    | MergeAsked
-    | Commanded
-    | Consented
-    | Push
-    | CheckEnded
-    | StatusSet
-    | Reviewed
-    | Postponed
-    | Named,
-    Field(discriminator="kind"),
-]
-
-
-class Fact(BaseModel):
-    """Something told of a subject."""
-
-    model_config = ConfigDict(frozen=True)
-
-    subject: str
-    told: Told
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A stored fact: what was told, and when IMQ was told it."""
-
-    told: Told
-    at: datetime
-
-
-def of_pull(number: int) -> str:
-    """The subject of a pull request."""
-    return f"pull {number}"
-
-
-def of_branch(name: str) -> str:
-    """The subject of a branch."""
-    return f"branch {name}"
-
-
-def of_labels(base_branch: str) -> str:
-    """The subject of the labels that were set on pull requests for a branch."""
-    return f"labels {base_branch}"
-
-
-def of_commit(sha: str) -> str:
-    """The subject of a commit."""
-    return f"commit {sha}"
-
-
-def of_comment(comment_id: int) -> str:
-    """The subject of a comment."""
-    return f"comment {comment_id}"
+"""Read known facts from the store, and add to them."""
+
+from collections.abc import Collection, Mapping
+
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.known_facts import KEPT, NAMED, Fact, Known, Statement
+from queue_engine.known.branches import current_tip, exists, pushes
+from queue_engine.store import Store
+
+
+class KnownFacts:
+    """The facts of the last quarter of an hour; each call is a transaction of its own."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def about(self, repository_id: int, subjects: Collection[str]) -> dict[str, list[Known]]:
+        """What is known of each of these subjects, in the order in which it was told."""
+        async with self._store.reading() as tx:
+            return await tx.known.about(repository_id, subjects, since=self._clock.now() - KEPT)
+
+    async def tip(self, repository_id: int, subject: str) -> str | None:
+        """The commit that is known to be the tip of a branch."""
+        known = (await self.about(repository_id, {subject})).get(subject, ())
+        return current_tip(pushes(known, self._clock.now()))
+
+    async def just_named(self, repository_id: int, subjects: Collection[str]) -> bool:
+        """Whether one of these was named by GitHub so lately that a replica may not show it yet."""
+        now = self._clock.now()
+        known = await self.about(repository_id, subjects)
+        for those in known.values():
+            lately = [one for one in those if now - one.at < NAMED]
+            pushed = pushes(lately, now)
+            if len(lately) > len(pushed) or exists(pushed):
+                return True
+        return False
+
+    async def tell(self, repository_id: int, told: Mapping[str, Statement]) -> None:
+        """Store what GitHub has just answered to a write, by subject."""
+        facts = [Fact(subject=subject, told=each) for subject, each in told.items()]
+        async with self._store.transaction() as tx:
+            await tx.known.tell(repository_id, facts, self._clock.now())

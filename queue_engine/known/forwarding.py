@@ -1,4 +1,4 @@
-"""Both ports to GitHub, answered by another implementation: for classes that change some of the calls.
+"""Forward both ports to GitHub to another implementation, for classes that change some of the calls.
 
 Every method is written out, so that mypy reports a call that the ports gained and that nobody passes on here.
 """
@@ -7,15 +7,14 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from queue_engine.facts import (
+from queue_engine.domain.facts import (
+    Branch,
     BranchRules,
-    BranchTip,
     CheckReport,
-    CheckSuite,
     Commit,
     Comparison,
     Delivery,
-    Labelling,
+    LabelEvent,
     MergeMethod,
     OwnComment,
     Permission,
@@ -24,16 +23,16 @@ from queue_engine.facts import (
     RequiredCheck,
     Review,
     Snapshot,
-    WorkflowRun,
 )
-from queue_engine.model import Repository
-from queue_engine.port import Ports
+from queue_engine.domain.model import Repository
+from queue_engine.domain.port import GitHubPorts
+from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
 
 class Forwarding:
     """Passes every call on. The meaning of each stands with the ports."""
 
-    def __init__(self, github: Ports) -> None:
+    def __init__(self, github: GitHubPorts) -> None:
         self._github = github
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
@@ -141,7 +140,7 @@ class Forwarding:
         """As the port says."""
         return await self._github.is_in_use(repository, branch)
 
-    async def branch_tip(self, repository: Repository, branch: str) -> BranchTip | None:
+    async def branch_tip(self, repository: Repository, branch: str) -> Branch | None:
         """As the port says."""
         return await self._github.branch_tip(repository, branch)
 
@@ -173,11 +172,11 @@ class Forwarding:
         """As the port says."""
         return await self._github.own_comments(repository, since)
 
-    async def last_labelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
+    async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """As the port says."""
         return await self._github.last_labelling(repository, number, label)
 
-    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> Labelling | None:
+    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """As the port says."""
         return await self._github.last_unlabelling(repository, number, label)
 

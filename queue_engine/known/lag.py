@@ -1,26 +1,30 @@
-"""How far GitHub's reads lag, as IMQ has seen it of late: what would be outdated is not asked yet.
+"""Measure how far GitHub's reads lag, and delay reads that would be outdated.
 
 Where no read was outdated, each is made at once. After one was, the next reads of that kind in that repository wait
 until what was told last is as old as it was when GitHub showed it. That saves the reads at 0 and 1 seconds, and costs
 no time, because they would have been asked again. Kept in memory: a new process finds out by itself.
+
+A kind waits at most 8 s, for a quarter of an hour after a stale read. `ReadLagError` is handled like a limit: a hold
+of a job, no trouble of an entry. What GitHub's answer to a merge told is not read at all: the pass confirms that
+commit, and hints meanwhile read nothing.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from queue_engine.core.backoff import OUTDATED
-from queue_engine.known.facts import (
+from queue_engine.core.timing.backoff import OUTDATED
+from queue_engine.domain.known_facts import (
     KEPT,
-    CheckEnded,
+    CheckResult,
+    CommitStatus,
     Known,
-    LabelWritten,
-    Merged,
-    Named,
-    PullState,
+    KnownName,
+    MergeResult,
+    OwnLabel,
+    PullRequestState,
     Push,
-    Reviewed,
-    StatusSet,
+    ReviewChange,
 )
 
 LONGEST = OUTDATED.maximum
@@ -43,19 +47,19 @@ class ReadKind:
     shows: tuple[type, ...]
 
 
-PULL = ReadKind("pull request", (PullState, LabelWritten, Merged))
-SNAPSHOT = ReadKind("snapshot", (PullState, LabelWritten, Merged, Reviewed))
-REVIEWS = ReadKind("reviews", (Reviewed,))
+PULL = ReadKind("pull request", (PullRequestState, OwnLabel, MergeResult))
+SNAPSHOT = ReadKind("snapshot", (PullRequestState, OwnLabel, MergeResult, ReviewChange))
+REVIEWS = ReadKind("reviews", (ReviewChange,))
 BRANCH_TIP = ReadKind("branch tip", (Push,))
 COMPARISON = ReadKind("comparison", (Push,))
-COMMIT = ReadKind("commit", (Named,))
-CHECKS = ReadKind("checks", (CheckEnded, StatusSet))
+COMMIT = ReadKind("commit", (KnownName,))
+CHECKS = ReadKind("checks", (CheckResult, CommitStatus))
 
 _Read = tuple[int, ReadKind, str]
 """A repository's id, what is read, and its subject."""
 
 
-class ObservedLag:
+class ReadLag:
     """How far each kind of read lags in each repository, and which reads wait for that."""
 
     def __init__(self) -> None:

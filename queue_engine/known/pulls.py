@@ -1,4 +1,4 @@
-"""A pull request as it was read compared with what is known of it. Pure functions.
+"""Compare a read of a pull request with known facts. Pure functions.
 
 `updated_at` moves with labels, closes and drafts, as GitHub's example payloads show; that of a `synchronize` is not
 seen to move. So fields are compared beside the time, and superseded heads and changed labels by themselves.
@@ -8,19 +8,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from queue_engine.facts import PullRequest, Snapshot
-from queue_engine.known.branches import superseded
-from queue_engine.known.facts import (
+from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.known_facts import (
     KEPT,
     SETTLED,
-    Consented,
+    Consent,
     Known,
-    LabelWritten,
-    MergeAsked,
-    Merged,
-    PullState,
+    MergeRequest,
+    MergeResult,
+    OwnLabel,
+    PullRequestState,
     Push,
 )
+from queue_engine.known.branches import superseded
 from queue_engine.known.reviews import outdated_reviews
 
 
@@ -75,34 +75,34 @@ def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullR
     )
 
 
-def told_of(known: Sequence[Known], now: datetime) -> tuple[PullState | Consented, ...]:
+def told_of(known: Sequence[Known], now: datetime) -> tuple[PullRequestState | Consent, ...]:
     """What webhooks told of late, and when somebody queued it, in the order in which IMQ was told."""
-    return tuple(one.told for one in _of_late(known, now) if isinstance(one.told, PullState | Consented))
+    return tuple(one.told for one in _of_late(known, now) if isinstance(one.told, PullRequestState | Consent))
 
 
 def merged_as(known: Sequence[Known]) -> str | None:
     """The commit that GitHub answered IMQ's merge of it with, if it did."""
-    return next((one.told.sha for one in known if isinstance(one.told, Merged)), None)
+    return next((one.told.sha for one in known if isinstance(one.told, MergeResult)), None)
 
 
 def asked_to_merge(known: Sequence[Known]) -> str | None:
     """The head that IMQ last asked GitHub to merge."""
-    asked = [one.told.head for one in known if isinstance(one.told, MergeAsked)]
+    asked = [one.told.head for one in known if isinstance(one.told, MergeRequest)]
     return asked[-1] if asked else None
 
 
 def _of_late(known: Sequence[Known], now: datetime) -> list[Known]:
     """Without what happened long ago and was only delivered again."""
-    return [one for one in known if not isinstance(one.told, PullState) or one.told.updated_at > now - KEPT]
+    return [one for one in known if not isinstance(one.told, PullRequestState) or one.told.updated_at > now - KEPT]
 
 
 def _says_merged(one: Known) -> bool:
-    return isinstance(one.told, Merged) or (isinstance(one.told, PullState) and one.told.merged)
+    return isinstance(one.told, MergeResult) or (isinstance(one.told, PullRequestState) and one.told.merged)
 
 
 def _head_pushes(known: Sequence[Known]) -> list[Push]:
     """The moves of its head, as `synchronize` tells them."""
-    states = [one.told for one in known if isinstance(one.told, PullState)]
+    states = [one.told for one in known if isinstance(one.told, PullRequestState)]
     return [Push(before=told.before, after=told.head, at=told.updated_at) for told in states if told.before is not None]
 
 
@@ -111,10 +111,10 @@ def _label_missed(read: PullRequest, known: Sequence[Known], now: datetime) -> s
     last: dict[str, _LabelChange] = {}
     for one in known:
         told = one.told
-        if isinstance(told, PullState):
+        if isinstance(told, PullRequestState):
             last = {label: change for label, change in last.items() if not _undone(label, change, told)}
-        if isinstance(told, PullState | LabelWritten) and told.label is not None:
-            at = told.updated_at if isinstance(told, PullState) else None
+        if isinstance(told, PullRequestState | OwnLabel) and told.label is not None:
+            at = told.updated_at if isinstance(told, PullRequestState) else None
             last[told.label.casefold()] = _LabelChange(told.label_set, at, one.at)
     carried = _folded(read.labels)
     return next((label for label, change in last.items() if _doubted(label, change, read, carried, now)), None)
@@ -129,7 +129,7 @@ class _LabelChange:
     told_at: datetime
 
 
-def _undone(label: str, change: _LabelChange, state: PullState) -> bool:
+def _undone(label: str, change: _LabelChange, state: PullRequestState) -> bool:
     """Whether a state that was told later, and is not older, shows the label otherwise. A label that is deleted from
     its repository leaves its pull requests by an `unlabeled` that names none."""
     newer = change.changed_at is None or state.updated_at >= change.changed_at
@@ -149,22 +149,22 @@ def _folded(labels: Iterable[str]) -> frozenset[str]:
     return frozenset(label.casefold() for label in labels)
 
 
-def _state(known: Sequence[Known]) -> tuple[PullState, datetime] | None:
+def _state(known: Sequence[Known]) -> tuple[PullRequestState, datetime] | None:
     """The newest state, with the labels that IMQ changed since it was told, and when it was told."""
-    states = [(one.told, number) for number, one in enumerate(known) if isinstance(one.told, PullState)]
+    states = [(one.told, number) for number, one in enumerate(known) if isinstance(one.told, PullRequestState)]
     if not states:
         return None
     told, number = max(states, key=lambda each: (each[0].updated_at, each[1]))
     labels = {label.casefold(): label for label in told.labels}
     for later in known[number + 1 :]:
-        if isinstance(later.told, LabelWritten):
+        if isinstance(later.told, OwnLabel):
             labels.pop(later.told.label.casefold(), None)
             if later.told.label_set:
                 labels[later.told.label.casefold()] = later.told.label
     return told.model_copy(update={"labels": tuple(labels.values())}), known[number].at
 
 
-def _differences(read: PullRequest, told: PullState) -> list[str]:
+def _differences(read: PullRequest, told: PullRequestState) -> list[str]:
     """The fields in which a read differs from what is known."""
     compared = {
         "head": (read.head_sha, told.head),

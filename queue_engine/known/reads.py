@@ -1,8 +1,11 @@
-"""The one port through which IMQ reads GitHub: each answer is compared with what is known for certain.
+"""The one port through which IMQ reads GitHub: it compares each answer with known facts.
 
-An answer that contradicts it raises `OutdatedRead`: it is neither judged nor remembered, and the caller asks again.
-While GitHub is seen to lag, reads that would show what was there before raise `TooEarly`, and nothing is sent.
-What IMQ's own writes tell is stored here. What webhooks tell is stored with the delivery (`queue_engine.inbox`).
+An answer that contradicts it raises `StaleRead`: it is neither judged nor remembered, and the caller asks again.
+While GitHub is seen to lag, reads that would show what was there before raise `ReadLagError`, and nothing is sent. What
+IMQ's own writes tell is stored here. What webhooks tell is stored with the delivery (`queue_engine.handlers.inbox`).
+
+Configuration is read at the commit that is known to be its branch's tip. Rules that just changed are not remembered
+for a minute. Where nothing lags, comparing costs no request. A test holds that wiring hands out no other port.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -13,12 +16,12 @@ from typing import TypeVar
 
 import structlog
 
-from queue_engine.core.clock import Clock
-from queue_engine.core.meter import Meter, Silent
-from queue_engine.errors import Invalid, NotFound, OutdatedRead, TooEarly
-from queue_engine.facts import (
+from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import Invalid, NotFound, ReadLagError, StaleRead
+from queue_engine.domain.facts import (
+    Branch,
     BranchRules,
-    BranchTip,
     CheckReport,
     Commit,
     Comparison,
@@ -28,28 +31,28 @@ from queue_engine.facts import (
     Review,
     Snapshot,
 )
-from queue_engine.known.branches import current_tip, exists, outdated_tip, pushes
-from queue_engine.known.cached import remembered_answers
-from queue_engine.known.checks import outdated_reports
-from queue_engine.known.facts import (
+from queue_engine.domain.known_facts import (
     DEFAULT_BRANCH,
-    KEPT,
     NAMED,
     RULES,
     SHARED_RULES,
-    Consented,
-    Fact,
+    Consent,
     Known,
-    LabelWritten,
-    Merged,
-    Named,
-    PullState,
-    Told,
+    KnownName,
+    MergeResult,
+    OwnLabel,
+    PullRequestState,
     of_branch,
     of_comment,
     of_commit,
     of_pull,
 )
+from queue_engine.domain.model import Repository
+from queue_engine.domain.port import GitHubPorts
+from queue_engine.known.branches import exists, outdated_tip, pushes
+from queue_engine.known.cached import remembered_answers
+from queue_engine.known.checks import outdated_reports
+from queue_engine.known.facts import KnownFacts
 from queue_engine.known.forwarding import Forwarding
 from queue_engine.known.lag import (
     BRANCH_TIP,
@@ -59,13 +62,11 @@ from queue_engine.known.lag import (
     PULL,
     REVIEWS,
     SNAPSHOT,
-    ObservedLag,
     ReadKind,
+    ReadLag,
 )
 from queue_engine.known.pulls import corrected, outdated_pull, outdated_snapshot, told_of
 from queue_engine.known.reviews import outdated_reviews
-from queue_engine.model import Repository
-from queue_engine.port import Ports
 from queue_engine.store import Store
 
 _log = structlog.get_logger("imq.known")
@@ -76,15 +77,16 @@ Contradiction = Callable[[T, Sequence[Known], datetime], str | None]
 """Why an answer is older than these facts; None if nothing speaks against it."""
 
 
-class ComparedReads(Forwarding):
+class GitHubReads(Forwarding):
     """Both ports to GitHub, as every part of IMQ but the gateway itself gets them."""
 
-    def __init__(self, github: Ports, store: Store, clock: Clock, *, meter: Meter | None = None) -> None:
+    def __init__(self, github: GitHubPorts, store: Store, clock: Clock, *, meter: Meter | None = None) -> None:
         super().__init__(github)
         self._store = store
+        self._facts = KnownFacts(store, clock)
         self._clock = clock
-        self._meter = meter or Silent()
-        self._lag = ObservedLag()
+        self._meter = meter or NullMeter()
+        self._lag = ReadLag()
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """Compared with its state, head and labels; with what webhooks told of it."""
@@ -100,7 +102,7 @@ class ComparedReads(Forwarding):
         taken = await self._compared(repository, of_pull(number), ask, outdated_snapshot, SNAPSHOT)
         if taken.base_tip is not None:
             base = of_branch(taken.pull.base_branch)
-            known = (await self._known(repository.id, {base})).get(base, ())
+            known = (await self._facts.about(repository.id, {base})).get(base, ())
             if why := outdated_tip(taken.pull.base_branch, taken.base_tip, known, self._clock.now()):
                 raise self._outdated(repository, base, why)
         return replace(taken, pull=replace(taken.pull, told=await self._told_of(repository, number)))
@@ -109,7 +111,7 @@ class ComparedReads(Forwarding):
         """What is outdated is corrected; what is known to be closed is left out."""
         listed = await self._github.latest_pull_requests(repository)
         subjects = {of_pull(pull.number) for pull in listed}
-        known, now = await self._known(repository.id, subjects), self._clock.now()
+        known, now = await self._facts.about(repository.id, subjects), self._clock.now()
         pulls = (corrected(pull, known.get(of_pull(pull.number), ()), now) for pull in listed)
         return tuple(pull for pull in pulls if pull is not None)
 
@@ -125,10 +127,10 @@ class ComparedReads(Forwarding):
             named=(of_branch(base_branch), of_commit(head_sha)),
         )
 
-    async def branch_tip(self, repository: Repository, branch: str) -> BranchTip | None:
+    async def branch_tip(self, repository: Repository, branch: str) -> Branch | None:
         """Compared with the branch's tip; none is outdated if the branch was just pushed to."""
 
-        def outdated(answer: BranchTip | None, known: Sequence[Known], now: datetime) -> str | None:
+        def outdated(answer: Branch | None, known: Sequence[Known], now: datetime) -> str | None:
             if answer is not None:
                 return outdated_tip(branch, answer.sha, known, now)
             pushed = pushes([one for one in known if now - one.at < NAMED], now)
@@ -146,7 +148,7 @@ class ComparedReads(Forwarding):
         """Rules read soon after they changed may be those of before, and are not remembered."""
         ask = partial(self._github.branch_rules, repository, base_branch)
         rules = await self._compared(repository, of_branch(base_branch), ask, _never)
-        changed = (await self._known(repository.id, {RULES})).get(RULES, ())
+        changed = (await self._facts.about(repository.id, {RULES})).get(RULES, ())
         if any(self._clock.now() - one.at < NAMED for one in changed):
             self._github.forget_rules(repository.id)
         return rules
@@ -172,7 +174,7 @@ class ComparedReads(Forwarding):
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """Read at the commit that is known to be the branch's tip, which no replica can show as it was before."""
         subject = DEFAULT_BRANCH if base_branch is None else of_branch(base_branch)
-        tip = await self._tip(repository.id, subject)
+        tip = await self._facts.tip(repository.id, subject)
         ask = partial(self._github.configuration, repository, tip or base_branch)
         try:
             return await self._compared(repository, subject, ask, _never)
@@ -186,7 +188,7 @@ class ComparedReads(Forwarding):
             shared = await tx.queues.repository(repository.owner, SHARED_RULES)
         if shared is None:
             return await self._github.organisation_configuration(repository, commit)
-        tip = commit or await self._tip(shared.id, DEFAULT_BRANCH)
+        tip = commit or await self._facts.tip(shared.id, DEFAULT_BRANCH)
         ask = partial(self._github.organisation_configuration, repository, tip)
         try:
             return await self._compared(shared, DEFAULT_BRANCH, ask, _never)
@@ -210,18 +212,20 @@ class ComparedReads(Forwarding):
     ) -> str:
         """Once GitHub has answered, the pull request is known to be merged."""
         landed = await self._github.merge(repository, number, head_sha, method, title=title, body=body)
-        await self._tell(repository, {of_pull(number): Merged(sha=landed), of_commit(landed): Named()})
+        await self._facts.tell(
+            repository.id, {of_pull(number): MergeResult(sha=landed), of_commit(landed): KnownName()}
+        )
         return landed
 
     async def add_label(self, repository: Repository, number: int, label: str) -> None:
         """Once GitHub has answered, the label is known to be set."""
         await self._github.add_label(repository, number, label)
-        await self._tell(repository, {of_pull(number): LabelWritten(label=label, label_set=True)})
+        await self._facts.tell(repository.id, {of_pull(number): OwnLabel(label=label, label_set=True)})
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
         """Once GitHub has answered, the label is known to be gone."""
         await self._github.remove_label(repository, number, label)
-        await self._tell(repository, {of_pull(number): LabelWritten(label=label, label_set=False)})
+        await self._facts.tell(repository.id, {of_pull(number): OwnLabel(label=label, label_set=False)})
 
     async def _compared(
         self,
@@ -233,22 +237,22 @@ class ComparedReads(Forwarding):
         *,
         named: Collection[str] = (),
     ) -> T:
-        """The answer, unless it contradicts what is known when it has come. Raises OutdatedRead, and TooEarly where
+        """The answer, unless it contradicts what is known when it has come. Raises StaleRead, and ReadLagError where
         reads of this kind lag so far that it would.
 
         `named` are the subjects that a 404 may be about, if there are more than this one.
         """
         if kind is not None and (wait := await self._early(repository, kind, subject)):
-            raise TooEarly(f"GitHub does not show yet what it told of {subject}", retry_after=wait)
+            raise ReadLagError(f"GitHub does not show yet what it told of {subject}", retry_after=wait)
         with remembered_answers() as answers:
             try:
                 answer = await ask()
             except (NotFound, Invalid) as missing:
-                if _is_missing(missing) and await self._named(repository.id, set(named) | {subject}):
+                if _is_missing(missing) and await self._facts.just_named(repository.id, set(named) | {subject}):
                     words = f"just named, not found: {missing.message}"
                     raise self._outdated(repository, subject, words, kind) from missing
                 raise
-        known = (await self._known(repository.id, {subject})).get(subject, ())
+        known = (await self._facts.about(repository.id, {subject})).get(subject, ())
         now = self._clock.now()
         why = outdated(answer, known, now)
         if why is None:
@@ -259,11 +263,11 @@ class ComparedReads(Forwarding):
             forget()
         raise self._outdated(repository, subject, why, kind)
 
-    async def _told_of(self, repository: Repository, number: int) -> tuple[PullState | Consented, ...]:
+    async def _told_of(self, repository: Repository, number: int) -> tuple[PullRequestState | Consent, ...]:
         """What webhooks told of a pull request until now, without the labels that IMQ itself took off."""
         subject = of_pull(number)
-        told = told_of((await self._known(repository.id, {subject})).get(subject, ()), self._clock.now())
-        removals = [one for one in told if isinstance(one, PullState) and one.removed_label is not None]
+        told = told_of((await self._facts.about(repository.id, {subject})).get(subject, ()), self._clock.now())
+        removals = [one for one in told if isinstance(one, PullRequestState) and one.removed_label is not None]
         if not removals:
             return told
         own = await self._github.own_login()
@@ -274,41 +278,15 @@ class ComparedReads(Forwarding):
         now = self._clock.now()
         if not self._lag.of(repository.id, kind, now):
             return timedelta(0)
-        known = (await self._known(repository.id, {subject})).get(subject, ())
+        known = (await self._facts.about(repository.id, {subject})).get(subject, ())
         return self._lag.wait(repository.id, kind, subject, known, now)
 
-    def _outdated(self, repository: Repository, subject: str, why: str, kind: ReadKind | None = None) -> OutdatedRead:
+    def _outdated(self, repository: Repository, subject: str, why: str, kind: ReadKind | None = None) -> StaleRead:
         if kind is not None:
             self._lag.outdated(repository.id, kind, subject)
         _log.info("outdated_read", repository=repository.full_name, subject=subject, why=why)
         self._meter.count("outdated_reads", of=subject.partition(" ")[0])
-        return OutdatedRead(f"GitHub's answer is older than what it told before: {why}")
-
-    async def _tip(self, repository_id: int, subject: str) -> str | None:
-        """The commit that is known to be the tip of a branch."""
-        known = (await self._known(repository_id, {subject})).get(subject, ())
-        return current_tip(pushes(known, self._clock.now()))
-
-    async def _named(self, repository_id: int, subjects: Collection[str]) -> bool:
-        """Whether one of these was named by GitHub so lately that a replica may not show it yet."""
-        now = self._clock.now()
-        known = await self._known(repository_id, subjects)
-        for those in known.values():
-            lately = [one for one in those if now - one.at < NAMED]
-            pushed = pushes(lately, now)
-            if len(lately) > len(pushed) or exists(pushed):
-                return True
-        return False
-
-    async def _known(self, repository_id: int, subjects: Collection[str]) -> dict[str, list[Known]]:
-        """What is known of each of these subjects, in the order in which it was told."""
-        async with self._store.reading() as tx:
-            return await tx.known.about(repository_id, subjects, since=self._clock.now() - KEPT)
-
-    async def _tell(self, repository: Repository, told: dict[str, Told]) -> None:
-        facts = [Fact(subject=subject, told=each) for subject, each in told.items()]
-        async with self._store.transaction() as tx:
-            await tx.known.tell(repository.id, facts, self._clock.now())
+        return StaleRead(f"GitHub's answer is older than what it told before: {why}")
 
 
 def _never(answer: object, known: Sequence[Known], now: datetime) -> None:

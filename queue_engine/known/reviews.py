@@ -1,10 +1,10 @@
-"""Reviews compared with those that webhooks told. Pure functions."""
+"""Compare reviews with those in webhooks. Pure functions."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from queue_engine.facts import Review, ReviewState
-from queue_engine.known.facts import SETTLED, Known, Reviewed
+from queue_engine.domain.facts import Review, ReviewState
+from queue_engine.domain.known_facts import SETTLED, Known, ReviewChange
 
 _VERDICTS = frozenset({ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED, ReviewState.DISMISSED})
 
@@ -14,7 +14,7 @@ def outdated_reviews(reviews: Sequence[Review], known: Sequence[Known], now: dat
     told = {
         one.told.author: one.told.state
         for one in known
-        if isinstance(one.told, Reviewed) and one.told.state in _VERDICTS and now - one.at < SETTLED
+        if isinstance(one.told, ReviewChange) and one.told.state in _VERDICTS and now - one.at < SETTLED
     }
     read = {review.author: review.state.value for review in reviews if review.state in _VERDICTS}
     # GraphQL leaves dismissed reviews out, and those of people who may not write: the latter are missed for seconds.

@@ -1,23 +1,25 @@
-"""The way from any older database to this version's, or from an empty one.
+"""Migrate any older database, or an empty one, to this version's tables.
 
 Lives here: the Alembic environment and the revisions, run in-process. A new revision is a module in `versions`,
 written by hand beside its predecessors, and `HEAD` names it; a test holds that together they make exactly the tables
 of the code, on both databases. A revision that has been released is never edited, and imports no table: tables change
 after it.
+
+May not live here: statements that the running bot needs.
 """
 
 from sqlalchemy import Connection, inspect, text
 
-from queue_engine.core.database import Database
+from queue_engine.core.database.database import Database
 
-HEAD = "0019"
+HEAD = "0023"
 """The newest revision that this code knows."""
 
 _LOCK = 0x494D51
 """The advisory lock under which PostgreSQL is migrated: "IMQ" in ASCII."""
 
 
-class UnknownRevision(Exception):
+class MigrationError(Exception):
     """The database was migrated by a newer version of IMQ: start that one, or restore a copy made before it."""
 
 
@@ -25,7 +27,7 @@ async def migrate(database: Database, revision: str = HEAD) -> None:
     """Bring the database to `revision`, in one transaction.
 
     Processes that do this at the same time do it one after the other, and all but the first find nothing to do.
-    Raises UnknownRevision when the database is newer than this code.
+    Raises MigrationError when the database is newer than this code.
     """
     if await current(database) == revision:
         return
@@ -42,12 +44,12 @@ async def current(database: Database) -> str | None:
 
 
 def _upgrade(connection: Connection, revision: str) -> None:
-    from queue_engine.migrations import running
+    from queue_engine.migrations import run
 
     present = _current(connection)
-    if present is not None and present not in running.known():
-        raise UnknownRevision(f"the database is at revision {present}, which this version of IMQ does not know")
-    running.upgrade(connection, revision)
+    if present is not None and present not in run.known():
+        raise MigrationError(f"the database is at revision {present}, which this version of IMQ does not know")
+    run.upgrade(connection, revision)
 
 
 def _current(connection: Connection) -> str | None:

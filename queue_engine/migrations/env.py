@@ -1,8 +1,8 @@
-"""Alembic's environment: runs revisions on the connection that `queue_engine.migrations` hands over."""
+"""Alembic's environment: it runs revisions on the connection of `queue_engine.migrations`."""
 
 from alembic import context
 
-from queue_engine.core.database import metadata
+from queue_engine.core.database.database import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 context.run_migrations()

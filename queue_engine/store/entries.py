@@ -1,4 +1,4 @@
-"""Entries: pull requests standing in queues, in order.
+"""Entries: pull requests in queues, in order.
 
 A position is computed from the stored order key (`queue_engine.store.order`) at every read: nothing has to be shifted
 when an entry leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
@@ -25,12 +25,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import Upsert
-from queue_engine.errors import StaleVersion
-from queue_engine.model import Entry, EntryStatus
-from queue_engine.priority import Standing
-from queue_engine.store.errors import DuplicateEntry
+from queue_engine.core.database.database import Upsert
+from queue_engine.domain.entry_order import EntryOrder
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.store.errors import EntryConflict
 from queue_engine.store.order import IN_ORDER, Order, milliseconds, ranked
+from queue_engine.store.pauses import PAUSED
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues, repositories
 
@@ -45,23 +46,23 @@ _AT_FIRST: Mapping[str, Any] = {
     "head_proved": True,
     "candidate_is_ours": False,
     "known_behind": False,
-    "awaited_checks": [],
-    "reported_checks": [],
-    "suspect": False,
-    "trouble": 0,
-    "refusals": 0,
-    "recheck": 0,
+    "pending_checks": [],
+    "completed_checks": [],
+    "needs_refetch": False,
+    "github_failures": 0,
+    "merge_refusals": 0,
+    "polls": 0,
     "reruns": 0,
     "rerun_checks": [],
-    "vouched": [],
+    "trusted_labels": [],
     "started_checks": [],
     "version": 1,
-    **vars(Standing()),
+    **vars(EntryOrder()),
 }
 """What every entry begins with, unless told otherwise."""
 
 
-class Arrival(TypedDict, total=False):
+class NewEntry(TypedDict, total=False):
     """Who joins a queue, and how: what `Entries.add` takes. Without a standing it has none before others."""
 
     queue_id: Required[int]
@@ -73,11 +74,11 @@ class Arrival(TypedDict, total=False):
     """The head that was consented to."""
     enqueued_at: Required[datetime]
     priority: int
-    first: bool
-    interrupts: bool
+    hotfix: bool
+    preempts: bool
     fixes_base: bool
     freeze_exempt: bool
-    vouched: list[str]
+    trusted_labels: list[str]
     known_behind: bool
     base_tip: str | None
     trace: str | None
@@ -131,7 +132,7 @@ _COUNT_OF_INSTALLATION = (
     .select_from(entries)
     .join(queues, queues.c.id == entries.c.queue_id)
     .join(repositories, repositories.c.id == entries.c.repository_id)
-    .where(repositories.c.installation_id == bindparam("its_installation"), queues.c.paused_reason.is_(None))
+    .where(repositories.c.installation_id == bindparam("its_installation"), ~PAUSED)
 )
 _KEEP = select(entries.c.seq).where(_SAME).with_for_update()
 _SAVE = update(entries).where(_SAME)
@@ -160,7 +161,7 @@ class Entries:
         *,
         ageing: timedelta = timedelta(hours=1),
         arrived_at: datetime | None = None,
-        **arrival: Unpack[Arrival],
+        **arrival: Unpack[NewEntry],
     ) -> Entry:
         """Stand a pull request at the end of its priority, pending, bound to `queued_head`.
 
@@ -168,7 +169,7 @@ class Entries:
         `ageing` is the head start of one point of priority. On PostgreSQL `Queues.give_places` comes before, so that
         arrivals are told apart.
 
-        Raises DuplicateEntry when it stands in a queue of this repository already; the transaction stays usable.
+        Raises EntryConflict when it is queued in this repository already; the transaction stays usable.
         """
         entry_id, queue_id = uuid4().hex, arrival["queue_id"]
         priority = arrival.get("priority", 0)
@@ -189,7 +190,7 @@ class Entries:
             "its_queue": queue_id,
         }
         if (await self._connection.execute(_ADD.on(self._connection), values)).scalar_one_or_none() is None:
-            raise DuplicateEntry(f"pull request {arrival['number']} stands in a queue already")
+            raise EntryConflict(f"pull request {arrival['number']} stands in a queue already")
         entry = await self.get(entry_id)
         assert entry is not None
         return entry
@@ -199,11 +200,11 @@ class Entries:
         return _only(await self._read(_GET, its_id=entry_id))
 
     async def find(self, repository_id: int, number: int) -> Entry | None:
-        """The entry of this pull request, if it stands in a queue."""
+        """Return the entry of this pull request, if it is queued."""
         return _only(await self._read(_FIND, its_repository=repository_id, its_number=number))
 
     async def stands(self, repository_id: int, number: int) -> bool:
-        """Whether this pull request stands in a queue: cheaper than `find`."""
+        """Return whether this pull request is queued: cheaper than `find`."""
         its_own = {"its_repository": repository_id, "its_number": number}
         return (await self._connection.execute(_STANDS, its_own)).first() is not None
 
@@ -242,7 +243,7 @@ class Entries:
         """Store what changed and return the entry with its new version.
 
         The position returned is the one passed in: after a change of priority read the queue again.
-        Raises StaleVersion when somebody else changed or removed it since it was read.
+        Raises StaleRecord when somebody else changed or removed it since it was read.
         """
         values = {name: _stored(getattr(entry, name)) for name in _STORED - _FIXED}
         changed = await self._connection.execute(_SAVE, {**values, "version": entry.version + 1, **_same(entry)})
@@ -250,11 +251,11 @@ class Entries:
             raise _stale(entry)
         return replace(entry, version=entry.version + 1)
 
-    async def reprioritise(self, entry: Entry, standing: Standing, ageing: timedelta) -> Entry:
+    async def reprioritise(self, entry: Entry, standing: EntryOrder, ageing: timedelta) -> Entry:
         """Give a standing entry another priority and other permissions; returns it with its new position.
 
         It came when it came: within the new priority it stands where it would if it had joined with it. Who is being
-        processed keeps the turn. Raises StaleVersion as `save` does.
+        processed keeps the turn. Raises StaleRecord as `save` does.
         """
         rank = await self._order.between(entry.queue_id, entry.arrived, entry.seq, standing.priority, ageing)
         await self.save(replace(entry, rank=rank, **vars(standing)))
@@ -267,7 +268,7 @@ class Entries:
         return (await self._connection.execute(_KEEP, _same(entry))).first() is not None
 
     async def remove(self, entry: Entry) -> None:
-        """Take the entry out of its queue for good. Raises StaleVersion as `save` does."""
+        """Take the entry out of its queue for good. Raises StaleRecord as `save` does."""
         if (await self._connection.execute(_REMOVE, _same(entry))).rowcount != 1:
             raise _stale(entry)
 
@@ -279,8 +280,8 @@ def _same(entry: Entry) -> dict[str, Any]:
     return {"its_id": entry.id, "its_version": entry.version}
 
 
-def _stale(entry: Entry) -> StaleVersion:
-    return StaleVersion(f"the entry of pull request {entry.number} is no longer at version {entry.version}")
+def _stale(entry: Entry) -> StaleRecord:
+    return StaleRecord(f"the entry of pull request {entry.number} is no longer at version {entry.version}")
 
 
 def _only(found: tuple[Entry, ...]) -> Entry | None:
@@ -294,10 +295,10 @@ def _stored(value: object) -> object:
 def _entry(row: Row[Any]) -> Entry:
     values = {name: row._mapping[name] for name in _STORED}
     values["status"] = EntryStatus(row.status)
-    values["awaited_checks"] = tuple(row.awaited_checks)
-    values["reported_checks"] = tuple(row.reported_checks)
+    values["pending_checks"] = tuple(row.pending_checks)
+    values["completed_checks"] = tuple(row.completed_checks)
     values["rerun_checks"] = tuple(row.rerun_checks)
-    values["vouched"] = tuple(row.vouched)
+    values["trusted_labels"] = tuple(row.trusted_labels)
     values["started_checks"] = tuple(row.started_checks)
     values["former_checks"] = None if row.former_checks is None else tuple(row.former_checks)
     return Entry(**values, repository=repository_of(row), base_branch=row.base_branch, position=row.position)

@@ -1,7 +1,7 @@
-"""What the store refuses. A stale version is `queue_engine.errors.StaleVersion`."""
+"""Errors of the store. A stale version is `queue_engine.domain.errors.StaleRecord`."""
 
-from queue_engine.errors import EngineError
+from queue_engine.domain.errors import EngineError
 
 
-class DuplicateEntry(EngineError):
-    """This pull request stands in a queue already."""
+class EntryConflict(EngineError):
+    """This pull request is queued already."""

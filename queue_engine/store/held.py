@@ -1,4 +1,4 @@
-"""Held pull requests: wanted in a queue that is full, waiting for a place in the order of their arrival."""
+"""Held pull requests: they wait for a place in a full queue, in the order of arrival."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Select, and_, bindparam, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import Upsert
+from queue_engine.core.database.database import Upsert
 from queue_engine.store.tables import held
 
 
@@ -17,8 +17,8 @@ class HeldPullRequest:
     """A pull request waiting for a place, with the head and the person that it was consented to by.
 
     `trace` and `delivery` are those of the consent: the W3C traceparent, and the webhook's id if it came by one.
-    `vouched` are the labels that count for its standing when it joins: those that were there when it was consented
-    to, and those that somebody who may queue has set since. `priority` is what it was given by command, if it was.
+    `trusted_labels` count for its precedence when it joins: the labels that were there at the consent, and those
+    that somebody who may queue has set since. `priority` is what it was given by command, if it was.
     Two are equal if the consent is the same.
     """
 
@@ -30,7 +30,7 @@ class HeldPullRequest:
     at: datetime
     trace: str | None = None
     delivery: str | None = None
-    vouched: tuple[str, ...] = field(default=(), compare=False)
+    trusted_labels: tuple[str, ...] = field(default=(), compare=False)
     priority: int | None = field(default=None, compare=False)
 
 
@@ -44,7 +44,7 @@ _REMOVE = delete(held).where(_ITS_OWN)
 _COUNT = select(func.count()).select_from(held).where(_IN_QUEUE)
 _OWN_PLACE = select(held.c.seq).where(_ITS_OWN).scalar_subquery()
 _AHEAD = _COUNT.where(or_(_OWN_PLACE.is_(None), held.c.seq < _OWN_PLACE))
-_CONSENT = ("queue_id", "head_sha", "queued_by", "trace", "delivery", "vouched")
+_CONSENT = ("queue_id", "head_sha", "queued_by", "trace", "delivery", "trusted_labels")
 _ADD = Upsert(
     held,
     lambda insert: insert.on_conflict_do_update(
@@ -59,30 +59,9 @@ class Held:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def add(
-        self,
-        queue_id: int,
-        repository_id: int,
-        number: int,
-        head_sha: str,
-        queued_by: str,
-        now: datetime,
-        *,
-        trace: str | None = None,
-        delivery: str | None = None,
-        vouched: Iterable[str] = (),
-    ) -> None:
-        """Let it wait. One that waits already keeps its place and its priority; the rest is of the new consent."""
-        consent = {
-            "queue_id": queue_id,
-            "head_sha": head_sha,
-            "queued_by": queued_by,
-            "trace": trace,
-            "delivery": delivery,
-            "vouched": sorted(vouched),
-        }
-        own = {"repository_id": repository_id, "number": number, "at": now}
-        await self._connection.execute(_ADD.on(self._connection), {**own, **consent})
+    async def add(self, waiting: HeldPullRequest) -> None:
+        """Let it wait. One that waits already keeps its place, its time and its priority; the rest is replaced."""
+        await self._connection.execute(_ADD.on(self._connection), asdict(waiting))
 
     async def next(self, queue_id: int) -> HeldPullRequest | None:
         """Who waits longest for a place in this queue."""
@@ -92,9 +71,11 @@ class Held:
         """This pull request, if it waits."""
         return await self._first(_FIND, _of(repository_id, number))
 
-    async def stand_by(self, repository_id: int, number: int, *, vouched: Iterable[str], priority: int | None) -> None:
+    async def stand_by(
+        self, repository_id: int, number: int, *, trusted_labels: Iterable[str], priority: int | None
+    ) -> None:
         """Change what it stands by when it joins: the labels that count, and the priority given by command."""
-        values = {"vouched": sorted(vouched), "priority": priority}
+        values = {"trusted_labels": sorted(trusted_labels), "priority": priority}
         await self._connection.execute(_STAND_BY, {**values, **_of(repository_id, number)})
 
     async def remove(self, repository_id: int, number: int) -> None:
@@ -119,7 +100,7 @@ class Held:
 
     async def _first(self, statement: Select[Any], its_own: Mapping[str, Any]) -> HeldPullRequest | None:
         row = (await self._connection.execute(statement, its_own)).one_or_none()
-        return None if row is None else HeldPullRequest(**{**row._mapping, "vouched": tuple(row.vouched)})
+        return None if row is None else HeldPullRequest(**{**row._mapping, "trusted_labels": tuple(row.trusted_labels)})
 
 
 def _of(repository_id: int, number: int) -> dict[str, Any]:

@@ -1,8 +1,11 @@
-"""The order of a queue: who comes where, told by keys that are stored once and hold whatever clocks and settings do.
+"""Order keys of a queue: stored once, and independent of clocks and settings.
 
-The key is a rank in milliseconds: when the entry came, less the head start of its priority. So whoever waits ages
+The key is a rank in milliseconds: when the entry came, less the head start of its priority. So a waiting entry ages
 without anything being written: a later arrival overtakes only those who came less than its head start before it.
-Within a priority who came first is first. Who is being processed stands before all others, whoever comes.
+Within a priority who came first is first. The entry being processed is before all others.
+
+Before the rank stand hotfixes. Arrivals never go back in time within a queue, whatever the clock does. A hotfix that
+interrupts makes the front `pending` again, with its head still bound; that entry goes on later.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -10,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import and_, bindparam, case, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.model import PROCESSING
+from queue_engine.domain.model import PROCESSING
 from queue_engine.store.tables import entries
 
 IN_ORDER = (
     case((entries.c.status.in_(sorted(PROCESSING)), 0), else_=1),
-    entries.c.first.desc(),
+    entries.c.hotfix.desc(),
     entries.c.rank,
     entries.c.seq,
 )

@@ -1,9 +1,9 @@
-"""Queues: which base branches are served, which are due, and who holds the lease to advance one.
+"""Queues: the base branches that are served, their due times, and their leases.
 
 Nothing runs while a queue waits: `due_at` is its alarm clock. A claim leaves `due_at` as it is, so that a worker that
-dies leaves the queue due as soon as its lease ends. Whoever releases a queue in which entries stand gives the
+dies leaves the queue due as soon as its lease ends. A release of a queue with entries gives the
 instant of the next look; without one only `wake` brings it back: a hint, a command, or the sweep, which wakes every
-queue that has entries. A queue that stands still is claimed like any other: its pass tells those who join, and finds
+queue that has entries. A blocked queue is claimed like any other: its pass informs new entries, and finds
 out that it may go on.
 """
 
@@ -11,22 +11,31 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import TypeAdapter
-from sqlalchemy import BindParameter, Row, Select, and_, bindparam, case, func, or_, select, type_coerce, update
+from sqlalchemy import (
+    BindParameter,
+    Integer,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import Upsert, UtcDateTime
-from queue_engine.model import Pause, Queue, RedBase, Repository, Stall
-from queue_engine.reasons import Reason
+from queue_engine.core.database.database import DatabaseInstant, Upsert
+from queue_engine.domain.model import Queue, RedBase, Repository, Stall
 from queue_engine.store import repositories
 from queue_engine.store.order import IN_ORDER
+from queue_engine.store.pauses import pauses_of
+from queue_engine.store.queue_order import DUE, IN_TURN
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
-from queue_engine.store.tables import entries, queues
+from queue_engine.store.tables import entries, held, queues
 from queue_engine.store.tables import repositories as repositories_table
-from queue_engine.store.turns import DUE, IN_TURN
-
-_FREEZE = TypeAdapter(Pause)
-"""A pause as it is stored beneath another one."""
 
 _MANY = 1_000_000
 """No bound."""
@@ -37,17 +46,24 @@ _PLACES = 20_261
 _ID: BindParameter[int] = bindparam("its_id")
 _IDS: BindParameter[int] = bindparam("its_ids", expanding=True)
 _REPOSITORY: BindParameter[int] = bindparam("its_repository")
-_AT: BindParameter[datetime] = bindparam("at", type_=UtcDateTime)
+_AT: BindParameter[datetime] = bindparam("at", type_=DatabaseInstant)
 
 _ALL = select(queues, *REPOSITORY_FIELDS[1:]).join(repositories_table).order_by(queues.c.id)
 _GET = _ALL.where(queues.c.id == _ID)
 _SOME = _ALL.where(queues.c.id.in_(_IDS))
 _FIND = _ALL.where(queues.c.repository_id == _REPOSITORY, queues.c.base_branch == bindparam("its_branch"))
 _OF_REPOSITORY = _ALL.where(queues.c.repository_id == _REPOSITORY)
+_QUEUE_IDS = [
+    select(table.c.queue_id)
+    .where(table.c.repository_id == _REPOSITORY, table.c.number == bindparam("its_number", type_=Integer))
+    .scalar_subquery()
+    for table in (entries, held)
+]
+_OF_PULL_REQUEST = _ALL.where(queues.c.id == func.coalesce(*_QUEUE_IDS))
 _CREATE = Upsert(queues, lambda insert: insert.on_conflict_do_nothing())
 
 _FRONT_TROUBLE = (
-    select(entries.c.trouble)
+    select(entries.c.github_failures)
     .where(entries.c.queue_id == queues.c.id)
     .order_by(*IN_ORDER)
     .limit(1)
@@ -58,14 +74,13 @@ _IN_TROUBLE = or_(func.coalesce(_FRONT_TROUBLE, 0) > 0, queues.c.errors > 0)
 """Whether a backoff is under way, which hints do not shorten."""
 
 _CHANGE = update(queues).where(queues.c.id == _ID)
-_PAUSE = _CHANGE.values(wakes=queues.c.wakes + 1)
 _WAKE = _CHANGE.values(
     due_at=case(
         (queues.c.due_at.is_(None), _AT),
         (and_(queues.c.due_at > _AT, ~_IN_TROUBLE), _AT),
         else_=queues.c.due_at,
     ),
-    wakes=queues.c.wakes + 1,
+    wake_count=queues.c.wake_count + 1,
 )
 _COUNT_ERROR = (
     update(queues)
@@ -81,13 +96,13 @@ _RELEASE = _RENEW.values(
     lease_owner=None,
     leased_until=None,
     due_at=case(
-        (and_(queues.c.wakes > bindparam("seen_wakes"), ~_IN_TROUBLE), bindparam("now", type_=UtcDateTime)),
+        (and_(queues.c.wake_count > bindparam("seen_wakes"), ~_IN_TROUBLE), bindparam("now", type_=DatabaseInstant)),
         else_=_AT,
     ),
 )
 _RELEASE_ALL = update(queues).where(queues.c.lease_owner.is_not(None)).values(lease_owner=None, leased_until=None)
 _CLAIMABLE = case((queues.c.leased_until > queues.c.due_at, queues.c.leased_until), else_=queues.c.due_at)
-NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), UtcDateTime))
+NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), DatabaseInstant))
 """When the next queue can be claimed."""
 
 
@@ -107,10 +122,14 @@ class Queues:
         """The queue of this base branch, if there has ever been one."""
         return await self._one(_FIND, its_repository=repository_id, its_branch=base_branch)
 
+    async def of_pull_request(self, repository_id: int, number: int) -> Queue | None:
+        """The queue that has this pull request's entry, or in which it waits for a place."""
+        return await self._one(_OF_PULL_REQUEST, its_repository=repository_id, its_number=number)
+
     async def find_or_create(self, repository: Repository, base_branch: str, now: datetime) -> Queue:
         """The queue of this base branch; the same one for everybody who asks at the same time."""
         await repositories.remember(self._connection, repository)
-        new = {"repository_id": repository.id, "base_branch": base_branch, "wakes": 0, "created_at": now}
+        new = {"repository_id": repository.id, "base_branch": base_branch, "wake_count": 0, "created_at": now}
         await self._connection.execute(_CREATE.on(self._connection), new)
         queue = await self.find(repository.id, base_branch)
         assert queue is not None
@@ -211,7 +230,8 @@ class Queues:
     async def release(
         self, queue_id: int, owner: str, *, due_at: datetime | None, seen_wakes: int, now: datetime
     ) -> bool:
-        """Give a queue back, due at `due_at`, or now if it was woken since its `wakes` were `seen_wakes`; see `wake`.
+        """Give a queue back, due at `due_at`, or now if it was woken since its `wake_count` were `seen_wakes`; see
+        `wake`.
 
         False, and nothing is changed, when the lease is no longer this owner's.
         """
@@ -226,17 +246,9 @@ class Queues:
         """When the next queue can be claimed: an instant that may be past; None if no queue is due ever."""
         return (await self._connection.execute(NEXT_DUE)).scalar_one()
 
-    async def pause(self, queue_id: int, pause: Pause, *, beneath: Pause | None = None) -> None:
-        """Let the queue stand still until its end or `resume`; what stands, and was beneath it, is replaced.
-
-        The queue is due at once, so that those who wait in it are told; its pass knows when to look again.
-        """
-        await self._connection.execute(_PAUSE, {"its_id": queue_id, **_paused(pause, beneath), "due_at": pause.since})
-        self._due()
-
-    async def note_told(self, queue_id: int, told: str | None) -> None:
-        """Remember the standstill that everybody who waits was told of; None: that it is over."""
-        await self._connection.execute(_CHANGE, {"its_id": queue_id, "told": told})
+    async def note_announced(self, queue_id: int, announced: str | None) -> None:
+        """Store the blockers that were announced; None: that there are none any more."""
+        await self._connection.execute(_CHANGE, {"its_id": queue_id, "announced": announced})
 
     async def with_work(self) -> tuple[Repository, ...]:
         """The repositories in which something is queued or held."""
@@ -250,11 +262,6 @@ class Queues:
         """Configuration or rules changed: whatever any process remembers of them is void."""
         await repositories.renew(self._connection, repository_id)
 
-    async def resume(self, queue_id: int, now: datetime) -> None:
-        """Lift the pause and what is beneath it; the queue is looked at now."""
-        await self._connection.execute(_CHANGE, {"its_id": queue_id, **_paused(None)})
-        await self.wake(queue_id, now)
-
     async def _one(self, statement: Select[Any], **its_own: object) -> Queue | None:
         row = (await self._connection.execute(statement, its_own)).one_or_none()
         return None if row is None else _queue(row)
@@ -266,27 +273,7 @@ class Queues:
         return (await self._connection.execute(statement, values)).rowcount == 1
 
 
-def _paused(pause: Pause | None, beneath: Pause | None = None) -> dict[str, Any]:
-    return {
-        "beneath": None if beneath is None else _FREEZE.dump_python(beneath, mode="json"),
-        "paused_reason": pause and pause.reason,
-        "paused_detail": pause and pause.detail,
-        "paused_since": pause and pause.since,
-        "paused_until": pause and pause.until,
-        "paused_by": pause and pause.by,
-    }
-
-
 def _queue(row: Row[Any]) -> Queue:
-    paused = None
-    if row.paused_reason is not None:
-        paused = Pause(
-            reason=Reason(row.paused_reason),
-            detail=row.paused_detail,
-            since=row.paused_since,
-            until=row.paused_until,
-            by=row.paused_by,
-        )
     red = None
     if row.red_check is not None:
         red = RedBase(
@@ -306,11 +293,10 @@ def _queue(row: Row[Any]) -> Queue:
         id=row.id,
         repository=repository_of(row),
         base_branch=row.base_branch,
-        paused=paused,
         due_at=row.due_at,
-        wakes=row.wakes,
-        told=row.told,
-        beneath=None if row.beneath is None else _FREEZE.validate_python(row.beneath),
+        wake_count=row.wake_count,
+        pauses=pauses_of(row),
+        announced=row.announced,
         red=red,
         errors=row.errors,
         stall=stall,

@@ -1,4 +1,4 @@
-"""Red bases: base branches that do not pass their own checks, as far as queues wait for that to end."""
+"""Red bases: base branches that fail their own checks, while queues wait for them."""
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.model import Queue, RedBase
+from queue_engine.domain.model import Queue, RedBase
 from queue_engine.store.tables import queues
 
 _TIPS = select(queues.c.repository_id, queues.c.red_tip).where(
@@ -52,7 +52,7 @@ class RedBases:
             await self._wake(queue_id, now)
 
     async def moved(self, queue: Queue, tip: str, now: datetime) -> None:
-        """The base branch has another tip: one that did not pass is left behind, and this one looked at anew."""
+        """The base branch has another tip: one that did not pass is forgotten, and IMQ reads this one."""
         if queue.red is not None and queue.red.tip != tip:
             await self.note(queue.id, replace(queue.red, tip=tip, looks=0, look_at=now))
             await self._wake(queue.id, now)

@@ -1,4 +1,4 @@
-"""Repositories as other tables refer to them: remembered at first sight, renamed in one place."""
+"""Repositories as other tables refer to them: stored at first sight, renamed in one place."""
 
 from dataclasses import asdict
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, Row, String, bindparam, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import Upsert
-from queue_engine.model import Repository
+from queue_engine.core.database.database import Upsert
+from queue_engine.domain.model import Repository
 from queue_engine.store.tables import entries, held, repositories
 
 REPOSITORY_FIELDS: tuple[ColumnElement[Any], ...] = (
@@ -61,12 +61,12 @@ async def remember(connection: AsyncConnection, repository: Repository) -> None:
 
 
 async def refresh(connection: AsyncConnection, repository: Repository) -> None:
-    """This is how it is called now: one renamed, transferred or installed anew is followed by all that refers to it."""
+    """This is how it is called now: after a rename, a transfer or a new installation all that refers to it follows."""
     await connection.execute(_REFRESH.on(connection), asdict(repository))
 
 
 async def named(connection: AsyncConnection, owner: str, name: str) -> Repository | None:
-    """The repository of this name, in whatever letters; of two that have had it the younger."""
+    """The repository of this name, in upper or lower case; of two that have had it the younger."""
     its_name = {"its_owner": owner.lower(), "its_name": name.lower()}
     row = (await connection.execute(_NAMED, its_name)).one_or_none()
     return None if row is None else repository_of(row)

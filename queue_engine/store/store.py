@@ -1,4 +1,4 @@
-"""The store: everything the queue keeps, by noun, within transactions."""
+"""The store: all tables of the queue, by noun, within transactions."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -10,37 +10,40 @@ from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database import Database
-from queue_engine.core.dead_letters import DeadLetters
-from queue_engine.core.idempotency import Keys
-from queue_engine.core.job_table import NEXT_DUE as NEXT_JOB
-from queue_engine.core.jobs import Jobs
-from queue_engine.core.listen import Voice
-from queue_engine.core.meter import Meter, Silent
-from queue_engine.core.outage import lost_race
-from queue_engine.errors import StaleVersion
-from queue_engine.store.answers import Answers
+from queue_engine.core.database.database import Database
+from queue_engine.core.database.listener import DatabaseNotifier
+from queue_engine.core.database.outage import lost_race
+from queue_engine.core.jobs.dead_letters import DeadLetters
+from queue_engine.core.jobs.idempotency import Keys
+from queue_engine.core.jobs.job_store import Jobs
+from queue_engine.core.jobs.job_table import NEXT_DUE as NEXT_JOB
+from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.domain.errors import StaleRecord
 from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
-from queue_engine.store.figures import Figures
 from queue_engine.store.held import Held
-from queue_engine.store.known import KnownFacts
-from queue_engine.store.outbox import Outbox
-from queue_engine.store.outbox_statements import NEXT_DUE as NEXT_LETTER
-from queue_engine.store.pace import Pace
-from queue_engine.store.processes import Processes
+from queue_engine.store.operations.config_files import ConfigFiles
+from queue_engine.store.operations.figures import Figures
+from queue_engine.store.operations.github_tokens import GitHubTokens
+from queue_engine.store.operations.known import KnownFacts
+from queue_engine.store.operations.processes import Processes
+from queue_engine.store.operations.rate_limits import RateLimits
+from queue_engine.store.operations.reconciler_state import ReconcilerState
+from queue_engine.store.operations.stalls import Stalls
+from queue_engine.store.operations.throttles import Throttles
+from queue_engine.store.operations.tokens import Tokens
+from queue_engine.store.outbox.command_replies import CommandReplies
+from queue_engine.store.outbox.outbox import Outbox
+from queue_engine.store.outbox.table import NEXT_DUE as NEXT_LETTER
+from queue_engine.store.pauses import Pauses
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Queues
 from queue_engine.store.red_bases import RedBases
-from queue_engine.store.refusals import Refusals
-from queue_engine.store.stalls import Stalls
-from queue_engine.store.sweeps import Sweeps
-from queue_engine.store.throttles import Throttles
+from queue_engine.store.rejections import Rejections
 from queue_engine.store.timeline import Timeline
-from queue_engine.store.tokens import Tokens
 
 
-class Due(StrEnum):
+class WakeupKind(StrEnum):
     """What can become due by a transaction: each is waited for by another loop."""
 
     JOBS = "jobs"
@@ -60,12 +63,16 @@ class Transaction:
 
     def __init__(self, connection: AsyncConnection, meter: Meter | None = None) -> None:
         self.connection = connection
-        self.due: set[Due] = set()
+        self.due: set[WakeupKind] = set()
         self._meter = meter
 
     @cached_property
     def queues(self) -> Queues:
-        return Queues(self.connection, partial(self.due.add, Due.QUEUES))
+        return Queues(self.connection, partial(self.due.add, WakeupKind.QUEUES))
+
+    @cached_property
+    def pauses(self) -> Pauses:
+        return Pauses(self.connection, self.queues.wake)
 
     @cached_property
     def red_bases(self) -> RedBases:
@@ -84,16 +91,16 @@ class Transaction:
         return Timeline(self.connection)
 
     @cached_property
-    def refusals(self) -> Refusals:
-        return Refusals(self.connection)
+    def refusals(self) -> Rejections:
+        return Rejections(self.connection)
 
     @cached_property
     def throttles(self) -> Throttles:
         return Throttles(self.connection)
 
     @cached_property
-    def answers(self) -> Answers:
-        return Answers(self.connection)
+    def answers(self) -> CommandReplies:
+        return CommandReplies(self.connection)
 
     @cached_property
     def held(self) -> Held:
@@ -104,12 +111,12 @@ class Transaction:
         return KnownFacts(self.connection)
 
     @cached_property
-    def sweeps(self) -> Sweeps:
-        return Sweeps(self.connection)
+    def sweeps(self) -> ReconcilerState:
+        return ReconcilerState(self.connection)
 
     @cached_property
-    def pace(self) -> Pace:
-        return Pace(self.connection)
+    def pace(self) -> RateLimits:
+        return RateLimits(self.connection)
 
     @cached_property
     def processes(self) -> Processes:
@@ -118,6 +125,14 @@ class Transaction:
     @cached_property
     def tokens(self) -> Tokens:
         return Tokens(self.connection)
+
+    @cached_property
+    def installation_tokens(self) -> GitHubTokens:
+        return GitHubTokens(self.connection)
+
+    @cached_property
+    def configuration_files(self) -> ConfigFiles:
+        return ConfigFiles(self.connection)
 
     @cached_property
     def figures(self) -> Figures:
@@ -133,23 +148,23 @@ class Transaction:
 
     @cached_property
     def jobs(self) -> Jobs:
-        return Jobs(self.connection, partial(self.due.add, Due.JOBS))
+        return Jobs(self.connection, partial(self.due.add, WakeupKind.JOBS))
 
     @cached_property
     def dead_letters(self) -> DeadLetters:
-        return DeadLetters(self.connection, partial(self.due.add, Due.JOBS), meter=self._meter)
+        return DeadLetters(self.connection, partial(self.due.add, WakeupKind.JOBS), meter=self._meter)
 
     @cached_property
     def outbox(self) -> Outbox:
-        return Outbox(self.connection, partial(self.due.add, Due.LETTERS), dead_letters=self.dead_letters)
+        return Outbox(self.connection, partial(self.due.add, WakeupKind.LETTERS), dead_letters=self.dead_letters)
 
-    async def dues(self) -> dict[Due, datetime]:
+    async def dues(self) -> dict[WakeupKind, datetime]:
         """When the next job, queue and letter can be taken: instants that may be past; none of what does not wait."""
-        found = zip(Due, (await self.connection.execute(_NEXT_DUE)).one(), strict=True)
+        found = zip(WakeupKind, (await self.connection.execute(_NEXT_DUE)).one(), strict=True)
         return {each: due for each, due in found if due is not None}
 
     async def next_due(self) -> datetime | None:
-        """When the next job, queue or letter can be taken: an instant that may be past; None if nothing waits."""
+        """When the next job, queue or outbox item can be claimed: an instant that may be past; None if none waits."""
         return min((await self.dues()).values(), default=None)
 
 
@@ -158,25 +173,25 @@ class Store:
 
     def __init__(self, database: Database, *, meter: Meter | None = None) -> None:
         self.database = database
-        self._meter = meter or Silent()
-        self.voice = Voice()
+        self._meter = meter or NullMeter()
+        self.voice = DatabaseNotifier()
         """Tells other processes what became due, at each commit."""
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction]:
         """A transaction that may write: whole at its end, or not at all on any exception. Never nest two.
 
-        Raises StaleVersion when PostgreSQL ended it because of another one. Write entries before queues, so that no two
+        Raises StaleRecord when PostgreSQL ended it because of another one. Write entries before queues, so that no two
         transactions wait for each other.
         """
         try:
             async with self.database.transaction() as connection:
                 tx = Transaction(connection, self._meter)
                 yield tx
-                await self.voice.tell(connection, tx.due)
+                await self.voice.send(connection, tx.due)
         except DBAPIError as error:
             if lost_race(error):
-                raise StaleVersion("another transaction wanted the same rows") from error
+                raise StaleRecord("another transaction wanted the same rows") from error
             raise
 
     @asynccontextmanager

@@ -1,32 +1,15 @@
-"""The timeline: what happened, one row per event, only ever appended to. Pages, statistics and ETAs derive from it."""
+"""The timeline: one row per event, append-only. Pages, statistics and ETAs derive from it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Integer, Row, Select, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.reasons import Reason
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.store.tables import timeline
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineEvent:
-    """Something that happened to a pull request, and why. `delivery` is the webhook that brought it about."""
-
-    id: int
-    at: datetime
-    event: str
-    repository_id: int
-    base_branch: str
-    number: int
-    entry_id: str | None
-    reason: Reason | None
-    delivery: str | None
-    data: Mapping[str, Any] | None
-
 
 _ALL = select(timeline)
 _REPOSITORY = timeline.c.repository_id == bindparam("its_repository")
@@ -41,9 +24,10 @@ def _latest(found: Select[Any]) -> Select[Any]:
 
 
 _APPEND = timeline.insert()
+_STORED = [name for name in TimelineEvent.__dataclass_fields__ if name != "id"]
 _OF_PULL_REQUEST = _ALL.where(_REPOSITORY, _NUMBER).order_by(timeline.c.id)
 _LATEST_OF_PULL_REQUEST = _latest(_ALL.where(_REPOSITORY, _NUMBER))
-_LATEST_OF_QUEUE = _latest(_ALL.where(_REPOSITORY, timeline.c.number == 0, _AFTER, _BRANCH))
+_LATEST_OF_QUEUE = _latest(_ALL.where(_REPOSITORY, timeline.c.number == WHOLE_QUEUE, _AFTER, _BRANCH))
 _LATEST = _latest(_ALL)
 _SINCE = _ALL.where(_AFTER).order_by(timeline.c.id)
 _DATA = _latest(select(timeline.c.data).where(_REPOSITORY, _BRANCH, _EVENT))
@@ -60,38 +44,18 @@ class Timeline:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def append(
-        self,
-        *,
-        at: datetime,
-        event: str,
-        repository_id: int,
-        base_branch: str,
-        number: int,
-        entry_id: str | None = None,
-        reason: Reason | None = None,
-        delivery: str | None = None,
-        data: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Write down what happened."""
-        row = {
-            "at": at,
-            "event": event,
-            "repository_id": repository_id,
-            "base_branch": base_branch,
-            "number": number,
-            "entry_id": entry_id,
-            "reason": reason,
-            "delivery": delivery,
-            "data": None if data is None else dict(data),
-        }
-        await self._connection.execute(_APPEND, row)
+    async def append(self, event: TimelineEvent) -> TimelineEvent:
+        """Store one event; returns it with its id."""
+        row = {name: getattr(event, name) for name in _STORED} | {"data": dict(event.data) or None}
+        key = (await self._connection.execute(_APPEND, row)).inserted_primary_key
+        assert key is not None
+        return replace(event, id=key.id)
 
     async def of_pull_request(self, repository_id: int, number: int) -> tuple[TimelineEvent, ...]:
         """Everything that happened to a pull request, oldest first."""
         return await self._read(_OF_PULL_REQUEST, its_repository=repository_id, its_number=number)
 
-    async def story(
+    async def history(
         self, repository_id: int, base_branch: str, number: int, *, limit: int
     ) -> tuple[TimelineEvent, ...]:
         """The last `limit` events of a pull request, oldest first, among them what happened to its whole queue since
@@ -148,4 +112,4 @@ class Timeline:
 
 def _event(row: Row[Any]) -> TimelineEvent:
     reason = None if row.reason is None else Reason(row.reason)
-    return TimelineEvent(**(dict(row._mapping) | {"reason": reason}))
+    return TimelineEvent(**(dict(row._mapping) | {"reason": reason, "data": row.data or {}}))

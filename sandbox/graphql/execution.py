@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphql import (
     DocumentNode,
@@ -17,19 +17,17 @@ from graphql import (
     validate,
 )
 
-from sandbox.errors import ApiError
+from sandbox.callers.limits import Budget
+from sandbox.callers.tokens import Caller
+from sandbox.callers.visibility import may_push, visible
+from sandbox.facade.github import GitHub
 from sandbox.graphql import errors
 from sandbox.graphql.connections import Cost, Info, Unbounded, cost_of
 from sandbox.graphql.objects import May, Objects, View
 from sandbox.graphql.ref_updates import update_refs
+from sandbox.ground.errors import ApiError
 from sandbox.payloads import timestamp
-from sandbox.rest.access import may_push, visible
-from sandbox.rest.auth import Caller
-from sandbox.rest.limits import Budget
 from sandbox.state import Repository
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 _SCHEMA_FILE = Path(__file__).with_name("schema.graphql")
 
@@ -63,7 +61,7 @@ class Execution:
 
     def __init__(
         self,
-        github: "GitHub",
+        github: GitHub,
         caller: Caller,
         query: str,
         variables: Mapping[str, Any],
@@ -118,7 +116,7 @@ class Execution:
     ) -> dict[str, Any]:
         found = self._github.find_repository(f"{owner}/{name}")
         if found is None and followRenames:
-            found = self._github.moves.found_at(f"{owner}/{name}")
+            found = self._github.paths.found_at(f"{owner}/{name}")
         if found is None or not visible(self._github, self._caller, found):
             raise errors.not_found(f"Repository with the name '{owner}/{name}'")
         may, hidden = self._permissions(found), self._people_hidden()

@@ -3,15 +3,13 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sandbox.facade.github import GitHub
 from sandbox.graphql.connections import Info, connection
 from sandbox.graphql.errors import Refused, not_accessible, not_found
 from sandbox.payloads import node_id, timestamp
 from sandbox.state import PullRequest, Repository, Review, User
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 Record = dict[str, Any]
 May = Callable[[str], bool]
@@ -27,7 +25,7 @@ class Objects:
     """
 
     def __init__(
-        self, github: "GitHub", repository: Repository, may: May, *, people_hidden: bool, branches: View = nullcontext
+        self, github: GitHub, repository: Repository, may: May, *, people_hidden: bool, branches: View = nullcontext
     ) -> None:
         self._github = github
         self._may = may
@@ -90,7 +88,7 @@ class Objects:
         }
 
     def _computed(self, pull: PullRequest) -> Record:
-        merging, landed = self._github.merging, pull.merge_commit_sha if pull.merged else None
+        merging, landed = self._github.mergeability, pull.merge_commit_sha if pull.merged else None
         words = {None: "UNKNOWN", True: "MERGEABLE", False: "CONFLICTING"}
         return {
             "mergeable": lambda _info: words[merging.mergeable(pull)],
@@ -141,7 +139,7 @@ class Objects:
         return [review for review in shown if listed or review.state != "DISMISSED"]
 
     def _writes(self, user: User) -> bool:
-        return self._github.has_role(user, self._repository, "write")
+        return self._github.accounts.has_role(user, self._repository, "write")
 
     def _review(self, review: Review) -> Record:
         return {
@@ -219,11 +217,11 @@ class Objects:
             if user.kind == "User"
             and (login is None or user.login.lower() == login.lower())
             and (query is None or query.lower() in user.login.lower())
-            and self._github.role(user, record) != "none"
+            and self._github.accounts.role(user, record) != "none"
         ]
         page = connection(found, actor)(info, **bounds)
         for edge, user in zip(page["edges"], found, strict=False):
-            edge["permission"] = self._github.role(user, record).upper()
+            edge["permission"] = self._github.accounts.role(user, record).upper()
         return page
 
     def _require(self, permission: str) -> None:

@@ -6,17 +6,15 @@ of them is rejected, no other ref will be modified." Forty zeros as `beforeOid` 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sandbox.errors import Invalid
+from sandbox.callers.tokens import Caller
+from sandbox.callers.visibility import visible
+from sandbox.facade.github import GitHub
 from sandbox.graphql.errors import not_found
+from sandbox.ground.errors import Invalid
 from sandbox.payloads import node_id
-from sandbox.rest.access import visible
-from sandbox.rest.auth import Caller
 from sandbox.state import ZERO_SHA, Actor, Repository
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,7 @@ class _Update:
     force: bool
 
 
-def update_refs(github: "GitHub", caller: Caller, actor: Actor, given: dict[str, Any]) -> dict[str, Any]:
+def update_refs(github: GitHub, caller: Caller, actor: Actor, given: dict[str, Any]) -> dict[str, Any]:
     """Check every update, then make them all. Raises ApiError, or Refused for an unknown repository."""
     repository = _repository(github, caller, given["repositoryId"])
     told = github.behaviour.moved_refs_told
@@ -42,7 +40,7 @@ def update_refs(github: "GitHub", caller: Caller, actor: Actor, given: dict[str,
     return {"clientMutationId": given.get("clientMutationId")}
 
 
-def _repository(github: "GitHub", caller: Caller, wanted: str) -> Repository:
+def _repository(github: GitHub, caller: Caller, wanted: str) -> Repository:
     for repository in github.state.repositories.values():
         if node_id("Repository", repository.id) == wanted and visible(github, caller, repository):
             return repository

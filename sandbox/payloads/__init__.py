@@ -8,10 +8,10 @@ from sandbox.payloads.accounts import app, installation, integration, node_id, o
 from sandbox.payloads.actions import job, workflow, workflow_run
 from sandbox.payloads.checks import check_run, check_suite, combined_status, status, status_event
 from sandbox.payloads.commits import commit, file_change, git_commit, git_tag, git_user, push_commit
-from sandbox.payloads.issues import REACTIONS, comment, issue, issue_event, label, review, review_comment, thread
+from sandbox.payloads.issues import comment, issue, issue_event, label, review, review_comment, thread
 from sandbox.payloads.protection import full_protection
 from sandbox.payloads.pulls import merge_request, pull_request, pull_request_stub, simple_pull_request
-from sandbox.payloads.pushes import Push, push
+from sandbox.payloads.pushes import push
 from sandbox.payloads.repositories import minimal_repository, repository, repository_stub, webhook_repository
 from sandbox.payloads.rules import branch_rules, protection_rule, ruleset, ruleset_heading
 from sandbox.payloads.times import timestamp
@@ -40,7 +40,6 @@ __all__ = [
     "review",
     "review_comment",
     "thread",
-    "REACTIONS",
     "workflow",
     "workflow_run",
     "job",
@@ -52,7 +51,6 @@ __all__ = [
     "commit",
     "git_commit",
     "git_tag",
-    "Push",
     "push",
     "push_commit",
     "file_change",

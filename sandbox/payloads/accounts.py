@@ -1,13 +1,11 @@
 """Accounts, apps and installations."""
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
 from sandbox.state import App, Installation, User
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 
 def node_id(kind: str, number: int) -> str:
@@ -15,27 +13,29 @@ def node_id(kind: str, number: int) -> str:
     return base64.b64encode(f"0{len(kind)}:{kind}{number}".encode()).decode()
 
 
-def avatar(github: "GitHub", record: User) -> str:
+def avatar(source: Source, record: User) -> str:
     """Where the picture of an account is: that of an App's bot is filed under the App's own number."""
-    app = next((app for app in github.state.apps.values() if app.bot is record), None)
+    app = next((app for app in source.state.apps.values() if app.bot is record), None)
     filed = f"u/{record.id}" if app is None else f"in/{app.id}"
-    return f"{github.html_url}/avatars/{filed}?v=4"
+    return f"{source.addresses.html_url}/avatars/{filed}?v=4"
 
 
-def user(github: "GitHub", record: User) -> dict[str, Any]:
+def user(source: Source, record: User) -> dict[str, Any]:
     """`simple-user`."""
     path = record.login.replace("[", "%5B").replace("]", "%5D")
-    url = f"{github.api_url}/users/{path}"
+    url = f"{source.addresses.api_url}/users/{path}"
     is_bot = record.kind == "Bot"
     shown = record.login.removesuffix("[bot]")
     return {
         "login": record.login,
         "id": record.id,
         "node_id": node_id(record.kind, record.id),
-        "avatar_url": avatar(github, record),
+        "avatar_url": avatar(source, record),
         "gravatar_id": "",
         "url": url,
-        "html_url": f"{github.html_url}/apps/{shown}" if is_bot else f"{github.html_url}/{record.login}",
+        "html_url": f"{source.addresses.html_url}/apps/{shown}"
+        if is_bot
+        else f"{source.addresses.html_url}/{record.login}",
         "followers_url": f"{url}/followers",
         "following_url": f"{url}/following{{/other_user}}",
         "gists_url": f"{url}/gists{{/gist_id}}",
@@ -51,9 +51,9 @@ def user(github: "GitHub", record: User) -> dict[str, Any]:
     }
 
 
-def organization(github: "GitHub", record: User) -> dict[str, Any]:
+def organization(source: Source, record: User) -> dict[str, Any]:
     """`organization-simple`, as webhooks of an organization's repositories carry it."""
-    url = f"{github.api_url}/orgs/{record.login}"
+    url = f"{source.addresses.api_url}/orgs/{record.login}"
     return {
         "login": record.login,
         "id": record.id,
@@ -65,23 +65,23 @@ def organization(github: "GitHub", record: User) -> dict[str, Any]:
         "issues_url": f"{url}/issues",
         "members_url": f"{url}/members{{/member}}",
         "public_members_url": f"{url}/public_members{{/member}}",
-        "avatar_url": f"{github.html_url}/avatars/u/{record.id}?v=4",
+        "avatar_url": f"{source.addresses.html_url}/avatars/u/{record.id}?v=4",
         "description": None,
     }
 
 
-def integration(github: "GitHub", record: App) -> dict[str, Any]:
+def integration(source: Source, record: App) -> dict[str, Any]:
     """`integration`: an app as check runs and comments show it."""
     return {
         "id": record.id,
         "client_id": record.client_id,
         "slug": record.slug,
         "node_id": node_id("Integration", record.id),
-        "owner": user(github, record.owner),
+        "owner": user(source, record.owner),
         "name": record.slug,
         "description": "",
-        "external_url": f"{github.html_url}/apps/{record.slug}",
-        "html_url": f"{github.html_url}/apps/{record.slug}",
+        "external_url": f"{source.addresses.html_url}/apps/{record.slug}",
+        "html_url": f"{source.addresses.html_url}/apps/{record.slug}",
         "created_at": timestamp(record.created_at),
         "updated_at": timestamp(record.created_at),
         "permissions": dict(record.permissions),
@@ -89,26 +89,26 @@ def integration(github: "GitHub", record: App) -> dict[str, Any]:
     }
 
 
-def app(github: "GitHub", record: App) -> dict[str, Any]:
+def app(source: Source, record: App) -> dict[str, Any]:
     """`GET /app`: the integration and how often it is installed."""
-    count = sum(installation.app is record for installation in github.state.installations.values())
-    return integration(github, record) | {"installations_count": count}
+    count = sum(installation.app is record for installation in source.state.installations.values())
+    return integration(source, record) | {"installations_count": count}
 
 
-def installation(github: "GitHub", record: Installation) -> dict[str, Any]:
+def installation(source: Source, record: Installation) -> dict[str, Any]:
     """`installation`."""
-    url = f"{github.api_url}/app/installations/{record.id}"
+    url = f"{source.addresses.api_url}/app/installations/{record.id}"
     login = record.account.login
     organisation = record.account.kind == "Organization"
     place = f"organizations/{login}/settings" if organisation else "settings"
     return {
         "id": record.id,
         "client_id": record.app.client_id,
-        "account": user(github, record.account),
+        "account": user(source, record.account),
         "repository_selection": "all" if record.repositories is None else "selected",
         "access_tokens_url": f"{url}/access_tokens",
-        "repositories_url": f"{github.api_url}/installation/repositories",
-        "html_url": f"{github.html_url}/{place}/installations/{record.id}",
+        "repositories_url": f"{source.addresses.api_url}/installation/repositories",
+        "html_url": f"{source.addresses.html_url}/{place}/installations/{record.id}",
         "app_id": record.app.id,
         "app_slug": record.app.slug,
         "target_id": record.account.id,

@@ -1,21 +1,20 @@
 """GitHub Actions: workflows, their runs, and the jobs of these."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sandbox.domain.checks.progress import page
 from sandbox.payloads.accounts import node_id, user
 from sandbox.payloads.checks import pulls_at
 from sandbox.payloads.commits import simple_commit
 from sandbox.payloads.repositories import api, html, minimal_repository
+from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
 from sandbox.state import CheckRun, Repository, Workflow, WorkflowRun
 
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
-
-def workflow(github: "GitHub", record: Repository, found: Workflow) -> dict[str, Any]:
+def workflow(source: Source, record: Repository, found: Workflow) -> dict[str, Any]:
     """`workflow`."""
-    page = f"{html(github, record)}/blob/{record.default_branch}/{found.path}"
+    page = f"{html(source, record)}/blob/{record.default_branch}/{found.path}"
     return {
         "id": found.id,
         "node_id": node_id("Workflow", found.id),
@@ -24,16 +23,16 @@ def workflow(github: "GitHub", record: Repository, found: Workflow) -> dict[str,
         "state": "active",
         "created_at": timestamp(found.created_at),
         "updated_at": timestamp(found.created_at),
-        "url": f"{api(github, record)}/actions/workflows/{found.id}",
+        "url": f"{api(source, record)}/actions/workflows/{found.id}",
         "html_url": page,
-        "badge_url": f"{html(github, record)}/actions/workflows/{found.path.rpartition('/')[2]}/badge.svg",
+        "badge_url": f"{html(source, record)}/actions/workflows/{found.path.rpartition('/')[2]}/badge.svg",
     }
 
 
-def workflow_run(github: "GitHub", run: WorkflowRun, *, webhook: bool = False) -> dict[str, Any]:
+def workflow_run(source: Source, run: WorkflowRun, *, webhook: bool = False) -> dict[str, Any]:
     """`workflow-run`; the repositories of a webhook's are the same minimal ones."""
     record, suite = run.repository, run.suite
-    url = f"{api(github, record)}/actions/runs/{run.id}"
+    url = f"{api(source, record)}/actions/runs/{run.id}"
     head = run.pull.head_repository if run.pull else record
     commit = simple_commit(record, run.head_sha)
     shown = {
@@ -52,35 +51,35 @@ def workflow_run(github: "GitHub", run: WorkflowRun, *, webhook: bool = False) -
         "check_suite_id": suite.id,
         "check_suite_node_id": node_id("CheckSuite", suite.id),
         "url": url,
-        "html_url": github.actions.page(run),
-        "pull_requests": pulls_at(github, record, run.head_sha),
+        "html_url": page(source.addresses, run),
+        "pull_requests": pulls_at(source, record, run.head_sha),
         "created_at": timestamp(run.created_at),
         "updated_at": timestamp(suite.updated_at),
-        "actor": user(github, run.actor),
+        "actor": user(source, run.actor),
         "run_attempt": run.attempt,
         "referenced_workflows": [],
         "run_started_at": timestamp(run.started_at or run.created_at),
-        "triggering_actor": user(github, run.rerun_by or run.actor),
+        "triggering_actor": user(source, run.rerun_by or run.actor),
         "jobs_url": f"{url}/jobs",
         "logs_url": f"{url}/logs",
-        "check_suite_url": f"{api(github, record)}/check-suites/{suite.id}",
+        "check_suite_url": f"{api(source, record)}/check-suites/{suite.id}",
         "artifacts_url": f"{url}/artifacts",
         "cancel_url": f"{url}/cancel",
         "rerun_url": f"{url}/rerun",
         "previous_attempt_url": f"{url}/attempts/{run.attempt - 1}" if run.attempt > 1 else None,
-        "workflow_url": f"{api(github, record)}/actions/workflows/{run.workflow.id}",
+        "workflow_url": f"{api(source, record)}/actions/workflows/{run.workflow.id}",
         "head_commit": commit,
-        "repository": minimal_repository(github, record),
-        "head_repository": minimal_repository(github, head or record),
+        "repository": minimal_repository(source, record),
+        "head_repository": minimal_repository(source, head or record),
     }
     if not webhook:
         shown["head_repository_id"] = (head or record).id
     return shown
 
 
-def job(github: "GitHub", run: WorkflowRun, check: CheckRun) -> dict[str, Any]:
+def job(source: Source, run: WorkflowRun, check: CheckRun) -> dict[str, Any]:
     """`job`. Its number is its check run's."""
-    url = f"{api(github, run.repository)}/actions"
+    url = f"{api(source, run.repository)}/actions"
     is_taken = check.status == "in_progress" or (check.status == "completed" and check.conclusion != "skipped")
     return {
         "id": check.id,
@@ -100,7 +99,7 @@ def job(github: "GitHub", run: WorkflowRun, check: CheckRun) -> dict[str, Any]:
         "completed_at": timestamp(check.completed_at),
         "name": check.name,
         "steps": [],
-        "check_run_url": f"{api(github, run.repository)}/check-runs/{check.id}",
+        "check_run_url": f"{api(source, run.repository)}/check-runs/{check.id}",
         "labels": ["ubuntu-latest"],
         "runner_id": 1 if is_taken else 0,
         "runner_name": "GitHub Actions 1" if is_taken else "",

@@ -1,23 +1,21 @@
 """Check runs, check suites and commit statuses."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.payloads.accounts import avatar, integration, node_id, user
 from sandbox.payloads.commits import commit, simple_commit
 from sandbox.payloads.pulls import pull_request_stub
 from sandbox.payloads.repositories import api, html, minimal_repository
+from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
 from sandbox.state import CheckRun, CheckSuite, CommitStatus, Repository
 
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
-
-def check_run(github: "GitHub", run: CheckRun) -> dict[str, Any]:
+def check_run(source: Source, run: CheckRun) -> dict[str, Any]:
     """`check-run`."""
-    url = f"{api(github, run.repository)}/check-runs/{run.id}"
-    page = f"{html(github, run.repository)}/runs/{run.id}"
+    url = f"{api(source, run.repository)}/check-runs/{run.id}"
+    page = f"{html(source, run.repository)}/runs/{run.id}"
     suite = run.suite
     return {
         "id": run.id,
@@ -39,30 +37,30 @@ def check_run(github: "GitHub", run: CheckRun) -> dict[str, Any]:
             "annotations_count": len(run.annotations),
             "annotations_url": f"{url}/annotations",
         },
-        "check_suite": _suite(github, suite),
-        "app": integration(github, run.app),
-        "pull_requests": pulls_at(github, run.repository, run.head_sha),
+        "check_suite": _suite(source, suite),
+        "app": integration(source, run.app),
+        "pull_requests": pulls_at(source, run.repository, run.head_sha),
     }
 
 
-def check_suite(github: "GitHub", suite: CheckSuite, *, webhook: bool = False) -> dict[str, Any]:
+def check_suite(source: Source, suite: CheckSuite, *, webhook: bool = False) -> dict[str, Any]:
     """`check-suite`; in a webhook without its repository."""
     record = suite.repository
-    shown = _suite(github, suite) | {
+    shown = _suite(source, suite) | {
         "head_commit": simple_commit(record, suite.head_sha),
         "latest_check_runs_count": len({run.name for run in suite.runs}),
-        "check_runs_url": f"{api(github, record)}/check-suites/{suite.id}/check-runs",
+        "check_runs_url": f"{api(source, record)}/check-suites/{suite.id}/check-runs",
         "rerequestable": True,
         "runs_rerequestable": True,
     }
-    return shown if webhook else shown | {"repository": minimal_repository(github, record)}
+    return shown if webhook else shown | {"repository": minimal_repository(source, record)}
 
 
-def status(github: "GitHub", record: Repository, found: CommitStatus) -> dict[str, Any]:
+def status(source: Source, record: Repository, found: CommitStatus) -> dict[str, Any]:
     """`status`, of the list of all statuses."""
     return {
-        "url": f"{api(github, record)}/statuses/{found.sha}",
-        "avatar_url": avatar(github, found.creator),
+        "url": f"{api(source, record)}/statuses/{found.sha}",
+        "avatar_url": avatar(source, found.creator),
         "id": found.id,
         "node_id": node_id("StatusContext", found.id),
         "state": found.state,
@@ -71,46 +69,46 @@ def status(github: "GitHub", record: Repository, found: CommitStatus) -> dict[st
         "context": found.context,
         "created_at": timestamp(found.created_at),
         "updated_at": timestamp(found.created_at),
-        "creator": user(github, found.creator),
+        "creator": user(source, found.creator),
     }
 
 
 def combined_status(
-    github: "GitHub", record: Repository, sha: str, page: Sequence[CommitStatus] | None = None
+    source: Source, record: Repository, sha: str, page: Sequence[CommitStatus] | None = None
 ) -> dict[str, Any]:
     """`combined-commit-status`: the newest of each context (or a page of them) and all in one word."""
-    latest = github.checks.latest_statuses(record, sha)
-    shown = [status(github, record, found) for found in (latest if page is None else page)]
+    latest = source.checks.latest_statuses(record, sha)
+    shown = [status(source, record, found) for found in (latest if page is None else page)]
     for found in shown:
         del found["creator"]
         found["required"] = False
     return {
-        "state": github.checks.combined_state(record, sha),
+        "state": source.checks.combined_state(record, sha),
         "statuses": shown,
         "sha": sha,
         "total_count": len(latest),
-        "repository": minimal_repository(github, record),
-        "commit_url": f"{api(github, record)}/commits/{sha}",
-        "url": f"{api(github, record)}/commits/{sha}/status",
+        "repository": minimal_repository(source, record),
+        "commit_url": f"{api(source, record)}/commits/{sha}",
+        "url": f"{api(source, record)}/commits/{sha}/status",
     }
 
 
-def status_event(github: "GitHub", record: Repository, found: CommitStatus) -> dict[str, Any]:
+def status_event(source: Source, record: Repository, found: CommitStatus) -> dict[str, Any]:
     """The own fields of a `status` webhook."""
     branches = [name for name, tip in record.git.branches().items() if tip == found.sha]
-    url = f"{api(github, record)}/commits/{found.sha}"
+    url = f"{api(source, record)}/commits/{found.sha}"
     return {
         "id": found.id,
         "sha": found.sha,
         "name": record.full_name,
-        "avatar_url": avatar(github, found.creator),
+        "avatar_url": avatar(source, found.creator),
         "target_url": found.target_url,
         "context": found.context,
         "description": found.description,
         "state": found.state,
-        "commit": commit(github, record, record.git.must(found.sha)),
+        "commit": commit(source, record, record.git.must(found.sha)),
         "branches": [
-            {"name": name, "commit": {"sha": found.sha, "url": url}, "protected": _protected(github, record, name)}
+            {"name": name, "commit": {"sha": found.sha, "url": url}, "protected": _protected(source, record, name)}
             for name in branches
         ],
         "created_at": timestamp(found.created_at),
@@ -118,7 +116,7 @@ def status_event(github: "GitHub", record: Repository, found: CommitStatus) -> d
     }
 
 
-def _suite(github: "GitHub", suite: CheckSuite) -> dict[str, Any]:
+def _suite(source: Source, suite: CheckSuite) -> dict[str, Any]:
     return {
         "id": suite.id,
         "node_id": node_id("CheckSuite", suite.id),
@@ -126,24 +124,24 @@ def _suite(github: "GitHub", suite: CheckSuite) -> dict[str, Any]:
         "head_sha": suite.head_sha,
         "status": suite.status,
         "conclusion": suite.conclusion,
-        "url": f"{api(github, suite.repository)}/check-suites/{suite.id}",
+        "url": f"{api(source, suite.repository)}/check-suites/{suite.id}",
         "before": suite.before,
         "after": suite.head_sha,
-        "pull_requests": pulls_at(github, suite.repository, suite.head_sha),
-        "app": integration(github, suite.app),
+        "pull_requests": pulls_at(source, suite.repository, suite.head_sha),
+        "app": integration(source, suite.app),
         "created_at": timestamp(suite.created_at),
         "updated_at": timestamp(suite.updated_at),
     }
 
 
-def pulls_at(github: "GitHub", record: Repository, sha: str) -> list[dict[str, Any]]:
+def pulls_at(source: Source, record: Repository, sha: str) -> list[dict[str, Any]]:
     """Open pull requests with this head; never those from forks, as on GitHub."""
     return [
-        pull_request_stub(github, pull)
+        pull_request_stub(source, pull)
         for pull in record.pulls.values()
         if pull.state == "open" and pull.head_sha == sha and not pull.from_fork
     ]
 
 
-def _protected(github: "GitHub", record: Repository, branch: str) -> bool:
-    return github.rules.protection(record, branch) is not None
+def _protected(source: Source, record: Repository, branch: str) -> bool:
+    return source.rules.protection(record, branch) is not None

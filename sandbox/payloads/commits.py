@@ -1,17 +1,16 @@
 """Commits, in the three shapes of REST, git data and push webhooks; and changed files."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
-from sandbox.diff import FileChange
-from sandbox.git import Commit, Signature, Tag
+from sandbox.domain.rules.signatures import verified
+from sandbox.ground.diff import FileChange
+from sandbox.ground.git import Commit, Signature, Tag
 from sandbox.payloads.accounts import node_id, user
 from sandbox.payloads.repositories import api, html
+from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
 from sandbox.state import Repository
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 _SIGNATURE = "-----BEGIN PGP SIGNATURE-----\n\nsandbox\n-----END PGP SIGNATURE-----\n"
 
@@ -21,26 +20,26 @@ def git_user(who: Signature) -> dict[str, Any]:
     return {"name": who.name, "email": who.email, "date": timestamp(who.date)}
 
 
-def git_commit(github: "GitHub", record: Repository, found: Commit) -> dict[str, Any]:
+def git_commit(source: Source, record: Repository, found: Commit) -> dict[str, Any]:
     """`git-commit`, of `git/commits/{sha}`."""
-    url = api(github, record)
+    url = api(source, record)
     return {
         "sha": found.sha,
         "node_id": node_id("Commit", int(found.sha[:8], 16)),
         "url": f"{url}/git/commits/{found.sha}",
-        "html_url": f"{html(github, record)}/commit/{found.sha}",
+        "html_url": f"{html(source, record)}/commit/{found.sha}",
         "author": git_user(found.author),
         "committer": git_user(found.committer),
         "message": found.message,
         "tree": {"sha": found.tree, "url": f"{url}/git/trees/{found.tree}"},
-        "parents": _parents(github, record, found, "git/commits"),
-        "verification": _verification(github, found),
+        "parents": _parents(source, record, found, "git/commits"),
+        "verification": _verification(source, found),
     }
 
 
-def git_tag(github: "GitHub", record: Repository, found: Tag) -> dict[str, Any]:
+def git_tag(source: Source, record: Repository, found: Tag) -> dict[str, Any]:
     """`git-tag`: the object of an annotated tag."""
-    url = f"{api(github, record)}/git"
+    url = f"{api(source, record)}/git"
     kind, target = found.target_type, found.target
     return {
         "node_id": node_id("Tag", int(found.sha[:8], 16)),
@@ -53,14 +52,14 @@ def git_tag(github: "GitHub", record: Repository, found: Tag) -> dict[str, Any]:
     }
 
 
-def commit(github: "GitHub", record: Repository, found: Commit, *, files: bool = False) -> dict[str, Any]:
+def commit(source: Source, record: Repository, found: Commit, *, files: bool = False) -> dict[str, Any]:
     """`commit`; with its files and their count when asked for a single one."""
-    url = api(github, record)
+    url = api(source, record)
     shown: dict[str, Any] = {
         "url": f"{url}/commits/{found.sha}",
         "sha": found.sha,
         "node_id": node_id("Commit", int(found.sha[:8], 16)),
-        "html_url": f"{html(github, record)}/commit/{found.sha}",
+        "html_url": f"{html(source, record)}/commit/{found.sha}",
         "comments_url": f"{url}/commits/{found.sha}/comments",
         "commit": {
             "url": f"{url}/git/commits/{found.sha}",
@@ -69,22 +68,22 @@ def commit(github: "GitHub", record: Repository, found: Commit, *, files: bool =
             "message": found.message,
             "comment_count": 0,
             "tree": {"sha": found.tree, "url": f"{url}/git/trees/{found.tree}"},
-            "verification": _verification(github, found),
+            "verification": _verification(source, found),
         },
-        "author": _account(github, found.author),
-        "committer": _account(github, found.committer),
-        "parents": _parents(github, record, found, "commits"),
+        "author": _account(source, found.author),
+        "committer": _account(source, found.committer),
+        "parents": _parents(source, record, found, "commits"),
     }
     if files:
         old = found.parents[0] if found.parents else record.git.write_tree(None, {})
         changes = record.git.diff(old, found.sha)
         additions, deletions = sum(one.additions for one in changes), sum(one.deletions for one in changes)
         shown["stats"] = {"additions": additions, "deletions": deletions, "total": additions + deletions}
-        shown["files"] = [file_change(github, record, found.sha, change) for change in changes]
+        shown["files"] = [file_change(source, record, found.sha, change) for change in changes]
     return shown
 
 
-def push_commit(github: "GitHub", record: Repository, found: Commit) -> dict[str, Any]:
+def push_commit(source: Source, record: Repository, found: Commit) -> dict[str, Any]:
     """A commit as push webhooks list it."""
     old = found.parents[0] if found.parents else record.git.write_tree(None, {})
     changes = record.git.diff(old, found.sha)
@@ -94,9 +93,9 @@ def push_commit(github: "GitHub", record: Repository, found: Commit) -> dict[str
         "distinct": True,
         "message": found.message,
         "timestamp": timestamp(found.committer.date),
-        "url": f"{html(github, record)}/commit/{found.sha}",
-        "author": _pusher(github, found.author),
-        "committer": _pusher(github, found.committer),
+        "url": f"{html(source, record)}/commit/{found.sha}",
+        "author": _pusher(source, found.author),
+        "committer": _pusher(source, found.committer),
         "added": [change.filename for change in changes if change.status in {"added", "renamed", "copied"}],
         "removed": [change.previous_filename or change.filename for change in changes if change.status in _GONE],
         "modified": [change.filename for change in changes if change.status in {"modified", "changed"}],
@@ -106,10 +105,10 @@ def push_commit(github: "GitHub", record: Repository, found: Commit) -> dict[str
 _GONE = frozenset({"removed", "renamed"})
 
 
-def file_change(github: "GitHub", record: Repository, sha: str, change: FileChange) -> dict[str, Any]:
+def file_change(source: Source, record: Repository, sha: str, change: FileChange) -> dict[str, Any]:
     """`diff-entry`; `sha` is the commit whose version is linked."""
     path = quote(change.filename)
-    page = html(github, record)
+    page = html(source, record)
     shown: dict[str, Any] = {
         "sha": change.sha,
         "filename": change.filename,
@@ -119,7 +118,7 @@ def file_change(github: "GitHub", record: Repository, sha: str, change: FileChan
         "changes": change.additions + change.deletions,
         "blob_url": f"{page}/blob/{sha}/{path}",
         "raw_url": f"{page}/raw/{sha}/{path}",
-        "contents_url": f"{api(github, record)}/contents/{path}?ref={sha}",
+        "contents_url": f"{api(source, record)}/contents/{path}?ref={sha}",
     }
     if change.patch is not None:
         shown["patch"] = change.patch
@@ -128,8 +127,8 @@ def file_change(github: "GitHub", record: Repository, sha: str, change: FileChan
     return shown
 
 
-def _verification(github: "GitHub", found: Commit) -> dict[str, Any]:
-    if not github.verified(found):
+def _verification(source: Source, found: Commit) -> dict[str, Any]:
+    if not verified(source.state, found):
         return {"verified": False, "reason": "unsigned", "signature": None, "payload": None, "verified_at": None}
     at = timestamp(found.committer.date)
     return {
@@ -141,21 +140,21 @@ def _verification(github: "GitHub", found: Commit) -> dict[str, Any]:
     }
 
 
-def _parents(github: "GitHub", record: Repository, found: Commit, kind: str) -> list[dict[str, Any]]:
-    url, page = api(github, record), html(github, record)
+def _parents(source: Source, record: Repository, found: Commit, kind: str) -> list[dict[str, Any]]:
+    url, page = api(source, record), html(source, record)
     return [
         {"sha": parent, "url": f"{url}/{kind}/{parent}", "html_url": f"{page}/commit/{parent}"}
         for parent in found.parents
     ]
 
 
-def _account(github: "GitHub", who: Signature) -> dict[str, Any] | None:
-    account = github.account_of(who)
-    return None if account is None else user(github, account)
+def _account(source: Source, who: Signature) -> dict[str, Any] | None:
+    account = source.accounts.account_of(who)
+    return None if account is None else user(source, account)
 
 
-def _pusher(github: "GitHub", who: Signature) -> dict[str, Any]:
-    account = github.account_of(who)
+def _pusher(source: Source, who: Signature) -> dict[str, Any]:
+    account = source.accounts.account_of(who)
     shown = {"name": who.name, "email": who.email, "date": timestamp(who.date)}
     return shown | ({} if account is None else {"username": account.login})
 

@@ -1,28 +1,24 @@
 """The conversation: labels, comments, reviews, timeline events, and a pull request as an issue."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
+from sandbox.domain.pulls.conversation import REACTIONS
 from sandbox.payloads.accounts import integration, node_id, user
 from sandbox.payloads.repositories import api, html
+from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
 from sandbox.state import Comment, IssueEvent, Label, PullRequest, Repository, Review, Thread, User
 
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
-REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
-"""GitHub's eight words."""
-
-
-def association(github: "GitHub", record: Repository, author: User) -> str:
+def association(source: Source, record: Repository, author: User) -> str:
     """GitHub's word for what an author is to a repository."""
     if author is record.owner:
         return "OWNER"
     if author.login in record.collaborators:
-        if record.owner.kind != "Organization" or not github.behaviour.private_members:
+        if record.owner.kind != "Organization" or not source.behaviour.private_members:
             return "COLLABORATOR"
-        if github.accounts.members_shown:
+        if source.accounts.members_shown:
             return "MEMBER"
     merged = any(pull.author is author and pull.merged for pull in record.pulls.values())
     return "CONTRIBUTOR" if merged or author.kind == "Bot" else "NONE"
@@ -34,12 +30,12 @@ def reactions(url: str, given: dict[str, list[str]]) -> dict[str, Any]:
     return {"url": f"{url}/reactions", "total_count": sum(counts.values())} | counts
 
 
-def label(github: "GitHub", record: Repository, found: Label) -> dict[str, Any]:
+def label(source: Source, record: Repository, found: Label) -> dict[str, Any]:
     """`label`."""
     return {
         "id": found.id,
         "node_id": node_id("Label", found.id),
-        "url": f"{api(github, record)}/labels/{quote(found.name)}",
+        "url": f"{api(source, record)}/labels/{quote(found.name)}",
         "name": found.name,
         "color": found.color,
         "default": False,
@@ -49,14 +45,14 @@ def label(github: "GitHub", record: Repository, found: Label) -> dict[str, Any]:
     }
 
 
-def issue(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
+def issue(source: Source, pull: PullRequest) -> dict[str, Any]:
     """`issue`: a pull request as the issues API shows it."""
     record = pull.repository
-    url, page = f"{api(github, record)}/issues/{pull.number}", f"{html(github, record)}/pull/{pull.number}"
-    assignees = [user(github, assignee) for assignee in pull.assignees]
+    url, page = f"{api(source, record)}/issues/{pull.number}", f"{html(source, record)}/pull/{pull.number}"
+    assignees = [user(source, assignee) for assignee in pull.assignees]
     return {
         "url": url,
-        "repository_url": api(github, record),
+        "repository_url": api(source, record),
         "labels_url": f"{url}/labels{{/name}}",
         "comments_url": f"{url}/comments",
         "events_url": f"{url}/events",
@@ -66,8 +62,8 @@ def issue(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
         "node_id": node_id("PullRequest", pull.id),
         "number": pull.number,
         "title": pull.title,
-        "user": user(github, pull.author),
-        "labels": [label(github, record, found) for found in pull.labels],
+        "user": user(source, pull.author),
+        "labels": [label(source, record, found) for found in pull.labels],
         "state": pull.state,
         "state_reason": None,
         "locked": pull.locked,
@@ -79,11 +75,11 @@ def issue(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
         "created_at": timestamp(pull.created_at),
         "updated_at": timestamp(pull.updated_at),
         "closed_at": timestamp(pull.closed_at),
-        "closed_by": user(github, pull.closed_by) if pull.closed_by else None,
-        "author_association": association(github, record, pull.author),
+        "closed_by": user(source, pull.closed_by) if pull.closed_by else None,
+        "author_association": association(source, record, pull.author),
         "draft": pull.draft,
         "pull_request": {
-            "url": f"{api(github, record)}/pulls/{pull.number}",
+            "url": f"{api(source, record)}/pulls/{pull.number}",
             "html_url": page,
             "diff_url": f"{page}.diff",
             "patch_url": f"{page}.patch",
@@ -95,40 +91,40 @@ def issue(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
     }
 
 
-def comment(github: "GitHub", pull: PullRequest, found: Comment) -> dict[str, Any]:
+def comment(source: Source, pull: PullRequest, found: Comment) -> dict[str, Any]:
     """`issue-comment`."""
     record = pull.repository
-    url = f"{api(github, record)}/issues/comments/{found.id}"
+    url = f"{api(source, record)}/issues/comments/{found.id}"
     return {
         "url": url,
-        "html_url": f"{html(github, record)}/pull/{pull.number}#issuecomment-{found.id}",
-        "issue_url": f"{api(github, record)}/issues/{pull.number}",
+        "html_url": f"{html(source, record)}/pull/{pull.number}#issuecomment-{found.id}",
+        "issue_url": f"{api(source, record)}/issues/{pull.number}",
         "id": found.id,
         "node_id": node_id("IssueComment", found.id),
-        "user": user(github, found.user),
+        "user": user(source, found.user),
         "created_at": timestamp(found.created_at),
         "updated_at": timestamp(found.updated_at),
-        "author_association": association(github, record, found.user),
+        "author_association": association(source, record, found.user),
         "body": found.body,
         "reactions": reactions(url, found.reactions),
-        "performed_via_github_app": integration(github, found.app) if found.app else None,
+        "performed_via_github_app": integration(source, found.app) if found.app else None,
     }
 
 
-def review(github: "GitHub", pull: PullRequest, found: Review) -> dict[str, Any]:
+def review(source: Source, pull: PullRequest, found: Review) -> dict[str, Any]:
     """`pull-request-review`."""
     record = pull.repository
-    page = f"{html(github, record)}/pull/{pull.number}#pullrequestreview-{found.id}"
-    url = f"{api(github, record)}/pulls/{pull.number}"
+    page = f"{html(source, record)}/pull/{pull.number}#pullrequestreview-{found.id}"
+    url = f"{api(source, record)}/pulls/{pull.number}"
     return {
         "id": found.id,
         "node_id": node_id("PullRequestReview", found.id),
-        "user": user(github, found.user),
+        "user": user(source, found.user),
         "body": found.body,
         "state": found.state,
         "html_url": page,
         "pull_request_url": url,
-        "author_association": association(github, record, found.user),
+        "author_association": association(source, record, found.user),
         "_links": {"html": {"href": page}, "pull_request": {"href": url}},
         "submitted_at": timestamp(found.submitted_at),
         "updated_at": timestamp(found.submitted_at),
@@ -136,11 +132,11 @@ def review(github: "GitHub", pull: PullRequest, found: Review) -> dict[str, Any]
     }
 
 
-def review_comment(github: "GitHub", pull: PullRequest, found: Thread) -> dict[str, Any]:
+def review_comment(source: Source, pull: PullRequest, found: Thread) -> dict[str, Any]:
     """`pull-request-review-comment`: the one that opens a conversation, on the first line of the file's diff."""
     record, opener = pull.repository, found.review
-    page = f"{html(github, record)}/pull/{pull.number}#discussion_r{found.id}"
-    place = f"{api(github, record)}/pulls"
+    page = f"{html(source, record)}/pull/{pull.number}#discussion_r{found.id}"
+    place = f"{api(source, record)}/pulls"
     at = timestamp(opener.submitted_at)
     return {
         "url": f"{place}/comments/{found.id}",
@@ -151,13 +147,13 @@ def review_comment(github: "GitHub", pull: PullRequest, found: Thread) -> dict[s
         "path": found.path,
         "commit_id": opener.commit_id,
         "original_commit_id": opener.commit_id,
-        "user": user(github, opener.user),
+        "user": user(source, opener.user),
         "body": found.body,
         "created_at": at,
         "updated_at": at,
         "html_url": page,
         "pull_request_url": f"{place}/{pull.number}",
-        "author_association": association(github, record, opener.user),
+        "author_association": association(source, record, opener.user),
         "_links": {
             "self": {"href": f"{place}/comments/{found.id}"},
             "html": {"href": page},
@@ -176,32 +172,32 @@ def review_comment(github: "GitHub", pull: PullRequest, found: Thread) -> dict[s
     }
 
 
-def thread(github: "GitHub", pull: PullRequest, found: Thread) -> dict[str, Any]:
+def thread(source: Source, pull: PullRequest, found: Thread) -> dict[str, Any]:
     """The `thread` of a `pull_request_review_thread` webhook."""
     return {
         "node_id": node_id("PullRequestReviewThread", found.id),
-        "comments": [review_comment(github, pull, found)],
+        "comments": [review_comment(source, pull, found)],
     }
 
 
-def issue_event(github: "GitHub", pull: PullRequest, found: IssueEvent) -> dict[str, Any]:
+def issue_event(source: Source, pull: PullRequest, found: IssueEvent) -> dict[str, Any]:
     """`issue-event` of an issue: one line of its history."""
-    url = api(github, pull.repository)
+    url = api(source, pull.repository)
     shown: dict[str, Any] = {
         "id": found.id,
         "node_id": node_id("Event", found.id),
         "url": f"{url}/issues/events/{found.id}",
-        "actor": user(github, found.actor),
+        "actor": user(source, found.actor),
         "event": found.event,
         "commit_id": found.commit_id,
         "commit_url": f"{url}/commits/{found.commit_id}" if found.commit_id else None,
         "created_at": timestamp(found.created_at),
-        "performed_via_github_app": integration(github, found.app) if found.app else None,
+        "performed_via_github_app": integration(source, found.app) if found.app else None,
     }
     if found.label is not None:
         shown["label"] = {"name": found.label.name, "color": found.label.color}
     if found.assignee is not None:
-        shown |= {"assignee": user(github, found.assignee), "assigner": user(github, found.actor)}
+        shown |= {"assignee": user(source, found.assignee), "assigner": user(source, found.actor)}
     if found.rename is not None:
         shown["rename"] = {"from": found.rename[0], "to": found.rename[1]}
     return shown

@@ -1,20 +1,18 @@
 """Classic protection in full, as those read it who may read a repository's settings."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from sandbox.payloads.accounts import integration, user
 from sandbox.payloads.repositories import api
+from sandbox.payloads.source import Source
 from sandbox.state import Protection, Repository, ReviewRule
 
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
-
-def full_protection(github: "GitHub", record: Repository, branch: str, found: Protection) -> dict[str, Any]:
+def full_protection(source: Source, record: Repository, branch: str, found: Protection) -> dict[str, Any]:
     """`branch-protection`: parts that are not demanded are left out, or not enabled. Deployments are never shown."""
-    url = f"{api(github, record)}/branches/{quote(branch, safe='')}/protection"
+    url = f"{api(source, record)}/branches/{quote(branch, safe='')}/protection"
     full: dict[str, Any] = {
         "url": url,
         "enforce_admins": {"url": f"{url}/enforce_admins", "enabled": found.enforce_admins},
@@ -36,15 +34,15 @@ def full_protection(github: "GitHub", record: Repository, branch: str, found: Pr
             "checks": [{"context": check.context, "app_id": check.app_id} for check in found.required_checks],
         }
     if found.reviews is not None:
-        full["required_pull_request_reviews"] = _reviews(github, url, found.reviews)
+        full["required_pull_request_reviews"] = _reviews(source, url, found.reviews)
     if found.restrict_pushes is not None:
         places = {f"{kind}_url": f"{url}/restrictions/{kind}" for kind in ("users", "teams", "apps")}
-        actors = _actors(github, found.restrict_pushes)
+        actors = _actors(source, found.restrict_pushes)
         full["restrictions"] = {"url": f"{url}/restrictions", **places, **actors}
     return full
 
 
-def _reviews(github: "GitHub", url: str, rule: ReviewRule) -> dict[str, Any]:
+def _reviews(source: Source, url: str, rule: ReviewRule) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "url": f"{url}/required_pull_request_reviews",
         "dismiss_stale_reviews": rule.dismiss_stale,
@@ -53,16 +51,16 @@ def _reviews(github: "GitHub", url: str, rule: ReviewRule) -> dict[str, Any]:
         "required_approving_review_count": rule.approvals,
     }
     if rule.spared:
-        shown["bypass_pull_request_allowances"] = _actors(github, rule.spared)
+        shown["bypass_pull_request_allowances"] = _actors(source, rule.spared)
     return shown
 
 
-def _actors(github: "GitHub", names: Sequence[str]) -> dict[str, Any]:
+def _actors(source: Source, names: Sequence[str]) -> dict[str, Any]:
     """Those of these logins and app slugs that exist."""
-    people = [github.state.users[name.lower()] for name in names if name.lower() in github.state.users]
-    apps = [app for app in github.state.apps.values() if app.slug in names]
+    people = [source.state.users[name.lower()] for name in names if name.lower() in source.state.users]
+    apps = [app for app in source.state.apps.values() if app.slug in names]
     return {
-        "users": [user(github, person) for person in people],
+        "users": [user(source, person) for person in people],
         "teams": [],
-        "apps": [integration(github, app) for app in apps],
+        "apps": [integration(source, app) for app in apps],
     }

@@ -1,34 +1,32 @@
 """Pull requests."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.payloads.accounts import node_id, user
 from sandbox.payloads.issues import association, label
 from sandbox.payloads.repositories import api, branch_repository, html, minimal_repository
+from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
 from sandbox.state import MergeRequest, PullRequest, Repository, User
 
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
-
-def pull_request_stub(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
+def pull_request_stub(source: Source, pull: PullRequest) -> dict[str, Any]:
     """`pull-request-minimal`, as check runs and suites list it."""
     head = pull.head_repository or pull.repository
     return {
         "id": pull.id,
         "number": pull.number,
-        "url": f"{api(github, pull.repository)}/pulls/{pull.number}",
-        "head": {"ref": pull.head_branch, "sha": pull.head_sha, "repo": _stub(github, head)},
-        "base": {"ref": pull.base_branch, "sha": pull.base_sha, "repo": _stub(github, pull.repository)},
+        "url": f"{api(source, pull.repository)}/pulls/{pull.number}",
+        "head": {"ref": pull.head_branch, "sha": pull.head_sha, "repo": _stub(source, head)},
+        "base": {"ref": pull.base_branch, "sha": pull.base_sha, "repo": _stub(source, pull.repository)},
     }
 
 
-def simple_pull_request(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
+def simple_pull_request(source: Source, pull: PullRequest) -> dict[str, Any]:
     """`pull-request-simple`, as lists show it."""
     record = pull.repository
-    url, page = f"{api(github, record)}/pulls/{pull.number}", f"{html(github, record)}/pull/{pull.number}"
-    assignees = [user(github, assignee) for assignee in pull.assignees]
+    url, page = f"{api(source, record)}/pulls/{pull.number}", f"{html(source, record)}/pull/{pull.number}"
+    assignees = [user(source, assignee) for assignee in pull.assignees]
     return {
         "url": url,
         "id": pull.id,
@@ -36,15 +34,15 @@ def simple_pull_request(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
         "html_url": page,
         "diff_url": f"{page}.diff",
         "patch_url": f"{page}.patch",
-        **_links(github, pull),
+        **_links(source, pull),
         "number": pull.number,
         "state": pull.state,
         "locked": pull.locked,
         "active_lock_reason": None,
         "title": pull.title,
-        "user": user(github, pull.author),
+        "user": user(source, pull.author),
         "body": pull.body or None,
-        "labels": [label(github, record, found) for found in pull.labels],
+        "labels": [label(source, record, found) for found in pull.labels],
         "milestone": None,
         "created_at": timestamp(pull.created_at),
         "updated_at": timestamp(pull.updated_at),
@@ -55,39 +53,35 @@ def simple_pull_request(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
         "assignees": assignees,
         "requested_reviewers": [],
         "requested_teams": [],
-        "head": _end(github, pull.head_repository, pull.head_owner, pull.head_branch, pull.head_sha),
-        "base": _end(github, record, record.owner.login, pull.base_branch, pull.base_sha),
-        "_links": {
-            "self": {"href": url},
-            "html": {"href": page},
-            "issue": {"href": f"{api(github, record)}/issues/{pull.number}"},
-            **{
-                name.removesuffix("_url"): {"href": link}
-                for name, link in _links(github, pull).items()
-                if name != "issue_url"
-            },
-        },
-        "author_association": association(github, record, pull.author),
-        "auto_merge": _auto_merge(github, pull),
+        "head": _end(source, pull.head_repository, pull.head_owner, pull.head_branch, pull.head_sha),
+        "base": _end(source, record, record.owner.login, pull.base_branch, pull.base_sha),
+        "_links": {"self": {"href": url}, "html": {"href": page}} | _hrefs(source, pull),
+        "author_association": association(source, record, pull.author),
+        "auto_merge": _auto_merge(source, pull),
         "draft": pull.draft,
-        **_stack(github, pull),
+        **_stack(source, pull),
     }
 
 
-def pull_request(github: "GitHub", pull: PullRequest, *, ask: bool = True) -> dict[str, Any]:
+def _hrefs(source: Source, pull: PullRequest) -> dict[str, Any]:
+    """The links once more, as `_links` holds them."""
+    return {name.removesuffix("_url"): {"href": link} for name, link in _links(source, pull).items()}
+
+
+def pull_request(source: Source, pull: PullRequest, *, ask: bool = True) -> dict[str, Any]:
     """`pull-request`. With `ask` GitHub starts to compute `mergeable` when it does not know it."""
-    mergeable = github.merging.mergeable(pull, ask=ask)
-    files = github.pulls.files(pull)
-    return simple_pull_request(github, pull) | {
+    mergeable = source.mergeability.mergeable(pull, ask=ask)
+    files = source.pulls.files(pull)
+    return simple_pull_request(source, pull) | {
         "merged": pull.merged,
         "mergeable": mergeable,
         "rebaseable": pull.rebaseable if mergeable is not None else None,
-        "mergeable_state": github.merging.mergeable_state(pull),
-        "merged_by": user(github, pull.merged_by) if pull.merged_by else None,
+        "mergeable_state": source.mergeability.mergeable_state(pull),
+        "merged_by": user(source, pull.merged_by) if pull.merged_by else None,
         "comments": len(pull.comments),
         "review_comments": len(pull.threads),
         "maintainer_can_modify": pull.maintainer_can_modify,
-        "commits": len(github.pulls.commits(pull)),
+        "commits": len(source.pulls.commits(pull)),
         "additions": sum(change.additions for change in files),
         "deletions": sum(change.deletions for change in files),
         "changed_files": len(files),
@@ -109,26 +103,26 @@ def merge_request(request: MergeRequest) -> dict[str, Any]:
     return {"status": request.status, "details": details}
 
 
-def _auto_merge(github: "GitHub", pull: PullRequest) -> dict[str, Any] | None:
+def _auto_merge(source: Source, pull: PullRequest) -> dict[str, Any] | None:
     wanted = pull.auto_merge
     if wanted is None:
         return None
-    enabled_by = user(github, wanted.actor.user)
+    enabled_by = user(source, wanted.actor.user)
     title = wanted.title or pull.title
     return {"enabled_by": enabled_by, "merge_method": wanted.method, "commit_title": title, "commit_message": ""}
 
 
-def _stack(github: "GitHub", pull: PullRequest) -> dict[str, Any]:
-    stack = github.stacks.of(pull)
+def _stack(source: Source, pull: PullRequest) -> dict[str, Any]:
+    stack = source.stacks.of(pull)
     if stack is None:
-        return {"stack": None} if github.behaviour.stack_null else {}
+        return {"stack": None} if source.behaviour.stack_null else {}
     tip = pull.repository.git.branch(stack.base_branch)
     place = {"size": len(stack.pulls), "position": stack.pulls.index(pull) + 1}
     return {"stack": {"id": stack.id, "number": stack.number, **place, "base": {"ref": stack.base_branch, "sha": tip}}}
 
 
-def _links(github: "GitHub", pull: PullRequest) -> dict[str, str]:
-    url = api(github, pull.repository)
+def _links(source: Source, pull: PullRequest) -> dict[str, str]:
+    url = api(source, pull.repository)
     return {
         "issue_url": f"{url}/issues/{pull.number}",
         "commits_url": f"{url}/pulls/{pull.number}/commits",
@@ -139,21 +133,21 @@ def _links(github: "GitHub", pull: PullRequest) -> dict[str, str]:
     }
 
 
-def _end(github: "GitHub", record: Repository | None, owner: str, branch: str, sha: str) -> dict[str, Any]:
-    account: User | None = github.state.users.get(owner.lower())
+def _end(source: Source, record: Repository | None, owner: str, branch: str, sha: str) -> dict[str, Any]:
+    account: User | None = source.state.users.get(owner.lower())
     return {
         "label": f"{owner}:{branch}",
         "ref": branch,
         "sha": sha,
-        "user": user(github, account) if account else None,
-        "repo": _repository(github, record) if record else None,
+        "user": user(source, account) if account else None,
+        "repo": _repository(source, record) if record else None,
     }
 
 
-def _repository(github: "GitHub", record: Repository) -> dict[str, Any]:
-    told = github.behaviour.merge_settings_in_pulls
-    return branch_repository(github, record) if told else minimal_repository(github, record)
+def _repository(source: Source, record: Repository) -> dict[str, Any]:
+    told = source.behaviour.merge_settings_in_pulls
+    return branch_repository(source, record) if told else minimal_repository(source, record)
 
 
-def _stub(github: "GitHub", record: Repository) -> dict[str, Any]:
-    return {"id": record.id, "url": api(github, record), "name": record.name}
+def _stub(source: Source, record: Repository) -> dict[str, Any]:
+    return {"id": record.id, "url": api(source, record), "name": record.name}

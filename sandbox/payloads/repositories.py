@@ -1,13 +1,11 @@
 """Repositories, in the sizes that GitHub shows them in."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.payloads.accounts import node_id, user
+from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
 from sandbox.state import ROLES, Repository, User
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 _LINKS = {
     "archive_url": "/{archive_format}{/ref}",
@@ -49,17 +47,17 @@ _LINKS = {
 }
 
 
-def api(github: "GitHub", record: Repository) -> str:
+def api(source: Source, record: Repository) -> str:
     """The repository's address in the REST API."""
-    return f"{github.api_url}/repos/{record.full_name}"
+    return f"{source.addresses.api_url}/repos/{record.full_name}"
 
 
-def html(github: "GitHub", record: Repository) -> str:
+def html(source: Source, record: Repository) -> str:
     """The repository's page."""
-    return f"{github.html_url}/{record.full_name}"
+    return f"{source.addresses.html_url}/{record.full_name}"
 
 
-def repository_stub(github: "GitHub", record: Repository) -> dict[str, Any]:
+def repository_stub(source: Source, record: Repository) -> dict[str, Any]:
     """The few fields that installation webhooks carry."""
     return {
         "id": record.id,
@@ -70,21 +68,21 @@ def repository_stub(github: "GitHub", record: Repository) -> dict[str, Any]:
     }
 
 
-def minimal_repository(github: "GitHub", record: Repository) -> dict[str, Any]:
+def minimal_repository(source: Source, record: Repository) -> dict[str, Any]:
     """`minimal-repository`."""
-    url = api(github, record)
-    host = github.html_url.partition("://")[2]
-    return repository_stub(github, record) | {
-        "owner": user(github, record.owner),
-        "html_url": html(github, record),
+    url = api(source, record)
+    host = source.addresses.html_url.partition("://")[2]
+    return repository_stub(source, record) | {
+        "owner": user(source, record.owner),
+        "html_url": html(source, record),
         "description": None,
         "fork": record.parent is not None,
         "url": url,
         **{name: url + path for name, path in _LINKS.items()},
         "git_url": f"git://{host}/{record.full_name}.git",
         "ssh_url": f"git@{host}:{record.full_name}.git",
-        "clone_url": f"{html(github, record)}.git",
-        "svn_url": html(github, record),
+        "clone_url": f"{html(source, record)}.git",
+        "svn_url": html(source, record),
         "mirror_url": None,
         "homepage": None,
         "language": None,
@@ -117,9 +115,9 @@ def minimal_repository(github: "GitHub", record: Repository) -> dict[str, Any]:
     }
 
 
-def branch_repository(github: "GitHub", record: Repository) -> dict[str, Any]:
+def branch_repository(source: Source, record: Repository) -> dict[str, Any]:
     """`repository`, as the ends of a pull request carry it: with its merge settings, without its relations."""
-    return minimal_repository(github, record) | {
+    return minimal_repository(source, record) | {
         "allow_merge_commit": record.allow_merge_commit,
         "allow_squash_merge": record.allow_squash_merge,
         "allow_rebase_merge": record.allow_rebase_merge,
@@ -134,26 +132,26 @@ def branch_repository(github: "GitHub", record: Repository) -> dict[str, Any]:
     }
 
 
-def repository(github: "GitHub", record: Repository, *, viewer: User | None = None) -> dict[str, Any]:
+def repository(source: Source, record: Repository, *, viewer: User | None = None) -> dict[str, Any]:
     """`full-repository`; with the viewer's permissions when one is given."""
-    full = branch_repository(github, record) | {"network_count": 0, "subscribers_count": 1}
+    full = branch_repository(source, record) | {"network_count": 0, "subscribers_count": 1}
     if viewer is not None:
-        full["permissions"] = permissions(github, record, viewer)
+        full["permissions"] = permissions(source, record, viewer)
     if record.owner.kind == "Organization":
-        full["organization"] = user(github, record.owner)
+        full["organization"] = user(source, record.owner)
     if record.parent is not None:
-        full["parent"] = full["source"] = minimal_repository(github, record.parent)
+        full["parent"] = full["source"] = minimal_repository(source, record.parent)
     return full
 
 
-def webhook_repository(github: "GitHub", record: Repository) -> dict[str, Any]:
+def webhook_repository(source: Source, record: Repository) -> dict[str, Any]:
     """The repository as webhooks carry it; `push` has instants as numbers there, which readers accept as well."""
-    return minimal_repository(github, record)
+    return minimal_repository(source, record)
 
 
-def permissions(github: "GitHub", record: Repository, viewer: User) -> dict[str, bool]:
+def permissions(source: Source, record: Repository, viewer: User) -> dict[str, bool]:
     """What a person may do, in the API's words."""
-    rank = ROLES.index(github.role(viewer, record))
+    rank = ROLES.index(source.accounts.role(viewer, record))
     words = {"admin": "admin", "maintain": "maintain", "push": "write", "triage": "triage", "pull": "read"}
     return {word: rank >= ROLES.index(role) for word, role in words.items()}
 

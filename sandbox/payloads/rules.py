@@ -1,14 +1,12 @@
 """Branch protection rules and rulesets: as their webhooks show them, and as the rules of a branch list them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.payloads.accounts import node_id
 from sandbox.payloads.repositories import api, html
+from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
 from sandbox.state import Protection, Repository, RequiredCheck, ReviewRule, Ruleset
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 _QUEUE = {
     "check_response_timeout_minutes": 60,
@@ -100,40 +98,40 @@ def branch_rules(record: Repository, found: Ruleset) -> list[dict[str, Any]]:
     return [rule | origin for rule in ruleset_rules(record, found)]
 
 
-def ruleset(github: "GitHub", record: Repository | None, found: Ruleset) -> dict[str, Any]:
+def ruleset(source: Source, record: Repository | None, found: Ruleset) -> dict[str, Any]:
     """`repository-ruleset`; of the organisation when there is no repository."""
     include, exclude = _refs(found.branches), _refs(found.excluded)
     conditions: dict[str, Any] = {"ref_name": {"include": include, "exclude": exclude}}
     if record is None:
         conditions["repository_name"] = {"include": found.repositories, "exclude": []}
-    return ruleset_heading(github, record, found) | {
-        "bypass_actors": [_bypass(github, name, mode) for name, mode in found.bypass.items()],
+    return ruleset_heading(source, record, found) | {
+        "bypass_actors": [_bypass(source, name, mode) for name, mode in found.bypass.items()],
         "conditions": conditions,
         "rules": ruleset_rules(record, found),
     }
 
 
-def ruleset_heading(github: "GitHub", record: Repository | None, found: Ruleset) -> dict[str, Any]:
+def ruleset_heading(source: Source, record: Repository | None, found: Ruleset) -> dict[str, Any]:
     """A ruleset as lists show it, without its rules; of the organisation when there is no repository."""
     if record is not None:
-        kind, source = "Repository", record.full_name
+        kind, place = "Repository", record.full_name
         links = {
-            "self": f"{api(github, record)}/rulesets/{found.id}",
-            "html": f"{html(github, record)}/rules/{found.id}",
+            "self": f"{api(source, record)}/rulesets/{found.id}",
+            "html": f"{html(source, record)}/rules/{found.id}",
         }
     else:
         assert found.organisation is not None, "a ruleset belongs to a repository or an organisation"
-        kind, source = "Organization", found.organisation.login
+        kind, place = "Organization", found.organisation.login
         links = {
-            "self": f"{github.api_url}/orgs/{source}/rulesets/{found.id}",
-            "html": f"{github.html_url}/organizations/{source}/settings/rules/{found.id}",
+            "self": f"{source.addresses.api_url}/orgs/{place}/rulesets/{found.id}",
+            "html": f"{source.addresses.html_url}/organizations/{place}/settings/rules/{found.id}",
         }
     return {
         "id": found.id,
         "name": found.name,
         "target": "branch",
         "source_type": kind,
-        "source": source,
+        "source": place,
         "enforcement": found.enforcement,
         "node_id": node_id("RepositoryRuleset", found.id),
         "_links": {name: {"href": link} for name, link in links.items()},
@@ -146,11 +144,11 @@ def _refs(patterns: list[str]) -> list[str]:
     return [name if name.startswith("~") else f"refs/heads/{name}" for name in patterns]
 
 
-def _bypass(github: "GitHub", name: str, mode: str) -> dict[str, Any]:
-    app = next((app for app in github.state.apps.values() if app.slug == name), None)
+def _bypass(source: Source, name: str, mode: str) -> dict[str, Any]:
+    app = next((app for app in source.state.apps.values() if app.slug == name), None)
     if app is not None:
         return {"actor_id": app.id, "actor_type": "Integration", "bypass_mode": mode}
-    return {"actor_id": github.user(name).id, "actor_type": "User", "bypass_mode": mode}
+    return {"actor_id": source.accounts.user(name).id, "actor_type": "User", "bypass_mode": mode}
 
 
 def _tool(name: str) -> dict[str, str]:

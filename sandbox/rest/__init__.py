@@ -1,6 +1,6 @@
-"""The sandbox's HTTP face: GitHub's REST API (version 2022-11-28) over the sandbox's state.
+"""GitHub's REST API (version 2022-11-28) over one simulated GitHub.
 
-Lives here: the server, authentication, paging, conditional requests, limits, faults on demand, the record of
-requests, and one module per noun with its endpoints. May not live here: what GitHub *is* (git, people, rules,
-webhooks, JSON shapes); that is the world in `sandbox`, which knows nothing of HTTP servers.
+Lives here: the server, access, paging, conditional requests, faults on demand, the record of requests, and one module
+per noun with its endpoints. May not live here: what GitHub *is* (git, rules, webhooks, JSON shapes); the packages below
+know nothing of HTTP servers.
 """

@@ -1,17 +1,15 @@
 """May this caller use this endpoint on this repository: permissions for apps, roles for people."""
 
-from typing import TYPE_CHECKING
-
-from sandbox.rest.auth import Caller
-from sandbox.rest.errors import Refusal, not_accessible, not_found
-from sandbox.rest.routing import Access, Route
+from sandbox.callers.errors import Refusal, not_accessible, not_found
+from sandbox.callers.tokens import Caller
+from sandbox.callers.visibility import visible
+from sandbox.facade.github import GitHub
+from sandbox.rest.answer import Access
+from sandbox.rest.routing import Route
 from sandbox.state import ROLES, Actor, Repository
 
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
-
-def find_repository(github: "GitHub", caller: Caller, params: dict[str, str]) -> Repository:
+def find_repository(github: GitHub, caller: Caller, params: dict[str, str]) -> Repository:
     """The repository in the path, by name or by id. Raises 404 also when the caller may not know of it."""
     if "repository_id" in params:
         wanted = params["repository_id"]
@@ -23,29 +21,7 @@ def find_repository(github: "GitHub", caller: Caller, params: dict[str, str]) ->
     return found
 
 
-def visible(github: "GitHub", caller: Caller, repository: Repository) -> bool:
-    """Whether the caller may know that this repository exists."""
-    if not repository.private or caller.covers(repository):
-        return True
-    person = caller.actor if caller.installation is None else None
-    return person is not None and github.role(person.user, repository) != "none"
-
-
-def may_push(caller: Caller) -> bool:
-    """Whether an App's token may push; persons always pass, as their role is judged elsewhere."""
-    return caller.installation is None or (caller.actor is not None and caller.actor.may("contents", "write"))
-
-
-def sees_members(caller: Caller, repository: Repository | None) -> bool:
-    """Whether the caller may know who is a private member of the organisation that owns the repository."""
-    if caller.actor is None or repository is None:
-        return False
-    if caller.installation is not None:
-        return caller.actor.may("members", "read")
-    return caller.actor.user.login in repository.collaborators
-
-
-def admit(github: "GitHub", caller: Caller, route: Route, repository: Repository | None) -> None:
+def admit(github: GitHub, caller: Caller, route: Route, repository: Repository | None) -> None:
     """Raises what GitHub answers to somebody who may not use the endpoint."""
     access = route.access
     if access.who == "anyone":
@@ -66,7 +42,7 @@ def admit(github: "GitHub", caller: Caller, route: Route, repository: Repository
     _admit_to_repository(github, caller, route, repository)
 
 
-def _admit_to_repository(github: "GitHub", caller: Caller, route: Route, repository: Repository) -> None:
+def _admit_to_repository(github: GitHub, caller: Caller, route: Route, repository: Repository) -> None:
     write = route.method != "GET"
     if caller.actor is None:
         if caller.app is not None:
@@ -98,8 +74,8 @@ def _public_read(access: Access) -> bool:
     return access.role == "read" and all(need.endswith("=read") for need in access.needs)
 
 
-def _admit_person(github: "GitHub", actor: Actor, access: Access, repository: Repository) -> None:
-    role = github.role(actor.user, repository)
+def _admit_person(github: GitHub, actor: Actor, access: Access, repository: Repository) -> None:
+    role = github.accounts.role(actor.user, repository)
     if ROLES.index(role) >= ROLES.index(access.role):
         return
     if access.role == "admin" and role in ("none", "read"):

@@ -3,10 +3,11 @@
 from typing import Any
 
 from sandbox import payloads
-from sandbox.errors import Forbidden
+from sandbox.callers.errors import not_found
+from sandbox.ground.errors import Forbidden
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import not_found
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 from sandbox.state import WorkflowRun
 
 routes = Routes("actions/workflow-runs")
@@ -17,13 +18,13 @@ _READ, _WRITE = "actions=read", "actions=write"
 def list_runs(call: Call) -> Answer:
     """The runs of all workflows, newest first. `status` names a status or a conclusion."""
     runs = [run for run in reversed(call.repository.workflow_runs.values()) if _is_asked_for(call, run)]
-    return call.counted_page("workflow_runs", runs, lambda run: payloads.workflow_run(call.github, run))
+    return call.counted_page("workflow_runs", runs, lambda run: payloads.workflow_run(call.github.source, run))
 
 
 @routes.repository("GET", "/actions/runs/{run_id}", _READ, docs="#get-a-workflow-run")
 def get(call: Call) -> Answer:
     """One run."""
-    return Answer(payloads.workflow_run(call.github, _run(call)))
+    return Answer(payloads.workflow_run(call.github.source, _run(call)))
 
 
 @routes.repository(
@@ -33,7 +34,7 @@ def list_jobs(call: Call) -> Answer:
     """The jobs of the newest attempt of each, or with `filter=all` of all attempts."""
     run = _run(call)
     jobs = run.jobs if call.query.get("filter", "latest") == "all" else run.current_jobs()
-    return call.counted_page("jobs", jobs, lambda job: payloads.job(call.github, run, job))
+    return call.counted_page("jobs", jobs, lambda job: payloads.job(call.github.source, run, job))
 
 
 @routes.repository("GET", "/actions/jobs/{job_id}", _READ, docs="actions/workflow-jobs#get-a-job-for-a-workflow-run")
@@ -42,7 +43,7 @@ def get_job(call: Call) -> Answer:
     check = call.repository.runs.get(call.number("job_id"))
     if check is None or check.workflow_run is None:
         raise not_found()
-    return Answer(payloads.job(call.github, check.workflow_run, check))
+    return Answer(payloads.job(call.github.source, check.workflow_run, check))
 
 
 @routes.repository("POST", "/actions/runs/{run_id}/rerun", _WRITE, role="write", docs="#re-run-a-workflow")

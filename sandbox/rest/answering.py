@@ -1,25 +1,24 @@
 """The true answer to a request: limits, access, the endpoint. Synchronous, so nothing happens in between."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from sandbox.errors import ApiError
+from sandbox.callers.errors import Moved, Refusal, not_found
+from sandbox.callers.limits import Limits, PrimaryLimit
+from sandbox.callers.tokens import Caller, Tokens
+from sandbox.callers.visibility import sees_members, visible
+from sandbox.facade.github import GitHub
+from sandbox.ground.errors import ApiError
 from sandbox.rest import reply as replies
-from sandbox.rest.access import admit, find_repository, sees_members, visible
-from sandbox.rest.auth import Caller, Tokens
+from sandbox.rest.access import admit, find_repository
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call, parse_body
-from sandbox.rest.errors import Moved, Refusal, not_found
 from sandbox.rest.lag import Lag, kind_of
-from sandbox.rest.limits import Limits, PrimaryLimit
 from sandbox.rest.record import Exchange
 from sandbox.rest.reply import Reply
-from sandbox.rest.routing import Answer, Route
+from sandbox.rest.routing import Route
 from sandbox.state import Repository
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Incoming:
 class Answering:
     """Answers requests as GitHub does, with nothing lost on the way. `crashes` are errors of the sandbox itself."""
 
-    def __init__(self, github: "GitHub", tokens: Tokens, limits: Limits, lag: Lag) -> None:
+    def __init__(self, github: GitHub, tokens: Tokens, limits: Limits, lag: Lag) -> None:
         self._github = github
         self._tokens = tokens
         self._limits = limits
@@ -126,7 +125,7 @@ class Answering:
             self._tokens,
             self._limits,
             caller,
-            route,
+            route.access,
             params,
             request.query,
             data,
@@ -146,7 +145,7 @@ class Answering:
         """Raise Moved if the repository had the name in the path before, and the caller may know of it."""
         if "owner" not in params:
             return
-        moved = self._github.moves.found_at(f"{params['owner']}/{params['repo']}")
+        moved = self._github.paths.found_at(f"{params['owner']}/{params['repo']}")
         if moved is None or not visible(self._github, incoming.caller, moved):
             return
         rest = f"?{incoming.request.query_string}" if incoming.request.query_string else ""

@@ -4,9 +4,10 @@ from functools import partial
 from typing import Any
 
 from sandbox import payloads
+from sandbox.callers.errors import Refusal, not_found
+from sandbox.rest.answer import Access, Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, not_found
-from sandbox.rest.routing import Access, Answer, Routes
+from sandbox.rest.routing import Routes
 from sandbox.state import Installation, Repository
 
 routes = Routes("apps/apps")
@@ -19,19 +20,19 @@ _LEVELS = ("none", "read", "write", "admin")
 @routes.add("GET", "/app", _APP, docs="#get-the-authenticated-app")
 def get_app(call: Call) -> Answer:
     """The app itself."""
-    return Answer(payloads.app(call.github, call.app))
+    return Answer(payloads.app(call.github.source, call.app))
 
 
 @routes.add("GET", "/app/installations", _APP, docs="#list-installations-for-the-authenticated-app")
 def list_installations(call: Call) -> Answer:
     """Where the app is installed, oldest first."""
-    return call.page(_installations(call), partial(payloads.installation, call.github))
+    return call.page(_installations(call), partial(payloads.installation, call.github.source))
 
 
 @routes.add("GET", "/app/installations/{installation_id}", _APP, docs="#get-an-installation-for-the-authenticated-app")
 def get_installation(call: Call) -> Answer:
     """One installation."""
-    return Answer(payloads.installation(call.github, _installation(call)))
+    return Answer(payloads.installation(call.github.source, _installation(call)))
 
 
 @routes.add(
@@ -58,7 +59,7 @@ def create_token(call: Call) -> Answer:
         "repository_selection": "all" if installation.repositories is None and narrowed is None else "selected",
     }
     if narrowed is not None:
-        body["repositories"] = [payloads.repository(call.github, repository) for repository in narrowed]
+        body["repositories"] = [payloads.repository(call.github.source, repository) for repository in narrowed]
     return Answer(body, 201)
 
 
@@ -71,7 +72,7 @@ def create_token(call: Call) -> Answer:
 def list_repositories(call: Call) -> Answer:
     """What the token reaches."""
     covered = [one for one in call.github.state.repositories.values() if call.caller.covers(one)]
-    answer = call.counted_page("repositories", covered, partial(payloads.repository, call.github))
+    answer = call.counted_page("repositories", covered, partial(payloads.repository, call.github.source))
     selection = "all" if call.installation.repositories is None and call.caller.repositories is None else "selected"
     return Answer({**answer.body, "repository_selection": selection}, headers=answer.headers)
 

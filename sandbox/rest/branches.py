@@ -4,11 +4,12 @@ from typing import Any
 from urllib.parse import quote
 
 from sandbox import payloads
+from sandbox.callers.errors import Refusal, not_accessible, not_found
+from sandbox.domain.rules.ruleset_scope import bypass_mode, concerns
 from sandbox.payloads.repositories import api, html
+from sandbox.rest.answer import Access, Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, not_accessible, not_found
-from sandbox.rest.routing import Access, Answer, Routes
-from sandbox.ruleset_scope import bypass_mode, concerns
+from sandbox.rest.routing import Routes
 from sandbox.state import Protection, Repository, Ruleset
 
 routes = Routes("branches/branches")
@@ -35,7 +36,7 @@ def get_protection(call: Call) -> Answer:
     protection = call.github.rules.protection(call.repository, branch)
     if protection is None:
         raise Refusal(404, "Branch not protected")
-    return Answer(payloads.full_protection(call.github, call.repository, branch, protection))
+    return Answer(payloads.full_protection(call.github.source, call.repository, branch, protection))
 
 
 @routes.repository("GET", "/branches/{branch}", "contents=read", docs="#get-a-branch")
@@ -43,12 +44,12 @@ def get_branch(call: Call) -> Answer:
     """A branch with its tip and a summary of its classic protection."""
     name = call.params["branch"]
     commit = call.repository.git.must(_tip(call, name))
-    url = f"{api(call.github, call.repository)}/branches/{quote(name, safe='')}"
-    page = f"{html(call.github, call.repository)}/tree/{quote(name)}"
+    url = f"{api(call.github.source, call.repository)}/branches/{quote(name, safe='')}"
+    page = f"{html(call.github.source, call.repository)}/tree/{quote(name)}"
     return Answer(
         {
             **_short(call, name),
-            "commit": payloads.commit(call.github, call.repository, commit, files=True),
+            "commit": payloads.commit(call.github.source, call.repository, commit, files=True),
             "_links": {"self": url, "html": page},
         }
     )
@@ -70,7 +71,9 @@ def list_rulesets(call: Call) -> Answer:
     """
     own = list(call.repository.rulesets.values())
     above = [] if call.query.get("includes_parents") == "false" else _of_owner(call)
-    return call.page([*own, *above], lambda found: payloads.ruleset_heading(call.github, _home(call, found), found))
+    return call.page(
+        [*own, *above], lambda found: payloads.ruleset_heading(call.github.source, _home(call, found), found)
+    )
 
 
 @routes.repository("GET", "/rulesets/{ruleset_id}", docs="repos/rules#get-a-repository-ruleset")
@@ -80,7 +83,7 @@ def get_ruleset(call: Call) -> Answer:
     found = everywhere.get(call.number("ruleset_id"))
     if found is None:
         raise not_found()
-    shown = payloads.ruleset(call.github, _home(call, found), found)
+    shown = payloads.ruleset(call.github.source, _home(call, found), found)
     del shown["bypass_actors"]
     return Answer(shown | {"current_user_can_bypass": _CAN_BYPASS[bypass_mode(found, call.actor)]})
 
@@ -94,12 +97,12 @@ def get_ruleset(call: Call) -> Answer:
 def get_organisation_ruleset(call: Call) -> Answer:
     """A ruleset of the installation's organisation, with whom it does not bind."""
     if not call.actor.may("organization_administration"):
-        raise not_accessible(call.route.access.accepted)
+        raise not_accessible(call.access.accepted)
     found = call.github.state.organisation_rulesets.get(call.number("ruleset_id"))
     account = call.installation.account
     if found is None or found.organisation is not account or account.login.lower() != call.params["org"].lower():
         raise not_found()
-    return Answer(payloads.ruleset(call.github, None, found))
+    return Answer(payloads.ruleset(call.github.source, None, found))
 
 
 _CAN_BYPASS = {None: "never", "always": "always", "pull_request": "pull_requests_only", "exempt": "exempt"}
@@ -128,7 +131,7 @@ def _short(call: Call, name: str) -> dict[str, Any]:
     protection = github.rules.protection(repository, name)
     # A branch that only rulesets protect is shown as protected, without required checks here.
     protected = protection is not None or bool(github.rules.rulesets(repository, name))
-    url = api(github, repository)
+    url = api(github.source, repository)
     return {
         "name": name,
         "commit": {"sha": sha, "url": f"{url}/commits/{sha}"},

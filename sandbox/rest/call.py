@@ -4,17 +4,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from sandbox.rest.auth import Caller, Tokens
-from sandbox.rest.errors import Refusal, invalid_request, not_found
-from sandbox.rest.limits import Limits
+from sandbox.callers.errors import Refusal, invalid_request, not_found
+from sandbox.callers.limits import Limits
+from sandbox.callers.tokens import Caller, Tokens
+from sandbox.facade.github import GitHub
+from sandbox.rest.answer import Access, Answer
 from sandbox.rest.paging import paginate
-from sandbox.rest.routing import Answer, Route
 from sandbox.state import Actor, App, Installation, PullRequest, Repository
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 Item = TypeVar("Item")
 _REQUIRED: Any = object()
@@ -30,11 +28,11 @@ class Call:
     Within `branches` branches and commits show what this answer tells of them.
     """
 
-    github: "GitHub"
+    github: GitHub
     tokens: Tokens
     limits: Limits
     caller: Caller
-    route: Route
+    access: Access
     params: Mapping[str, str]
     query: Mapping[str, str]
     data: Mapping[str, Any]

@@ -5,9 +5,11 @@ from functools import partial
 from typing import Any
 
 from sandbox import payloads
+from sandbox.callers.errors import Refusal, invalid_request, not_found
+from sandbox.domain.checks.checks import CheckRunFields
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, invalid_request, not_found
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 from sandbox.state import CheckRun
 
 routes = Routes("checks/runs")
@@ -29,7 +31,7 @@ def list_for_ref(call: Call) -> Answer:
             runs = [run for run in runs if getattr(run, field) == value]
     if "app_id" in query:
         runs = [run for run in runs if str(run.app.id) == query["app_id"]]
-    return call.counted_page("check_runs", runs, partial(payloads.check_run, call.github))
+    return call.counted_page("check_runs", runs, partial(payloads.check_run, call.github.source))
 
 
 @routes.repository(
@@ -40,26 +42,22 @@ def list_suites(call: Call) -> Answer:
     suites = call.github.checks.suites(call.repository, resolve(call, call.params["ref"]))
     if "app_id" in call.query:
         suites = [suite for suite in suites if str(suite.app.id) == call.query["app_id"]]
-    return call.counted_page("check_suites", suites, partial(payloads.check_suite, call.github))
+    return call.counted_page("check_suites", suites, partial(payloads.check_suite, call.github.source))
 
 
 @routes.repository("POST", "/check-runs", _WRITE, role="write", docs="#create-a-check-run")
 def create(call: Call) -> Answer:
     """A new run of the calling app."""
     app = call.app
-    fields = _fields(call)
     name, sha = call.take("name", str), call.take("head_sha", str)
-    status = fields.pop("status", None) or "queued"
-    run = call.github.checks.create_run(
-        call.repository, app=app, name=name, head_sha=sha, status=status, **_without_name(fields)
-    )
-    return Answer(payloads.check_run(call.github, run), 201)
+    run = call.github.checks.create_run(call.repository, app=app, name=name, head_sha=sha, fields=_fields(call))
+    return Answer(payloads.check_run(call.github.source, run), 201)
 
 
 @routes.repository("GET", "/check-runs/{check_run_id}", _READ, docs="#get-a-check-run")
 def get(call: Call) -> Answer:
     """One run."""
-    return Answer(payloads.check_run(call.github, _run(call)))
+    return Answer(payloads.check_run(call.github.source, _run(call)))
 
 
 @routes.repository("PATCH", "/check-runs/{check_run_id}", _WRITE, role="write", docs="#update-a-check-run")
@@ -71,8 +69,8 @@ def update(call: Call) -> Answer:
             403,
             "Invalid app_id `" + str(app.id) + "` - check run can only be modified by the GitHub App that created it.",
         )
-    call.github.checks.update_run(run, **_fields(call))
-    return Answer(payloads.check_run(call.github, run))
+    call.github.checks.update_run(run, _fields(call))
+    return Answer(payloads.check_run(call.github.source, run))
 
 
 @routes.repository("POST", "/check-runs/{check_run_id}/rerequest", _WRITE, role="write", docs="#rerequest-a-check-run")
@@ -99,14 +97,13 @@ def _run(call: Call) -> CheckRun:
     return run
 
 
-def _without_name(fields: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if key != "name"}
+def _fields(call: Call) -> CheckRunFields:
+    """The fields that creation and change share; only those that were sent.
 
-
-def _fields(call: Call) -> dict[str, Any]:
-    """The fields that creation and change share; only those that were sent."""
+    GitHub refuses null for a string (NVIDIA/NemoClaw #7065; EnricoMi/publish-unit-test-result-action #48).
+    """
     fields: dict[str, Any] = {
-        name: call.take(name, str, None)
+        name: call.take(name, str)
         for name in ("name", "status", "conclusion", "details_url", "external_id")
         if name in call.data
     }
@@ -120,7 +117,7 @@ def _fields(call: Call) -> dict[str, Any]:
             fields[name] = _instant(call, name)
     if "output" in call.data:
         fields["output"] = _output(call.take("output", dict))
-    return fields
+    return CheckRunFields(**fields)
 
 
 def _output(output: dict[str, Any]) -> dict[str, Any]:

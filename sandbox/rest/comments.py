@@ -3,11 +3,13 @@
 from functools import partial
 
 from sandbox import payloads
+from sandbox.callers.errors import Refusal, invalid, invalid_request, not_accessible, not_found
+from sandbox.domain.pulls.conversation import REACTIONS
 from sandbox.rest import shapes
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, invalid, invalid_request, not_accessible, not_found
 from sandbox.rest.issues import since
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 from sandbox.state import Comment, PullRequest
 
 routes = Routes("issues/comments")
@@ -21,7 +23,7 @@ def list_comments(call: Call) -> Answer:
     """Oldest first."""
     pull, start = call.pull, since(call.query.get("since"))
     comments = [comment for comment in pull.comments.values() if start is None or comment.updated_at >= start]
-    return call.page(comments, lambda comment: payloads.comment(call.github, pull, comment))
+    return call.page(comments, lambda comment: payloads.comment(call.github.source, pull, comment))
 
 
 @routes.repository("GET", "/issues/comments", *_READ, docs="#list-issue-comments-for-a-repository")
@@ -34,7 +36,7 @@ def list_repository_comments(call: Call) -> Answer:
     if sort in ("created", "updated"):
         name = f"{sort}_at"
         found.sort(key=lambda each: (getattr(each[1], name), each[1].id), reverse=call.query.get("direction") == "desc")
-    return call.page(found, lambda each: payloads.comment(call.github, *each))
+    return call.page(found, lambda each: payloads.comment(call.github.source, *each))
 
 
 @routes.repository("POST", "/issues/{number}/comments", *_WRITE, creates=True, docs="#create-an-issue-comment")
@@ -43,13 +45,13 @@ def create_comment(call: Call) -> Answer:
     pull = call.pull
     body = _body(call)
     comment = call.github.conversation.comment(pull, body, actor=call.actor)
-    return Answer(payloads.comment(call.github, pull, comment), 201)
+    return Answer(payloads.comment(call.github.source, pull, comment), 201)
 
 
 @routes.repository("GET", "/issues/comments/{comment_id}", *_READ, docs="#get-an-issue-comment")
 def get_comment(call: Call) -> Answer:
     """One comment."""
-    return Answer(payloads.comment(call.github, *_comment(call)))
+    return Answer(payloads.comment(call.github.source, *_comment(call)))
 
 
 @routes.repository("PATCH", "/issues/comments/{comment_id}", *_WRITE, docs="#update-an-issue-comment")
@@ -57,7 +59,7 @@ def update_comment(call: Call) -> Answer:
     """Replaces what was said."""
     pull, comment = _comment(call)
     call.github.conversation.edit_comment(pull, comment, _body(call), actor=call.actor)
-    return Answer(payloads.comment(call.github, pull, comment))
+    return Answer(payloads.comment(call.github.source, pull, comment))
 
 
 @routes.repository("DELETE", "/issues/comments/{comment_id}", *_WRITE, docs="#delete-an-issue-comment")
@@ -80,8 +82,8 @@ def react(call: Call) -> Answer:
     """Reacts; doing it again is 200 instead of 201."""
     _, comment = _comment(call)
     content = call.take("content", str)
-    if content not in payloads.REACTIONS:
-        raise invalid_request(f"For 'properties/content', {content} is not a member of {list(payloads.REACTIONS)}.")
+    if content not in REACTIONS:
+        raise invalid_request(f"For 'properties/content', {content} is not a member of {list(REACTIONS)}.")
     before = len(comment.given)
     reaction = call.github.conversation.react(comment, content, actor=call.actor)
     return Answer(shapes.reaction(call.github, reaction), 201 if len(comment.given) > before else 200)

@@ -4,12 +4,13 @@ from typing import Any
 from urllib.parse import quote
 
 from sandbox import payloads
-from sandbox.git import Commit
+from sandbox.callers.errors import Refusal, not_found
+from sandbox.ground.git import Commit
 from sandbox.payloads.repositories import api, html
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, not_found
 from sandbox.rest.paging import paginate
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 from sandbox.state import PullRequest
 
 routes = Routes("commits/commits")
@@ -38,21 +39,21 @@ def compare(call: Call) -> Answer:
     chosen, headers = paginate(commits, call.query, call.url) if paged else (commits[-_UNPAGED:], {})
     first = call.query.get("page", "1") == "1"
     changes = git.diff(fork_point, head)[:_MOST_FILES] if first else ()
-    web = f"{html(call.github, repository)}/compare/{call.params['basehead']}"
+    web = f"{html(call.github.source, repository)}/compare/{call.params['basehead']}"
     body: dict[str, Any] = {
-        "url": f"{api(call.github, repository)}/compare/{quote(call.params['basehead'], safe='')}",
+        "url": f"{api(call.github.source, repository)}/compare/{quote(call.params['basehead'], safe='')}",
         "html_url": web,
         "permalink_url": web,
         "diff_url": f"{web}.diff",
         "patch_url": f"{web}.patch",
-        "base_commit": payloads.commit(call.github, repository, git.must(base)),
-        "merge_base_commit": payloads.commit(call.github, repository, git.must(fork_point)),
+        "base_commit": payloads.commit(call.github.source, repository, git.must(base)),
+        "merge_base_commit": payloads.commit(call.github.source, repository, git.must(fork_point)),
         "status": _relation(ahead, behind),
         "ahead_by": ahead,
         "behind_by": behind,
         "total_commits": ahead,
-        "commits": [payloads.commit(call.github, repository, commit) for commit in chosen],
-        "files": [payloads.file_change(call.github, repository, head, change) for change in changes],
+        "commits": [payloads.commit(call.github.source, repository, commit) for commit in chosen],
+        "files": [payloads.file_change(call.github.source, repository, head, change) for change in changes],
     }
     return Answer(body, headers=headers)
 
@@ -72,7 +73,7 @@ def list_pulls_of_commit(call: Call) -> Answer:
     tip = repository.git.branch(repository.default_branch)
     if tip is None or not repository.git.is_ancestor(sha, tip):
         merged += [pull for pull in repository.pulls.values() if pull.state == "open" and _holds(call, pull, sha)]
-    return call.page(merged, lambda pull: payloads.simple_pull_request(call.github, pull))
+    return call.page(merged, lambda pull: payloads.simple_pull_request(call.github.source, pull))
 
 
 def _holds(call: Call, pull: PullRequest, sha: str) -> bool:
@@ -83,7 +84,7 @@ def _holds(call: Call, pull: PullRequest, sha: str) -> bool:
 @routes.repository("GET", "/commits/{ref}", "contents=read", docs="#get-a-commit")
 def get_commit(call: Call) -> Answer:
     """A commit by SHA or branch, with its statistics and files."""
-    return Answer(payloads.commit(call.github, call.repository, _commit(call, call.params["ref"]), files=True))
+    return Answer(payloads.commit(call.github.source, call.repository, _commit(call, call.params["ref"]), files=True))
 
 
 @routes.repository("GET", "/commits", "contents=read", docs="#list-commits")
@@ -91,7 +92,7 @@ def list_commits(call: Call) -> Answer:
     """A branch's history, newest first."""
     start = call.query.get("sha", call.repository.default_branch)
     commits = call.repository.git.log(_commit(call, start).sha)
-    return call.page(commits, lambda commit: payloads.commit(call.github, call.repository, commit))
+    return call.page(commits, lambda commit: payloads.commit(call.github.source, call.repository, commit))
 
 
 def _commit(call: Call, name: str) -> Commit:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from sandbox.callers.errors import Refusal, not_found
 from sandbox.rest import shapes
+from sandbox.rest.answer import Access, Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, not_found
 from sandbox.rest.paging import link, page_of
-from sandbox.rest.routing import Access, Answer, Routes
+from sandbox.rest.routing import Routes
 from sandbox.state import Delivery
 
 routes = Routes("apps/webhooks")

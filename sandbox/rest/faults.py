@@ -47,21 +47,28 @@ _UNICORN = (
 class Fault:
     """One fault for the requests that fit; `skip` of them pass first, then `times` are hit (None: all).
 
+    `route` is a template, a path, or a compiled pattern searched in both; None fits every route.
     `retry_after` in seconds; `delay` is time of the sandbox's clock; `body` a JSON value or, as `str`, an HTML page.
     """
 
     kind: Kind
-    method: str | None
-    route: re.Pattern[str] | str | None
-    status: int
-    body: Any
-    headers: Mapping[str, str]
-    times: int | None
-    skip: int
-    delay: timedelta
-    retry_after: int | None
-    when: Callable[[Exchange], bool] | None
-    hits: int = 0
+    method: str | None = None
+    route: re.Pattern[str] | str | None = None
+    status: int = 500
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    times: int | None = 1
+    skip: int = 0
+    delay: timedelta = timedelta(0)
+    retry_after: int | None = None
+    when: Callable[[Exchange], bool] | None = None
+    hits: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"no fault is called {self.kind!r}; there are {', '.join(get_args(Kind))}")
+        if self.kind == "secondary_limit" and self.status == 500:
+            self.status = 403
 
     def fits(self, exchange: Exchange) -> bool:
         if self.method is not None and self.method.upper() != exchange.method:
@@ -96,27 +103,8 @@ class Faults:
 
     _pending: list[Fault] = field(default_factory=list)
 
-    def add(
-        self,
-        *,
-        kind: Kind,
-        method: str | None = None,
-        route: re.Pattern[str] | str | None = None,
-        status: int = 500,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        times: int | None = 1,
-        skip: int = 0,
-        delay: timedelta = timedelta(0),
-        retry_after: int | None = None,
-        when: Callable[[Exchange], bool] | None = None,
-    ) -> Fault:
-        """Arms a fault. `route` is a template, a path or a compiled pattern searched in both; None fits every route."""
-        if kind not in get_args(Kind):
-            raise ValueError(f"no fault is called {kind!r}; there are {', '.join(get_args(Kind))}")
-        if kind == "secondary_limit" and status == 500:
-            status = 403
-        fault = Fault(kind, method, route, status, body, headers or {}, times, skip, delay, retry_after, when)
+    def add(self, fault: Fault) -> Fault:
+        """Let requests meet this fault."""
         self._pending.append(fault)
         return fault
 

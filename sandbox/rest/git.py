@@ -3,11 +3,12 @@
 from typing import Any
 
 from sandbox import payloads
-from sandbox.refs import Refs
+from sandbox.callers.errors import Refusal, not_found
+from sandbox.domain.refs.refs import Refs
+from sandbox.domain.refs.tags import Tags
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, not_found
-from sandbox.rest.routing import Answer, Routes
-from sandbox.tags import Tags
+from sandbox.rest.routing import Routes
 
 routes = Routes("git/refs")
 _WRITE = "contents=write"
@@ -19,7 +20,7 @@ def get_commit(call: Call) -> Answer:
     commit = call.repository.git.commit(call.params["commit_sha"])
     if commit is None:
         raise not_found()
-    return Answer(payloads.git_commit(call.github, call.repository, commit))
+    return Answer(payloads.git_commit(call.github.source, call.repository, commit))
 
 
 @routes.repository("GET", "/git/trees/{tree_sha}", "contents=read", docs="git/trees#get-a-tree")

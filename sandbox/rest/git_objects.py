@@ -5,11 +5,12 @@ import binascii
 from typing import Any
 
 from sandbox import payloads
-from sandbox.git import Signature, TreeChange
+from sandbox.callers.errors import Refusal, not_found
+from sandbox.ground.git import Signature, TreeChange
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, not_found
 from sandbox.rest.git import show_tree
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 
 routes = Routes("git/commits")
 _WRITE = "contents=write"
@@ -72,7 +73,7 @@ def get_tag(call: Call) -> Answer:
     found = call.repository.git.tag(call.params["tag_sha"])
     if found is None:
         raise not_found()
-    return Answer(payloads.git_tag(call.github, call.repository, found))
+    return Answer(payloads.git_tag(call.github.source, call.repository, found))
 
 
 @routes.repository("POST", "/git/tags", _WRITE, role="write", docs="git/tags#create-a-tag-object")
@@ -85,7 +86,7 @@ def create_tag(call: Call) -> Answer:
     own = Signature(call.actor.user.login, call.actor.user.email, call.github.clock.now())
     found = git.tag(git.write_tag(name, target, message, _signature(call, "tagger", own) or own))
     assert found is not None
-    return Answer(payloads.git_tag(call.github, call.repository, found), 201)
+    return Answer(payloads.git_tag(call.github.source, call.repository, found), 201)
 
 
 @routes.repository("POST", "/git/commits", _WRITE, role="write", docs="#create-a-commit")
@@ -105,7 +106,7 @@ def create_commit(call: Call) -> Answer:
     signs = call.actor.app is not None and unnamed and call.github.behaviour.app_commits_signed
     last = Signature("GitHub", "noreply@github.com", now) if signs else committer or author
     found = git.must(git.write_commit(tree, parents, message, author or own, last))
-    return Answer(payloads.git_commit(call.github, call.repository, found), 201)
+    return Answer(payloads.git_commit(call.github.source, call.repository, found), 201)
 
 
 def _signature(call: Call, name: str, default: Signature | None) -> Signature | None:

@@ -1,9 +1,10 @@
 """The one endpoint of the GraphQL API."""
 
+from sandbox.callers.errors import Refusal, not_found
 from sandbox.graphql.execution import Execution
+from sandbox.rest.answer import Access, Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, not_found
-from sandbox.rest.routing import Access, Answer, Routes
+from sandbox.rest.routing import Routes
 
 routes = Routes("graphql")
 _DOCS = "https://docs.github.com/graphql/guides/forming-calls-with-graphql#authenticating-with-graphql"

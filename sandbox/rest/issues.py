@@ -4,12 +4,13 @@ from datetime import UTC, datetime
 from functools import partial
 
 from sandbox import payloads
+from sandbox.callers.errors import invalid_request
 from sandbox.rest import shapes
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import invalid_request
 from sandbox.rest.labels import label_names
 from sandbox.rest.pulls import apply_edits, sort_value
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 from sandbox.state import PullRequest
 
 routes = Routes("issues/issues")
@@ -38,13 +39,13 @@ def list_issues(call: Call) -> Answer:
         key=lambda pull: (sort_value(pull, query.get("sort", "created")), pull.number),
         reverse=query.get("direction") != "asc",
     )
-    return call.page(found, partial(payloads.issue, call.github))
+    return call.page(found, partial(payloads.issue, call.github.source))
 
 
 @routes.repository("GET", "/issues/{number}", _ISSUES, docs="#get-an-issue")
 def get_issue(call: Call) -> Answer:
     """One issue or pull request."""
-    return Answer(payloads.issue(call.github, call.pull))
+    return Answer(payloads.issue(call.github.source, call.pull))
 
 
 @routes.repository("PATCH", "/issues/{number}", *_WRITE, docs="#update-an-issue")
@@ -59,7 +60,7 @@ def update_issue(call: Call) -> Answer:
         gone = [user.login for user in pull.assignees if user.login not in wanted]
         call.github.conversation.unassign(pull, gone, actor=call.actor)
         call.github.conversation.assign(pull, wanted, actor=call.actor)
-    return Answer(payloads.issue(call.github, pull))
+    return Answer(payloads.issue(call.github.source, pull))
 
 
 @routes.repository("GET", "/issues/{number}/events", *_READ, docs="issues/events#list-issue-events")
@@ -67,7 +68,7 @@ def list_events(call: Call) -> Answer:
     """What happened to it, oldest first."""
     # Reviews are told by the timeline only.
     events = [event for event in call.pull.events if event.event != "reviewed"]
-    return call.page(events, lambda event: payloads.issue_event(call.github, call.pull, event))
+    return call.page(events, lambda event: payloads.issue_event(call.github.source, call.pull, event))
 
 
 @routes.repository("GET", "/issues/{number}/timeline", *_READ, docs="issues/timeline#list-timeline-events-for-an-issue")
@@ -82,7 +83,7 @@ def list_timeline(call: Call) -> Answer:
 def add_assignees(call: Call) -> Answer:
     """Assigns people; those who cannot be assigned are passed over."""
     call.github.conversation.assign(call.pull, call.take("assignees", list, []), actor=call.actor)
-    return Answer(payloads.issue(call.github, call.pull), 201)
+    return Answer(payloads.issue(call.github.source, call.pull), 201)
 
 
 @routes.repository(
@@ -95,7 +96,7 @@ def add_assignees(call: Call) -> Answer:
 def remove_assignees(call: Call) -> Answer:
     """Unassigns people."""
     call.github.conversation.unassign(call.pull, call.take("assignees", list, []), actor=call.actor)
-    return Answer(payloads.issue(call.github, call.pull))
+    return Answer(payloads.issue(call.github.source, call.pull))
 
 
 def since(text: str | None) -> datetime | None:

@@ -3,9 +3,10 @@
 from typing import Any
 
 from sandbox import payloads
+from sandbox.callers.errors import invalid_request
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import invalid_request
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 
 routes = Routes("issues/labels")
 _READ = ("issues=read", "pull_requests=read")
@@ -15,7 +16,7 @@ _WRITE = ("issues=write", "pull_requests=write")
 @routes.repository("GET", "/issues/{number}/labels", *_READ, docs="#list-labels-for-an-issue")
 def list_labels(call: Call) -> Answer:
     """The labels it has."""
-    return call.page(call.pull.labels, lambda label: payloads.label(call.github, call.repository, label))
+    return call.page(call.pull.labels, lambda label: payloads.label(call.github.source, call.repository, label))
 
 
 @routes.repository("POST", "/issues/{number}/labels", *_WRITE, role="triage", docs="#add-labels-to-an-issue")
@@ -23,7 +24,7 @@ def add_labels(call: Call) -> Answer:
     """Adds labels, creating those that the repository does not have; one that is there already is no event."""
     pull = call.pull
     call.github.conversation.label(pull, label_names(call), actor=call.actor)
-    return Answer([payloads.label(call.github, call.repository, label) for label in pull.labels])
+    return Answer([payloads.label(call.github.source, call.repository, label) for label in pull.labels])
 
 
 @routes.repository("PUT", "/issues/{number}/labels", *_WRITE, role="triage", docs="#set-labels-for-an-issue")
@@ -31,7 +32,7 @@ def set_labels(call: Call) -> Answer:
     """Makes these its labels, and no others."""
     pull = call.pull
     call.github.conversation.set_labels(pull, label_names(call), actor=call.actor)
-    return Answer([payloads.label(call.github, call.repository, label) for label in pull.labels])
+    return Answer([payloads.label(call.github.source, call.repository, label) for label in pull.labels])
 
 
 @routes.repository(
@@ -41,7 +42,7 @@ def remove_label(call: Call) -> Answer:
     """Takes a label off and answers those that stay."""
     pull = call.pull
     call.github.conversation.unlabel(pull, call.params["name"], actor=call.actor)
-    return Answer([payloads.label(call.github, call.repository, label) for label in pull.labels])
+    return Answer([payloads.label(call.github.source, call.repository, label) for label in pull.labels])
 
 
 def label_names(call: Call) -> list[str]:

@@ -16,12 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
+from sandbox.facade.github import GitHub
 from sandbox.rest.routing import REPOSITORY, Route
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 Kind = Literal[
     "pull_request",  # pull requests and issues, single and listed, with labels and events
@@ -71,7 +69,7 @@ def kind_of(route: Route) -> Kind | None:
 class Lag:
     """How long ago the state was that each kind of read shows: no time at all until something else is set."""
 
-    def __init__(self, github: "GitHub", *, seed: int = 0) -> None:
+    def __init__(self, github: GitHub, *, seed: int = 0) -> None:
         self._github = github
         self._random = random.Random(seed)
         self._spans: dict[Kind, tuple[timedelta, timedelta]] = {}

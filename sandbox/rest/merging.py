@@ -1,9 +1,10 @@
 """Endpoints that merge: pull requests, their update from the base, and branches."""
 
 from sandbox import payloads
+from sandbox.callers.errors import DOCS, Refusal, invalid_request, not_accessible, not_found
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import DOCS, Refusal, invalid_request, not_accessible, not_found
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 
 routes = Routes("pulls/pulls")
 _METHODS = ("merge", "squash", "rebase")
@@ -94,7 +95,7 @@ def update_branch(call: Call) -> Answer:
     return Answer(
         {
             "message": "Updating pull request branch.",
-            "url": payloads.simple_pull_request(call.github, pull)["html_url"],
+            "url": payloads.simple_pull_request(call.github.source, pull)["html_url"],
         },
         202,
     )
@@ -111,4 +112,4 @@ def merge_branches(call: Call) -> Answer:
     sha = call.github.merging.merge_branch(repository, base=base, head=head, message=message, actor=call.actor)
     if sha is None:
         return Answer(None, 204)
-    return Answer(payloads.commit(call.github, repository, repository.git.must(sha)), 201)
+    return Answer(payloads.commit(call.github.source, repository, repository.git.must(sha)), 201)

@@ -1,9 +1,10 @@
 """Endpoints about the caller's limits and about accounts."""
 
+from sandbox.callers.errors import not_found
 from sandbox.rest import shapes
+from sandbox.rest.answer import Access, Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import not_found
-from sandbox.rest.routing import Access, Answer, Routes
+from sandbox.rest.routing import Routes
 
 routes = Routes("rate-limit/rate-limit")
 _ANYONE = Access("anyone")

@@ -4,9 +4,11 @@ from datetime import datetime
 from functools import partial
 
 from sandbox import payloads
+from sandbox.callers.errors import invalid
+from sandbox.domain.pulls.pulls import PullRequestOptions
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import invalid
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 from sandbox.state import PullRequest, Repository
 
 routes = Routes("pulls/pulls")
@@ -30,7 +32,7 @@ def list_pulls(call: Call) -> Answer:
     # GitHub's default is descending for creation time, and ascending as soon as another order is asked for.
     direction = query.get("direction", "desc" if sort == "created" else "asc")
     found.sort(key=lambda pull: (sort_value(pull, sort), pull.number), reverse=direction == "desc")
-    return call.page(found, partial(payloads.simple_pull_request, call.github))
+    return call.page(found, partial(payloads.simple_pull_request, call.github.source))
 
 
 @routes.repository("POST", "/pulls", _WRITE, creates=True, docs="#create-a-pull-request")
@@ -45,42 +47,43 @@ def create_pull(call: Call) -> Answer:
     pull = call.github.pulls.open(
         repository,
         title=call.take("title", str),
-        head_repository=source,
-        head_branch=branch,
+        head=(source, branch),
         base=base,
         actor=call.actor,
-        body=call.take("body", str, "", null=True) or "",
-        draft=call.take("draft", bool, False),
-        maintainer_can_modify=call.take("maintainer_can_modify", bool, True),
+        options=PullRequestOptions(
+            body=call.take("body", str, "", null=True) or "",
+            draft=call.take("draft", bool, False),
+            maintainer_can_modify=call.take("maintainer_can_modify", bool, True),
+        ),
     )
-    return Answer(payloads.pull_request(call.github, pull), 201)
+    return Answer(payloads.pull_request(call.github.source, pull), 201)
 
 
 @routes.repository("GET", "/pulls/{number}", _READ, docs="#get-a-pull-request")
 def get_pull(call: Call) -> Answer:
     """One pull request. Asking starts the computation of `mergeable`, which is null until then."""
-    return Answer(payloads.pull_request(call.github, call.pull))
+    return Answer(payloads.pull_request(call.github.source, call.pull))
 
 
 @routes.repository("PATCH", "/pulls/{number}", _WRITE, docs="#update-a-pull-request")
 def update_pull(call: Call) -> Answer:
     """Title, body, state, base and whether maintainers may push to a fork's branch."""
     apply_edits(call, call.pull)
-    return Answer(payloads.pull_request(call.github, call.pull))
+    return Answer(payloads.pull_request(call.github.source, call.pull))
 
 
 @routes.repository("GET", "/pulls/{number}/reviews", _READ, docs="pulls/reviews#list-reviews-for-a-pull-request")
 def list_reviews(call: Call) -> Answer:
     """Oldest first."""
     pull = call.pull
-    return call.page(pull.reviews, lambda review: payloads.review(call.github, pull, review))
+    return call.page(pull.reviews, lambda review: payloads.review(call.github.source, pull, review))
 
 
 @routes.repository("GET", "/pulls/{number}/commits", _READ, docs="#list-commits-on-a-pull-request")
 def list_commits(call: Call) -> Answer:
     """Oldest first, at most 250."""
     commits = call.github.pulls.commits(call.pull)[:_MOST_COMMITS]
-    return call.page(commits, lambda commit: payloads.commit(call.github, call.repository, commit))
+    return call.page(commits, lambda commit: payloads.commit(call.github.source, call.repository, commit))
 
 
 @routes.repository("GET", "/pulls/{number}/files", _READ, docs="#list-pull-requests-files")
@@ -88,7 +91,9 @@ def list_files(call: Call) -> Answer:
     """What it changes against its merge base."""
     pull = call.pull
     files = call.github.pulls.files(pull)
-    return call.page(files, lambda change: payloads.file_change(call.github, call.repository, pull.head_sha, change))
+    return call.page(
+        files, lambda change: payloads.file_change(call.github.source, call.repository, pull.head_sha, change)
+    )
 
 
 def apply_edits(call: Call, pull: PullRequest) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sandbox.errors import ApiError
-from sandbox.rest.errors import Refusal, body_of
+from sandbox.callers.errors import Refusal, body_of
+from sandbox.ground.errors import ApiError
+from sandbox.rest.answer import Answer
 from sandbox.rest.etag import etag, matches
-from sandbox.rest.routing import Answer
 
 _JSON = "application/json; charset=utf-8"
 _HTML = "text/html; charset=utf-8"

@@ -5,12 +5,13 @@ from typing import Any
 from urllib.parse import quote
 
 from sandbox import payloads
-from sandbox.git import TreeEntry
+from sandbox.callers.errors import Refusal, not_accessible, not_found
+from sandbox.callers.visibility import may_push
+from sandbox.ground.git import TreeEntry
 from sandbox.payloads.repositories import api, html, permissions
-from sandbox.rest.access import may_push
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.errors import Refusal, not_accessible, not_found
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 
 routes = Routes("repos/repos")
 # What GitHub's older `permission` field says for each role: triage and maintain are told by role_name only.
@@ -24,7 +25,7 @@ _LEGACY = {"triage": "read", "maintain": "write"}
 @routes.repository("GET", "", docs="#get-a-repository")
 def get_repository(call: Call) -> Answer:
     """The repository; merge settings are shown to those who may write."""
-    shown = payloads.repository(call.github, call.repository)
+    shown = payloads.repository(call.github.source, call.repository)
     if call.github.behaviour.merge_settings_need_push and not may_push(call.caller):
         shown = {name: value for name, value in shown.items() if name not in _MERGE_SETTINGS}
     return Answer(shown)
@@ -42,10 +43,10 @@ def get_permission(call: Call) -> Answer:
     user = call.github.state.users.get(call.params["username"].lower())
     if user is None:
         raise Refusal(404, f"{call.params['username']} is not a user")
-    role = call.github.role(user, call.repository)
+    role = call.github.accounts.role(user, call.repository)
     shown = {
-        **payloads.user(call.github, user),
-        "permissions": permissions(call.github, call.repository, user),
+        **payloads.user(call.github.source, user),
+        "permissions": permissions(call.github.source, call.repository, user),
         "role_name": role,
     }
     return Answer({"permission": _LEGACY.get(role, role), "role_name": role, "user": shown})
@@ -80,7 +81,7 @@ def get_contents(call: Call) -> Answer:
 
 def _content(call: Call, entry: TreeEntry, ref: str) -> dict[str, Any]:
     github, repository = call.github, call.repository
-    base, web = api(github, repository), html(github, repository)
+    base, web = api(github.source, repository), html(github.source, repository)
     path = quote(entry.path)
     url = f"{base}/contents/{path}?ref={quote(ref)}"
     kind = "file" if entry.type == "blob" else "dir"

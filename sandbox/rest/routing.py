@@ -1,46 +1,17 @@
 """Endpoints as data: method, path, who may call it, and the function that answers."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from sandbox.rest.call import Call
+from sandbox.rest.answer import Access, Answer, Role
+from sandbox.rest.call import Call
 
-Role = Literal["read", "triage", "write", "maintain", "admin"]
 REPOSITORY = "/repos/{owner}/{repo}"
-Who = Literal["anyone", "app", "installation", "repository"]
 Resource = Literal["core", "graphql"]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What an endpoint answers. A None body is an answer without content."""
-
-    body: Any = None
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-Handler = Callable[["Call"], Answer]
-
-
-@dataclass(frozen=True)
-class Access:
-    """Who may call an endpoint.
-
-    `who`: anyone; an app by its JWT; an installation by its token; or whoever can see the repository in the path.
-    `needs`: for installations, permissions of which one suffices ("issues=write"); `role`: for people.
-    """
-
-    who: Who = "repository"
-    needs: tuple[str, ...] = ("metadata=read",)
-    role: Role = "read"
-
-    @property
-    def accepted(self) -> str:
-        """The value of X-Accepted-GitHub-Permissions."""
-        return "; ".join(self.needs)
+Handler = Callable[[Call], Answer]
 
 
 @dataclass(frozen=True)

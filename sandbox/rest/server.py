@@ -5,27 +5,24 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from sandbox.clock import Clock
-from sandbox.errors import ApiError
+from sandbox.callers.errors import DOCS, DropConnection, Refusal
+from sandbox.callers.limits import Limits
+from sandbox.callers.tokens import ANONYMOUS, Caller, Tokens
+from sandbox.facade.github import GitHub
+from sandbox.ground.clock import Clock
+from sandbox.ground.errors import ApiError
 from sandbox.rest import reply as replies
 from sandbox.rest.answering import Answering, Incoming, request_id
-from sandbox.rest.auth import ANONYMOUS, Caller, Tokens
 from sandbox.rest.call import parse_body
 from sandbox.rest.endpoints import ROUTES
-from sandbox.rest.errors import DOCS, DropConnection, Refusal
 from sandbox.rest.faults import Fault, Faults
 from sandbox.rest.lag import Lag
-from sandbox.rest.limits import Limits
 from sandbox.rest.record import Exchange, Phase, Requests
 from sandbox.rest.reply import Reply
 from sandbox.rest.routing import Route
-
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
 VERSION = "2022-11-28"
 Hook = Callable[[Exchange], Awaitable[None]]
@@ -50,7 +47,7 @@ class SandboxServer:
 
     def __init__(
         self,
-        github: "GitHub",
+        github: GitHub,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -97,7 +94,7 @@ class SandboxServer:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         await web.TCPSite(self._runner, self._host, self._port).start()
-        self.github.api_url = self.github.html_url = self.url
+        self.github.addresses.api_url = self.github.addresses.html_url = self.url
 
     async def stop(self) -> None:
         """Cuts what hangs, closes every connection; raises the first error of the sandbox itself, if any."""

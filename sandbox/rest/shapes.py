@@ -1,19 +1,17 @@
 """JSON that only the REST API shows: what webhooks never carry."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox import payloads
+from sandbox.facade.github import GitHub
 from sandbox.payloads.times import timestamp
 from sandbox.state import Delivery, PullRequest, Reaction, User
 
-if TYPE_CHECKING:
-    from sandbox.github import GitHub
 
-
-def public_user(github: "GitHub", record: User) -> dict[str, Any]:
+def public_user(github: GitHub, record: User) -> dict[str, Any]:
     """`public-user`: an account's profile."""
-    return payloads.user(github, record) | {
+    return payloads.user(github.source, record) | {
         "name": record.login,
         "company": None,
         "blog": "",
@@ -57,32 +55,32 @@ def delivery_detail(record: Delivery) -> dict[str, Any]:
     }
 
 
-def reaction(github: "GitHub", record: Reaction) -> dict[str, Any]:
+def reaction(github: GitHub, record: Reaction) -> dict[str, Any]:
     """`reaction`."""
     return {
         "id": record.id,
         "node_id": payloads.node_id("Reaction", record.id),
-        "user": payloads.user(github, record.user),
+        "user": payloads.user(github.source, record.user),
         "content": record.content,
         "created_at": timestamp(record.created_at),
     }
 
 
-def timeline(github: "GitHub", pull: PullRequest) -> list[dict[str, Any]]:
+def timeline(github: GitHub, pull: PullRequest) -> list[dict[str, Any]]:
     """Everything that happened to a pull request, oldest first; commits stand at the instant they were made."""
     record = pull.repository
     items: list[tuple[str, int, dict[str, Any]]] = []
     for commit in github.pulls.commits(pull):
-        shown = payloads.git_commit(github, record, commit)
+        shown = payloads.git_commit(github.source, record, commit)
         items.append((shown["committer"]["date"], 0, {"event": "committed", **shown}))
     for comment in pull.comments.values():
-        shown = payloads.comment(github, pull, comment)
+        shown = payloads.comment(github.source, pull, comment)
         items.append((shown["created_at"], comment.id, {"event": "commented", "actor": shown["user"], **shown}))
     for review in pull.reviews:
-        shown = payloads.review(github, pull, review) | {"state": review.state.lower()}
+        shown = payloads.review(github.source, pull, review) | {"state": review.state.lower()}
         items.append((shown["submitted_at"], review.id, {"event": "reviewed", **shown}))
     for event in pull.events:
         if event.event != "reviewed":
-            shown = payloads.issue_event(github, pull, event)
+            shown = payloads.issue_event(github.source, pull, event)
             items.append((shown["created_at"], event.id, shown))
     return [item for _, _, item in sorted(items, key=lambda entry: entry[:2])]

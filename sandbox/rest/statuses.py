@@ -1,11 +1,12 @@
 """Endpoints of commit statuses."""
 
 from sandbox import payloads
+from sandbox.callers.errors import invalid_request
+from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
 from sandbox.rest.checks import resolve
-from sandbox.rest.errors import invalid_request
 from sandbox.rest.paging import paginate
-from sandbox.rest.routing import Answer, Routes
+from sandbox.rest.routing import Routes
 
 routes = Routes("commits/statuses")
 _STATES = ("error", "failure", "pending", "success")
@@ -19,7 +20,7 @@ def combined(call: Call) -> Answer:
     sha = resolve(call, call.params["ref"])
     latest = call.github.checks.latest_statuses(call.repository, sha)
     chosen, headers = paginate(latest, call.query, call.url)
-    return Answer(payloads.combined_status(call.github, call.repository, sha, chosen), headers=headers)
+    return Answer(payloads.combined_status(call.github.source, call.repository, sha, chosen), headers=headers)
 
 
 @routes.repository("GET", "/commits/{ref}/statuses", "statuses=read", docs="#list-commit-statuses-for-a-reference")
@@ -27,7 +28,7 @@ def list_all(call: Call) -> Answer:
     """Every status ever reported on a commit, newest first."""
     sha = resolve(call, call.params["ref"])
     newest = call.repository.statuses.get(sha, [])[::-1]
-    return call.page(newest, lambda status: payloads.status(call.github, call.repository, status))
+    return call.page(newest, lambda status: payloads.status(call.github.source, call.repository, status))
 
 
 @routes.repository("POST", "/statuses/{sha}", "statuses=write", role="write", docs="#create-a-commit-status")
@@ -45,4 +46,4 @@ def create(call: Call) -> Answer:
         description=call.take("description", str, None),
         target_url=call.take("target_url", str, None),
     )
-    return Answer(payloads.status(call.github, call.repository, status), 201)
+    return Answer(payloads.status(call.github.source, call.repository, status), 201)

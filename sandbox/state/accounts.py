@@ -1,17 +1,12 @@
-"""Who there is: accounts, apps, installations, and who acts."""
+"""Accounts, apps, and who acts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from sandbox.keys import KeyPair
-
-if TYPE_CHECKING:
-    from sandbox.state.repositories import Repository
-
+from sandbox.ground.keys import KeyPair
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 """Roles on a repository, weakest first."""
@@ -58,28 +53,6 @@ class App:
     def public_key(self) -> RSAPublicKey:
         """The half that GitHub keeps."""
         return self.key.public
-
-
-@dataclass(eq=False, slots=True, repr=False)
-class Installation:
-    """An app on an account. `repositories` None means all of that account's, else ids."""
-
-    id: int
-    app: App
-    account: User
-    repositories: set[int] | None
-    permissions: dict[str, str]
-    created_at: datetime
-    updated_at: datetime
-    suspended_at: datetime | None = None
-
-    def covers(self, repository: "Repository") -> bool:
-        """Whether the app sees this repository."""
-        return (
-            self.suspended_at is None
-            and repository.owner is self.account
-            and (self.repositories is None or repository.id in self.repositories)
-        )
 
 
 @dataclass(frozen=True, slots=True)

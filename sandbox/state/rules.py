@@ -63,7 +63,7 @@ class Protection:
 @dataclass(eq=False, slots=True)
 class Ruleset:
     """A ruleset of a repository or an organisation. `branches` and `excluded` are patterns as GitHub reads them
-    (`sandbox.ruleset_scope`), `~DEFAULT_BRANCH` or `~ALL`.
+    (`sandbox.domain.rules.ruleset_scope`), `~DEFAULT_BRANCH` or `~ALL`.
     """
 
     id: int

@@ -1,13 +1,52 @@
-"""The root of the state, and the record of webhooks."""
+"""The root of the state, with installations, requests to merge, and deliveries of webhooks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sandbox.state.accounts import App, Installation, User
-from sandbox.state.repositories import Repository
+from sandbox.state.accounts import Actor, App, User
+from sandbox.state.repositories import PullRequest, Repository
 from sandbox.state.rules import Ruleset
-from sandbox.state.stacks import MergeRequest
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Installation:
+    """An app on an account. `repositories` None means all of that account's, else ids."""
+
+    id: int
+    app: App
+    account: User
+    repositories: set[int] | None
+    permissions: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+    suspended_at: datetime | None = None
+
+    def covers(self, repository: Repository) -> bool:
+        """Whether the app sees this repository."""
+        return (
+            self.suspended_at is None
+            and repository.owner is self.account
+            and (self.repositories is None or repository.id in self.repositories)
+        )
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class MergeRequest:
+    """A request to merge a pull request later. `status` is pending, merged, enqueued or failed."""
+
+    uuid: str
+    pull: PullRequest
+    actor: Actor
+    method: str | None
+    action: str
+    title: str | None
+    text: str | None
+    expected_head_sha: str
+    updated_at: datetime
+    status: str = "pending"
+    message: str = "Merge request enqueued."
+    sha: str | None = None
 
 
 @dataclass(eq=False, slots=True, repr=False)

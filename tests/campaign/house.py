@@ -14,8 +14,8 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from tests.scenarios.processes import free_port
-from tests.scenarios.template import Forked, Template
+from tests.acceptance.template import Forked, Template
+from tests.process.processes import free_port
 
 WEBS, WORKERS = 2, 3
 

@@ -1,6 +1,6 @@
 """The crash campaign: workers are killed, or stall, at random instants while hundreds of jobs flow, on both databases.
 
-A run is bounded in time. What happens when is decided by a seed that is printed; `IMQ_CAMPAIGN_SEED` decides it anew in
+A run is bounded in time. What happens when is decided by a seed that is printed; `IMQ_CAMPAIGN_SEED` repeats it in
 the same way, as far as processes let themselves be repeated, and `IMQ_CAMPAIGN_SECONDS` makes a run longer.
 """
 
@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from queue_engine.core.clock import SystemClock
-from queue_engine.core.database import Database
-from queue_engine.core.jobs import Jobs
+from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.job_store import Jobs
+from queue_engine.core.timing.clock import SystemClock
+from tests.acceptance.template import Forked, Template
 from tests.campaign.worker import LEASE
-from tests.scenarios.template import Forked, Template
 
 SECONDS = float(os.environ.get("IMQ_CAMPAIGN_SECONDS", "4"))
 SETTLING_SECONDS = 90

@@ -18,20 +18,21 @@ from typing import Any
 
 import pytest
 
-from queue_engine.core.database import Database
+from queue_engine.core.database.database import Database
+from queue_engine.domain.reasons import Reason
 from queue_engine.migrations import migrate
-from queue_engine.reasons import Reason
 from queue_engine.store import Store
-from sandbox.clock import SystemClock
-from sandbox.github import GitHub
+from sandbox.ci.single_check import CISettings
+from sandbox.facade.github import GitHub
+from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
+from tests.acceptance.witness import Witness
+from tests.acceptance.world import EVENTS, FILES, LABEL, PERMISSIONS, total_at_most_ten
 from tests.campaign.counted_time import CountedTime
 from tests.campaign.house import Post, a_house
 from tests.campaign.progress import Progress, put_off, stored
-from tests.private_postgres import PrivatePostgres
-from tests.scenarios.processes import CI_TIME
-from tests.scenarios.witness import Witness
-from tests.scenarios.world import EVENTS, FILES, LABEL, PERMISSIONS, total_at_most_ten
+from tests.process.processes import CI_TIME
+from tests.support.private_postgres import PrivatePostgres
 
 SECONDS = float(os.environ.get("IMQ_CAMPAIGN_SECONDS", "4"))
 PULLS = int(os.environ.get("IMQ_CAMPAIGN_PULLS", "8"))
@@ -164,7 +165,7 @@ async def a_campaign(postgres: PrivatePostgres, directory: Path, seed: int) -> A
     github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret-0123456789abcdef")
     for name in REPOSITORIES:
         handle = github.create_repository(name, files=FILES, collaborators={"mona": "write", "rhea": "admin"})
-        ci = handle.add_ci("ci/test", duration=CI_TIME, judge=total_at_most_ten)
+        ci = handle.add_ci("ci/test", settings=CISettings(duration=CI_TIME, judge=total_at_most_ten))
         for base in BASES:
             if base != "main":
                 handle.create_branch(base)
@@ -201,7 +202,7 @@ def environment_of(campaign: Campaign) -> dict[str, str]:
 async def test_house_whose_processes_and_database_die_lands_all_that_is_green_and_nothing_else(
     private_postgres: PrivatePostgres, tmp_path: Path
 ) -> None:
-    """P1 to P5: nothing red lands, nothing leaves without a cause, and no queue stands still for a minute."""
+    """P1 to P5: nothing red lands, nothing leaves without a cause, and no queue is blocked for a minute."""
     seed = int(os.environ.get("IMQ_CAMPAIGN_SEED") or random.randrange(10**6))
     print(f"IMQ_CAMPAIGN_SEED={seed}")
     database = Database(private_postgres.url)

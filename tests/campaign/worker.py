@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.clock import SystemClock
-from queue_engine.core.database import Database
-from queue_engine.core.jobs import Job, Jobs, LeaseLost
-from queue_engine.core.lease import kept
+from queue_engine.core.concurrency.lease import kept
+from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.job_store import Job, Jobs, LeaseLost
+from queue_engine.core.timing.clock import SystemClock
 
 LEASE = timedelta(milliseconds=900)
 _TOGETHER = 8

@@ -15,13 +15,13 @@ from aiohttp import web
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from bot.readiness import Readiness
-from bot.receiver import Receiver
-from bot.web import create_app, serve
-from queue_engine.core.clock import SystemClock
-from queue_engine.hints import Hint
-from tests.bot.test_payload_examples import mutated
+from bot.web.application import create_app, serve
+from bot.web.readiness import Readiness
+from bot.webhooks.receiver import Receiver
+from queue_engine.core.timing.clock import SystemClock
+from queue_engine.domain.webhook_event import WebhookEvent
 from tests.fuzz.edits import edited
+from tests.unit.bot.test_payload_examples import mutated
 
 SECRET = "the secret of the fuzzed server"
 PATIENCE = 20.0
@@ -88,7 +88,7 @@ class Server:
 
     def __init__(self) -> None:
         self._loop = asyncio.Runner()
-        self._stored: list[Hint] = []
+        self._stored: list[WebhookEvent] = []
         self._errors: list[str] = []
         self._runner: web.AppRunner | None = None
 
@@ -120,7 +120,7 @@ class Server:
             assert status != "202", answer[:200]
 
     async def _start(self) -> web.AppRunner:
-        async def store(hint: Hint) -> bool:
+        async def store(hint: WebhookEvent) -> bool:
             self._stored.append(hint)
             return True
 

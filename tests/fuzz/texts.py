@@ -6,10 +6,10 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from queue_engine.commands.catalogue import CATALOGUE, MOST_COMMANDS
-from queue_engine.commands.parsing import commands_in
-from queue_engine.commands.reading import LONGEST, read
-from queue_engine.config import reading
+from queue_engine.commands.comments import commands_in
+from queue_engine.commands.parse import LONGEST, read
+from queue_engine.commands.table import CATALOGUE, MOST_COMMANDS
+from queue_engine.config import parse
 from queue_engine.config.model import Config
 from queue_engine.config.problems import ConfigError
 from tests.fuzz.edits import edited
@@ -61,7 +61,7 @@ YAML = (
 COMMENTS = (
     *(f"/{name.value}" for name in CATALOGUE),
     *("Thanks!\n/queue priority=high\n", "> /queue\n\n/queue", "```\n/queue\n```\n/why", "<!-- /queue -->\n/status"),
-    "/freeze until tomorrow 16:00",
+    "/freeze until 2026-12-24 16:00",
 )
 MARKDOWN = (
     "`",
@@ -87,7 +87,7 @@ def check_configuration(text: str) -> None:
     """A configuration, or every problem in one line of text, each with a line of the file."""
     content = text.encode("utf-8", "surrogatepass")
     try:
-        reading.read(reading.decoded(content))
+        parse.read(parse.decoded(content))
     except ConfigError as error:
         lines = content.count(b"\n") + content.count(b"\r") + 1
         for problem in error.problems:

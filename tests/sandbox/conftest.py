@@ -1,13 +1,13 @@
-"""A GitHub whose clock stands still, with one repository and a few people."""
+"""A GitHub with a manual clock, one repository and a few people."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from sandbox.clock import ManualClock
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
+from sandbox.facade.github import GitHub
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.clock import ManualClock
 
 LINES = "".join(f"{number}\n" for number in range(1, 10))
 

@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from sandbox.errors import Forbidden, Invalid
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
+from sandbox.ci.single_check import CISettings
+from sandbox.facade.github import GitHub
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.errors import Forbidden, Invalid
 from sandbox.state import Actor, CheckRun, WorkflowRun
 from tests.sandbox.conftest import Heard
 
@@ -28,7 +29,7 @@ async def test_ci_flaky_by_plan_passes_when_it_is_run_again(
     github: GitHub, repository: RepositoryHandle, heard: Heard
 ) -> None:
     """A person presses Re-run: its app is told, a new run of a new id starts, and the tree is judged after all."""
-    repository.add_ci(duration=MINUTE, plan=("failure",))
+    repository.add_ci(settings=CISettings(duration=MINUTE, plan=("failure",)))
     sha = repository.push("one", {"one": "1"})
     await github.advance(MINUTE)
     old = github.checks.latest_runs(repository.record, sha)[0]
@@ -43,8 +44,8 @@ async def test_ci_flaky_by_plan_passes_when_it_is_run_again(
 @pytest.mark.parametrize("conclusion", ["timed_out", "cancelled", "stale", "startup_failure", "action_required"])
 async def test_ci_breaks_down_by_plan(github: GitHub, repository: RepositoryHandle, conclusion: str) -> None:
     """What is no verdict on the change comes as what it is; as a status it is an error."""
-    repository.add_ci(duration=MINUTE, plan=(conclusion,))
-    repository.add_ci("ci/old", status=True, duration=MINUTE, plan=(conclusion,))
+    repository.add_ci(settings=CISettings(duration=MINUTE, plan=(conclusion,)))
+    repository.add_ci("ci/old", settings=CISettings(status=True, duration=MINUTE, plan=(conclusion,)))
     sha = repository.push("one", {"one": "1"})
     await github.advance(MINUTE)
     assert runs(repository, sha) == [("ci/test", conclusion)]
@@ -53,8 +54,8 @@ async def test_ci_breaks_down_by_plan(github: GitHub, repository: RepositoryHand
 
 async def test_actions_failed_jobs_run_again_and_others_stand(github: GitHub, repository: RepositoryHandle) -> None:
     """Both jobs belong to one workflow run, which their pages name; the one that passed is not run again."""
-    repository.add_ci("unit", workflow="ci", duration=MINUTE, plan=("failure",))
-    repository.add_ci("lint", workflow="ci", duration=MINUTE)
+    repository.add_ci("unit", settings=CISettings(workflow="ci", duration=MINUTE, plan=("failure",)))
+    repository.add_ci("lint", settings=CISettings(workflow="ci", duration=MINUTE))
     sha = repository.push("one", {"one": "1"})
     await github.settle()
     with pytest.raises(Forbidden, match="This workflow is already running"):
@@ -75,7 +76,7 @@ async def test_actions_without_failed_jobs_cannot_be_retried(
     github: GitHub, repository: RepositoryHandle, conclusion: str
 ) -> None:
     """Neither a run that passed nor one that died before it had jobs; the whole run can be started again."""
-    repository.add_ci("unit", workflow="ci", duration=MINUTE, plan=(conclusion,))
+    repository.add_ci("unit", settings=CISettings(workflow="ci", duration=MINUTE, plan=(conclusion,)))
     sha = repository.push("one", {"one": "1"})
     await github.advance(MINUTE)
     with pytest.raises(Forbidden, match="This workflow run cannot be retried"):
@@ -87,7 +88,7 @@ async def test_actions_without_failed_jobs_cannot_be_retried(
 
 async def test_actions_run_of_last_month_cannot_be_retried(github: GitHub, repository: RepositoryHandle) -> None:
     """GitHub keeps runs retriable for thirty days."""
-    repository.add_ci("unit", workflow="ci", duration=MINUTE, plan=("failure",))
+    repository.add_ci("unit", settings=CISettings(workflow="ci", duration=MINUTE, plan=("failure",)))
     repository.push("one", {"one": "1"})
     await github.advance(timedelta(days=31))
     with pytest.raises(Forbidden, match="created over a month ago"):
@@ -96,8 +97,8 @@ async def test_actions_run_of_last_month_cannot_be_retried(github: GitHub, repos
 
 async def test_actions_job_is_not_rerequested_through_the_checks(github: GitHub, repository: RepositoryHandle) -> None:
     """Another app's run is not an app's to ask for; a job of Actions is nobody's."""
-    actions = repository.add_ci("unit", workflow="ci", duration=MINUTE)
-    other = repository.add_ci("ci/test", duration=MINUTE)
+    actions = repository.add_ci("unit", settings=CISettings(workflow="ci", duration=MINUTE))
+    other = repository.add_ci("ci/test", settings=CISettings(duration=MINUTE))
     sha = repository.push("one", {"one": "1"})
     await github.advance(MINUTE)
     by_name: dict[str, CheckRun] = {run.name: run for run in repository.record.runs_by_sha[sha]}
@@ -113,7 +114,7 @@ async def test_ci_red_on_the_base_is_red_on_everything_built_on_it(
     github: GitHub, repository: RepositoryHandle
 ) -> None:
     """A bad file on the base fails the base's tip and each branch that contains it, until somebody mends it."""
-    repository.add_ci(duration=MINUTE, judge=lambda files: "bad" not in files)
+    repository.add_ci(settings=CISettings(duration=MINUTE, judge=lambda files: "bad" not in files))
     red = repository.push("main", {"bad": "1"})
     pull = repository.open_pull_request("One", head="one", files={"one": "1"})
     mended = repository.push("main", {"bad": None})

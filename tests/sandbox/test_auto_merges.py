@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.errors import Forbidden, Invalid
-from sandbox.github import GitHub
+from sandbox.facade.github import GitHub
+from sandbox.ground.errors import Forbidden, Invalid
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ async def test_auto_merge_is_refused_where_there_is_nothing_to_wait_for(
         pull.enable_auto_merge(by="bob")
     repository.record.allow_auto_merge = True
     pull.review("APPROVED", by="octo")
-    github.merging.mergeable(pull.record)
+    github.mergeability.mergeable(pull.record)
     await github.advance(timedelta(seconds=1))
     with pytest.raises(Invalid, match="Pull request is in clean status"):
         pull.enable_auto_merge(by="bob")

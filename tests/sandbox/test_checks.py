@@ -2,9 +2,10 @@
 
 import pytest
 
-from sandbox.errors import Forbidden, Invalid
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
+from sandbox.domain.checks.checks import CheckRunFields
+from sandbox.facade.github import GitHub
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.errors import Forbidden, Invalid
 from sandbox.state import Actor, App
 from tests.sandbox.conftest import Heard
 
@@ -34,12 +35,14 @@ def test_run_walks_from_queued_to_completed_and_its_suite_follows(
     sha = repository.sha()
     checks = github.checks
     good = checks.create_run(repository.record, app=ci, name="good", head_sha=sha)
-    bad = checks.create_run(repository.record, app=ci, name="bad", head_sha=sha, status="in_progress")
+    bad = checks.create_run(
+        repository.record, app=ci, name="bad", head_sha=sha, fields=CheckRunFields(status="in_progress")
+    )
     assert good.suite is bad.suite
     assert good.suite.status == "in_progress"
-    checks.update_run(good, conclusion="success")
+    checks.update_run(good, CheckRunFields(conclusion="success"))
     assert (good.status, good.suite.status) == ("completed", "in_progress")
-    checks.update_run(bad, conclusion="failure", output={"title": "Red"})
+    checks.update_run(bad, CheckRunFields(conclusion="failure", output={"title": "Red"}))
     assert (bad.suite.status, bad.suite.conclusion) == ("completed", "failure")
     told = [name for name in heard.names() if name.startswith("check_run")]
     assert told == ["check_run.created", "check_run.created", "check_run.completed", "check_run.completed"]
@@ -52,7 +55,9 @@ def test_latest_runs_keep_the_newest_per_app_and_name(github: GitHub, repository
     sha, checks = repository.sha(), github.checks
     other = github.create_app("other", permissions={"checks": "write"})
     for app, conclusion in ((ci, "success"), (ci, "failure"), (other, "neutral")):
-        checks.create_run(repository.record, app=app, name="ci/test", head_sha=sha, conclusion=conclusion)
+        checks.create_run(
+            repository.record, app=app, name="ci/test", head_sha=sha, fields=CheckRunFields(conclusion=conclusion)
+        )
     newest = {run.app.slug: run.conclusion for run in checks.latest_runs(repository.record, sha)}
     assert newest == {"ci": "failure", "other": "neutral"}
     assert len(checks.runs(repository.record, sha)) == 3
@@ -63,7 +68,11 @@ def test_rerequest_tells_and_reopens_the_suite(
 ) -> None:
     """The run stays as it is, its suite waits; another app may not ask."""
     run = github.checks.create_run(
-        repository.record, app=ci, name="ci/test", head_sha=repository.sha(), conclusion="failure"
+        repository.record,
+        app=ci,
+        name="ci/test",
+        head_sha=repository.sha(),
+        fields=CheckRunFields(conclusion="failure"),
     )
     stranger = github.create_app("stranger", permissions={"checks": "write"})
     with pytest.raises(Forbidden):

@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from sandbox.clock import ManualClock
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
+from sandbox.ci.single_check import CISettings
+from sandbox.facade.github import GitHub
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.clock import ManualClock
 from tests.sandbox.conftest import Heard
 
 HOUR = timedelta(hours=1)
@@ -22,7 +23,7 @@ async def test_ci_takes_its_time_and_reports_each_step(
     github: GitHub, repository: RepositoryHandle, heard: Heard
 ) -> None:
     """Queued, in progress after the wait, completed after the duration; an hour costs no time."""
-    repository.add_ci(duration=HOUR, waits=timedelta(minutes=5))
+    repository.add_ci(settings=CISettings(duration=HOUR, waits=timedelta(minutes=5)))
     pull = repository.open_pull_request("One", head="one", files={"one": "1"})
     seen = []
     for step in (timedelta(0), timedelta(minutes=5), HOUR - timedelta(seconds=1), timedelta(seconds=1)):
@@ -33,13 +34,13 @@ async def test_ci_takes_its_time_and_reports_each_step(
     assert run.conclusion == "success"
     assert run.completed_at is not None
     assert run.completed_at - run.started_at == HOUR
-    assert heard.last("check_run", "completed")["check_run"]["details_url"].startswith(github.html_url)
+    assert heard.last("check_run", "completed")["check_run"]["details_url"].startswith(github.addresses.html_url)
     assert len(pull.check_runs) == 1
 
 
 async def test_ci_changes_green_alone_are_red_together(github: GitHub, repository: RepositoryHandle) -> None:
     """The tree decides: each alone passes, the merge of both does not, though no line conflicts."""
-    repository.add_ci(duration=HOUR, judge=not_both)
+    repository.add_ci(settings=CISettings(duration=HOUR, judge=not_both))
     one = repository.open_pull_request("One", head="one", files={"one": "1"})
     two = repository.open_pull_request("Two", head="two", files={"two": "1"})
     await github.advance(HOUR)
@@ -52,7 +53,7 @@ async def test_ci_changes_green_alone_are_red_together(github: GitHub, repositor
 
 async def test_ci_as_status_reports_pending_then_result(github: GitHub, repository: RepositoryHandle) -> None:
     """An old-fashioned CI reports commit statuses with a link."""
-    repository.add_ci("ci/old", status=True, duration=HOUR, judge=lambda files: "bad" not in files)
+    repository.add_ci("ci/old", settings=CISettings(status=True, duration=HOUR, judge=lambda files: "bad" not in files))
     sha = repository.push("one", {"bad": "1"})
     await github.advance(timedelta(0))
     assert github.checks.combined_state(repository.record, sha) == "pending"
@@ -65,7 +66,7 @@ async def test_ci_as_status_reports_pending_then_result(github: GitHub, reposito
 
 async def test_ci_that_never_reports_leaves_nothing(github: GitHub, repository: RepositoryHandle) -> None:
     """The check that never comes."""
-    repository.add_ci(reports=False)
+    repository.add_ci(settings=CISettings(reports=False))
     pull = repository.open_pull_request("One", head="one", files={"one": "1"})
     await github.advance(24 * HOUR)
     assert pull.check_runs == []
@@ -73,7 +74,7 @@ async def test_ci_that_never_reports_leaves_nothing(github: GitHub, repository: 
 
 async def test_ci_that_never_finishes_stays_in_progress(github: GitHub, repository: RepositoryHandle) -> None:
     """The check that hangs."""
-    repository.add_ci(finishes=False)
+    repository.add_ci(settings=CISettings(finishes=False))
     pull = repository.open_pull_request("One", head="one", files={"one": "1"})
     await github.advance(24 * HOUR)
     assert pull.check_runs[0].status == "in_progress"
@@ -81,7 +82,7 @@ async def test_ci_that_never_finishes_stays_in_progress(github: GitHub, reposito
 
 async def test_ci_listens_only_to_what_it_is_set_up_for(github: GitHub, repository: RepositoryHandle) -> None:
     """Pushes to certain branches only."""
-    repository.add_ci(on=["push"], branches=["queue/*"])
+    repository.add_ci(settings=CISettings(on=["push"], branches=["queue/*"]))
     ignored = repository.push("one", {"one": "1"})
     tested = repository.push("queue/main", {"one": "2"})
     repository.open_pull_request("One", head="one")
@@ -94,7 +95,7 @@ async def test_ci_tests_a_forks_pull_request_in_the_base_repository(
     github: GitHub, repository: RepositoryHandle
 ) -> None:
     """A push to a fork is none of its business; the pull request is."""
-    repository.add_ci(duration=HOUR)
+    repository.add_ci(settings=CISettings(duration=HOUR))
     pull = repository.open_pull_request("One", head="one", fork_of="zoe", by="rea", files={"one": "1"})
     await github.advance(HOUR)
     assert [run.conclusion for run in pull.check_runs] == ["success"]
@@ -103,7 +104,7 @@ async def test_ci_tests_a_forks_pull_request_in_the_base_repository(
 async def test_ci_rerequested_run_is_tested_again(github: GitHub, repository: RepositoryHandle) -> None:
     """A rerun is a new run in the same suite; it may end otherwise."""
     verdicts = iter([False, True])
-    ci = repository.add_ci(duration=HOUR, judge=lambda files: next(verdicts))
+    ci = repository.add_ci(settings=CISettings(duration=HOUR, judge=lambda files: next(verdicts)))
     pull = repository.open_pull_request("One", head="one", files={"one": "1"})
     await github.advance(HOUR)
     github.checks.rerequest(pull.check_runs[0], actor=github.actor("bob"))
@@ -115,7 +116,7 @@ async def test_ci_rerequested_run_is_tested_again(github: GitHub, repository: Re
 
 async def test_ci_newer_push_cancels_the_older_run(github: GitHub, repository: RepositoryHandle) -> None:
     """With `cancels_older` a line of work has one run at a time."""
-    repository.add_ci(duration=HOUR, cancels_older=True, on=["pull_request"])
+    repository.add_ci(settings=CISettings(duration=HOUR, cancels_older=True, on=["pull_request"]))
     pull = repository.open_pull_request("One", head="one", files={"one": "1"})
     await github.advance(timedelta(minutes=5))
     old = pull.check_runs[0]
@@ -128,7 +129,7 @@ async def flakes(seed: int) -> list[str | None]:
     """What a CI that fails every other time says about twenty green commits."""
     world = GitHub(ManualClock(), seed=seed)
     repository = world.create_repository("octo/app", files={"a": "0"})
-    repository.add_ci(flaky=0.5, jitter=timedelta(minutes=10))
+    repository.add_ci(settings=CISettings(flaky=0.5, jitter=timedelta(minutes=10)))
     for number in range(20):
         repository.push("main", {"a": str(number + 1)})
     await world.advance(HOUR)
@@ -150,7 +151,7 @@ async def test_ci_learns_of_pushes_whose_webhook_is_lost(
     github: GitHub, repository: RepositoryHandle, webhook: bool
 ) -> None:
     """CI is part of the state's world: a lost webhook to others does not stop it."""
-    repository.add_ci(duration=HOUR)
+    repository.add_ci(settings=CISettings(duration=HOUR))
     pull = repository.open_pull_request("One", head="one", files={"one": "1"}, webhook=webhook)
     await github.advance(HOUR)
     assert pull.check_runs[0].conclusion == "success"

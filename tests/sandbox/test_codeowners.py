@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox.codeowners import owners_of, read
+from sandbox.domain.rules.codeowners import owners_of, read
 
 
 @pytest.mark.parametrize(

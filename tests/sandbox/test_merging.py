@@ -5,10 +5,11 @@ from datetime import timedelta
 import pytest
 
 from sandbox import payloads
-from sandbox.errors import Conflict, Forbidden, Invalid, NotMergeable
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
-from sandbox.people_pulls import PullRequestHandle
+from sandbox.domain.pulls.pulls import PullRequestOptions
+from sandbox.facade.github import GitHub
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.errors import Conflict, Forbidden, Invalid, NotMergeable
 from sandbox.state import Actor
 from tests.sandbox.conftest import Heard, edited
 
@@ -45,7 +46,7 @@ def test_merge_squash_of_several_commits_lists_them(repository: RepositoryHandle
     tip = repository.sha()
     landed = repository.record.git.must(pull.merge("squash", by="bob"))
     assert landed.parents == (tip,)
-    coauthor = f"Co-authored-by: bob <{pull.github.user('bob').email}>"
+    coauthor = f"Co-authored-by: bob <{pull.domain.accounts.user('bob').email}>"
     assert landed.message == f"One (#1)\n\n* One\n\n* Second\n\n---------\n\n{coauthor}"
     assert landed.author.name == "ann"
     assert repository.files() == {"lines.txt": edited(1), "more": "1", "other": "1", "readme": "Hello\n"}
@@ -61,7 +62,7 @@ def test_merge_squash_of_one_commit_keeps_its_message(repository: RepositoryHand
 async def test_merge_rebase_replays_commits_without_merges(
     github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle
 ) -> None:
-    """Each commit anew on the tip, its author kept; merge commits fall away; the tree is that of a merge."""
+    """Each commit is rebased on the tip, its author kept; merge commits fall away; the tree is that of a merge."""
     repository.push("main", {"lines.txt": edited(9)})
     merged = repository.record.git.merge_trees(repository.sha(), pull.head_sha)
     pull.update_branch()
@@ -107,7 +108,7 @@ async def test_merge_right_after_base_moved_asks_to_try_again(
 ) -> None:
     """405 in passing while GitHub has not caught up with the base; when that is over it merges."""
     github.timings.base_settles = timedelta(seconds=2)
-    github.merging.mergeable(pull.record)
+    github.mergeability.mergeable(pull.record)
     await github.advance(timedelta(seconds=5))
     repository.push("main", {"other": "1"})
     with pytest.raises(NotMergeable, match=r"Base branch was modified\. Review and try the merge again\."):
@@ -157,12 +158,12 @@ def test_merge_of_workflow_needs_workflows_permission(github: GitHub, repository
 async def test_mergeable_is_unknown_until_asked_and_computed(github: GitHub, pull: PullRequestHandle) -> None:
     """Null at first; asking starts the computation; without asking it stays null for ever."""
     await github.advance(timedelta(hours=1))
-    assert payloads.pull_request(github, pull.record, ask=False)["mergeable"] is None
+    assert payloads.pull_request(github.source, pull.record, ask=False)["mergeable"] is None
     await github.advance(timedelta(hours=1))
-    first = payloads.pull_request(github, pull.record)
+    first = payloads.pull_request(github.source, pull.record)
     assert (first["mergeable"], first["mergeable_state"]) == (None, "unknown")
     await github.advance(github.timings.mergeable)
-    second = payloads.pull_request(github, pull.record)
+    second = payloads.pull_request(github.source, pull.record)
     assert (second["mergeable"], second["rebaseable"], second["mergeable_state"]) == (True, True, "clean")
 
 
@@ -171,21 +172,21 @@ async def test_mergeable_is_unknown_again_when_base_or_head_moves(
 ) -> None:
     """Each move makes the answer null once more, and a conflict is found."""
     for branch, files in (("one", {"a": "1"}), ("main", {"lines.txt": edited(1, "clash")})):
-        github.merging.mergeable(pull.record)
+        github.mergeability.mergeable(pull.record)
         await github.advance(timedelta(seconds=1))
-        assert github.merging.mergeable(pull.record) is True
+        assert github.mergeability.mergeable(pull.record) is True
         repository.push(branch, files)
-        assert github.merging.mergeable(pull.record) is None
+        assert github.mergeability.mergeable(pull.record) is None
     await github.advance(timedelta(seconds=1))
-    assert github.merging.mergeable(pull.record) is False
-    assert github.merging.mergeable_state(pull.record) == "dirty"
+    assert github.mergeability.mergeable(pull.record) is False
+    assert github.mergeability.mergeable_state(pull.record) == "dirty"
 
 
 async def test_mergeable_keeps_a_test_merge(
     github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle
 ) -> None:
     """`refs/pull/N/merge` is the head merged into the base."""
-    github.merging.mergeable(pull.record)
+    github.mergeability.mergeable(pull.record)
     await github.advance(timedelta(seconds=1))
     test_merge = repository.record.git.ref("pull/1/merge")
     assert test_merge is not None
@@ -236,7 +237,12 @@ async def test_update_branch_of_fork_needs_the_authors_leave(
 ) -> None:
     """A fork's branch is written only when its author lets maintainers modify it."""
     pull = repository.open_pull_request(
-        "Fork", head="f", fork_of="zoe", files={"a": "1"}, by="rea", maintainer_can_modify=allowed
+        "Fork",
+        head="f",
+        fork_of="zoe",
+        files={"a": "1"},
+        by="rea",
+        options=PullRequestOptions(maintainer_can_modify=allowed),
     )
     old, tip = pull.head_sha, repository.push("main", {"other": "1"})
     actor = bot(github, ALL)

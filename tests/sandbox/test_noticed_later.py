@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from sandbox.people import RepositoryHandle
-from sandbox.people_pulls import PullRequestHandle
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from sandbox.facade.repository_handle import RepositoryHandle
 
 HOUR = timedelta(hours=1)
 
@@ -13,12 +13,12 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 def pull(repository: RepositoryHandle) -> PullRequestHandle:
     """A pull request of a GitHub that takes an hour to notice."""
-    repository.github.timings.notice_after(HOUR)
+    repository.domain.context.timings.notice_after(HOUR)
     return repository.open_pull_request("One", head="one", files={"a": "1"})
 
 
 async def pass_(repository: RepositoryHandle, seconds: float) -> None:
-    await repository.github.advance(timedelta(seconds=seconds))
+    await repository.domain.context.schedule.advance(timedelta(seconds=seconds))
 
 
 async def test_head_pushed_to_its_base_is_merged_when_noticed(
@@ -37,7 +37,7 @@ async def test_head_that_moves_before_its_merge_is_noticed(
     repository: RepositoryHandle, pull: PullRequestHandle, closes: bool
 ) -> None:
     """Closed unmerged or left open, as the switch says; never merged."""
-    repository.github.timings.moved_head_closes = closes
+    repository.domain.context.timings.moved_head_closes = closes
     repository.push_commit("main", pull.head_sha, by="bob")
     pull.push({"b": "2"})
     await pass_(repository, 3600)
@@ -49,12 +49,12 @@ async def test_merge_that_is_not_noticed_may_show_as_a_conflict(
     repository: RepositoryHandle, pull: PullRequestHandle, conflicts: bool
 ) -> None:
     """What the pull request says of itself until then, by the switch."""
-    github = repository.github
-    github.timings.unnoticed_conflicts = conflicts
+    domain = repository.domain
+    domain.context.timings.unnoticed_conflicts = conflicts
     repository.push_commit("main", pull.head_sha, by="bob")
-    github.merging.mergeable(pull.record)
+    domain.mergeability.mergeable(pull.record)
     await pass_(repository, 1)
-    assert github.merging.mergeable(pull.record) is not conflicts
+    assert domain.mergeability.mergeable(pull.record) is not conflicts
 
 
 async def test_deleted_head_closes_its_pull_request_unless_it_is_back_in_time(

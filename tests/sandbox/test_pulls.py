@@ -2,9 +2,9 @@
 
 import pytest
 
-from sandbox.errors import Forbidden, Invalid, NotFound
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
+from sandbox.facade.github import GitHub
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.errors import Forbidden, Invalid, NotFound
 from tests.sandbox.conftest import Heard, edited
 
 
@@ -60,10 +60,10 @@ def test_pull_webhook_false_changes_state_in_silence(repository: RepositoryHandl
 
 
 def test_pull_head_reaching_base_by_push_is_merged(repository: RepositoryHandle, heard: Heard) -> None:
-    """Whoever pushes the head into the base merges the pull request, with the merge commit as its landing."""
+    """A push of the head into the base merges the pull request, with the merge commit as its landing."""
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
-    landed = repository.github.merging.merge_branch(
-        repository.record, base="main", head="one", actor=repository.github.actor("ann")
+    landed = repository.domain.merging.merge_branch(
+        repository.record, base="main", head="one", actor=repository.domain.accounts.actor("ann")
     )
     assert pull.merged
     assert pull.merge_sha == landed
@@ -173,12 +173,12 @@ def test_people_without_the_role_are_refused(github: GitHub, repository: Reposit
 
 def test_comments_are_told_edited_and_deleted(repository: RepositoryHandle, heard: Heard) -> None:
     """A comment's life: created, edited with its old text, deleted."""
-    github = repository.github
+    domain = repository.domain
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
-    comment, actor = pull.comment("first", by="ann"), github.actor("ann")
-    github.conversation.edit_comment(pull.record, comment, "second", actor=actor)
+    comment, actor = pull.comment("first", by="ann"), domain.accounts.actor("ann")
+    domain.conversation.edit_comment(pull.record, comment, "second", actor=actor)
     assert heard.last("issue_comment", "edited")["changes"] == {"body": {"from": "first"}}
-    github.conversation.delete_comment(pull.record, comment, actor=actor)
+    domain.conversation.delete_comment(pull.record, comment, actor=actor)
     assert heard.names()[-1] == "issue_comment.deleted"
     assert pull.comments == []
 

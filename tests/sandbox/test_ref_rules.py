@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from sandbox.errors import Conflict, Forbidden, Invalid, NotMergeable
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
-from sandbox.ruleset_scope import matches
+from sandbox.domain.checks.checks import CheckRunFields
+from sandbox.domain.rules.ruleset_scope import matches
+from sandbox.facade.github import GitHub
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.errors import Conflict, Forbidden, Invalid, NotMergeable
 from sandbox.state import Actor, ReviewRule
 
 HEADING = "Repository rule violations found\n\n"
@@ -141,7 +142,7 @@ async def test_merge_of_a_branch_that_may_not_be_deleted_lands_and_leaves_it(rep
     kept, deleted = (repository.open_pull_request(name, head=name, files={name: "1"}) for name in ("one", "two"))
     assert kept.merge()
     assert deleted.merge()
-    await repository.github.advance(repository.github.timings.retarget)
+    await repository.domain.context.schedule.advance(repository.domain.context.timings.retarget)
     assert repository.record.git.branch("one") == kept.head_sha
     assert repository.record.git.branch("two") is None
     with pytest.raises(Invalid, match="Cannot delete this branch"):
@@ -184,7 +185,7 @@ def test_merge_of_branches_is_refused_by_rules_with_a_conflict(repository: Repos
     repository.push("one", {"a": "1"})
     repository.add_ruleset("rules", required_approvals=1)
     with pytest.raises(Conflict, match=r"^Repository rule violations found\s+Changes must be made through a pull"):
-        repository.github.merging.merge_branch(repository.record, base="main", head="one", actor=queue)
+        repository.domain.merging.merge_branch(repository.record, base="main", head="one", actor=queue)
 
 
 def test_code_scanning_is_waited_for_and_refuses_alerts(github: GitHub, repository: RepositoryHandle) -> None:
@@ -196,7 +197,11 @@ def test_code_scanning_is_waited_for_and_refuses_alerts(github: GitHub, reposito
     def report(sha: str, conclusion: str | None) -> None:
         status = "completed" if conclusion else "in_progress"
         github.checks.create_run(
-            repository.record, app=app, name="CodeQL", head_sha=sha, status=status, conclusion=conclusion
+            repository.record,
+            app=app,
+            name="CodeQL",
+            head_sha=sha,
+            fields=CheckRunFields(status=status, conclusion=conclusion),
         )
 
     def refusal() -> str:

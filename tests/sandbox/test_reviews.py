@@ -2,10 +2,10 @@
 
 import pytest
 
-from sandbox.errors import NotMergeable
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
-from sandbox.people_pulls import PullRequestHandle
+from sandbox.facade.github import GitHub
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.errors import NotMergeable
 from sandbox.state import Actor, ReviewRule
 from tests.sandbox.conftest import LINES, Heard, edited
 
@@ -34,7 +34,7 @@ def refusal(pull: PullRequestHandle, method: str = "merge", by: str = "ann") -> 
 def test_changes_requested_stand_even_without_required_approvals(
     repository: RepositoryHandle, pull: PullRequestHandle
 ) -> None:
-    """Whoever may write and asks for changes is in the way until the verdict is dismissed."""
+    """A request for changes by a person who may write blocks the merge until the review is dismissed."""
     repository.protect("main", reviews=ReviewRule())
     pull.review("CHANGES_REQUESTED", by="rea")
     first = pull.review("CHANGES_REQUESTED", by="bob")

@@ -2,10 +2,11 @@
 
 import pytest
 
-from sandbox.errors import Invalid, NotMergeable
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
-from sandbox.people_pulls import PullRequestHandle
+from sandbox.domain.checks.checks import CheckRunFields
+from sandbox.facade.github import GitHub
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.errors import Invalid, NotMergeable
 from sandbox.state import Actor, App, ReviewRule
 
 
@@ -23,13 +24,12 @@ def ci(github: GitHub) -> App:
 
 def report(pull: PullRequestHandle, app: App, conclusion: str | None, name: str = "ci/test") -> None:
     """One run on the pull request's head; None is a run under way."""
-    pull.github.checks.create_run(
+    pull.domain.checks.create_run(
         pull.record.repository,
         app=app,
         name=name,
         head_sha=pull.head_sha,
-        status="completed" if conclusion else "in_progress",
-        conclusion=conclusion,
+        fields=CheckRunFields(status="completed" if conclusion else "in_progress", conclusion=conclusion),
     )
 
 
@@ -225,17 +225,17 @@ async def test_mergeable_state_follows_the_rules(
     github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle, ci: App
 ) -> None:
     """Blocked, behind, unstable and clean, as GitHub shows them."""
-    github.merging.mergeable(pull.record)
+    github.mergeability.mergeable(pull.record)
     await github.advance(github.timings.mergeable)
-    seen = [github.merging.mergeable_state(pull.record)]
+    seen = [github.mergeability.mergeable_state(pull.record)]
     report(pull, ci, "failure", "optional")
-    seen.append(github.merging.mergeable_state(pull.record))
+    seen.append(github.mergeability.mergeable_state(pull.record))
     repository.protect("main", required_checks=["ci/test"], strict=True)
-    seen.append(github.merging.mergeable_state(pull.record))
+    seen.append(github.mergeability.mergeable_state(pull.record))
     repository.push("main", {"b": "1"})
-    github.merging.mergeable(pull.record)
+    github.mergeability.mergeable(pull.record)
     await github.advance(github.timings.mergeable)
-    seen.append(github.merging.mergeable_state(pull.record))
+    seen.append(github.mergeability.mergeable_state(pull.record))
     assert seen == ["clean", "unstable", "blocked", "behind"]
 
 

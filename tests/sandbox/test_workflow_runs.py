@@ -5,12 +5,12 @@ from typing import Literal
 
 import pytest
 
-from sandbox.errors import Conflict, Forbidden
-from sandbox.github import GitHub
-from sandbox.people import RepositoryHandle
-from sandbox.people_pulls import PullRequestHandle
+from sandbox.ci.workflows import Job, Trigger
+from sandbox.facade.github import GitHub
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.errors import Conflict, Forbidden
 from sandbox.state import Actor, CheckRun
-from sandbox.workflows import Job, Trigger
 from tests.sandbox.conftest import Heard, edited
 
 MINUTE = timedelta(minutes=1)
@@ -60,7 +60,7 @@ async def test_required_check_of_two_workflows_is_ambiguous(
     repository.add_workflow("Second", jobs=[Job("test", MINUTE)], on=PULLS)
     pull = opened(repository)
     await github.advance(MINUTE)
-    assert bool(github.rules.merge_violations(pull.record)) is refused
+    assert bool(github.merge_rules.merge_violations(pull.record)) is refused
 
 
 async def test_workflow_of_pull_request_tests_the_merge_with_the_base(
@@ -155,7 +155,7 @@ async def test_job_waits_for_its_needs_and_is_skipped_without_them(
     assert newest(pull).suite.status == "in_progress"
     await github.advance(MINUTE)
     assert [(run.name, run.conclusion) for run in pull.check_runs[:2]] == [("report", None), ("test", "skipped")]
-    assert github.rules.merge_violations(pull.record) == []
+    assert github.merge_rules.merge_violations(pull.record) == []
     await github.advance(MINUTE)
     repository.rerun(newest(pull), by="ann")
     await github.advance(4 * MINUTE)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox.workflows import Trigger, matches, skips_ci
+from sandbox.ci.workflows import Trigger, matches, skips_ci
 
 
 @pytest.mark.parametrize(

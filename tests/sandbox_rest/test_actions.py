@@ -2,14 +2,16 @@
 
 from datetime import timedelta
 
+from sandbox.ci.single_check import CISettings
+from sandbox.ci.workflows import Job
 from sandbox.state import CheckRun
-from sandbox.workflows import Job
 from tests.sandbox_rest.conftest import PERMISSIONS, Client, R
 
 
-async def failed(client: Client, name: str, **options: object) -> CheckRun:
+async def failed(client: Client, name: str, workflow: str | None = None) -> CheckRun:
     """The failed first run of a CI on a new pull request."""
-    client.repo.add_ci(name, duration=timedelta(seconds=1), plan=("failure",), **options)
+    settings = CISettings(duration=timedelta(seconds=1), plan=("failure",), workflow=workflow)
+    client.repo.add_ci(name, settings)
     pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
     await client.settle(5)
     run: CheckRun = pull.check_runs[0]

@@ -48,6 +48,20 @@ async def test_check_run_of_another_app_cannot_be_touched(client: Client) -> Non
     await client.call("POST", f"{R}/check-runs/{foreign['id']}/rerequest", 403)
 
 
+async def test_check_run_s_external_id_is_empty_unless_sent_and_null_is_refused(client: Client) -> None:
+    """GitHub's example payloads show "" (octokit/webhooks); it refuses null with 422 (NVIDIA/NemoClaw #7065)."""
+    sha = client.repo.sha()
+    run = await report(client, sha, "x")
+    assert run["external_id"] == ""
+    for field in ("external_id", "details_url", "conclusion"):
+        place, nothing = f"{R}/check-runs/{run['id']}", {field: None}
+        for refused in (
+            await report(client, sha, "x", 422, **nothing),
+            await client.call("PATCH", place, 422, json_body=nothing),
+        ):
+            assert f"For 'properties/{field}', nil is not a string." in refused["message"]
+
+
 async def test_check_run_nonsense_is_refused(client: Client) -> None:
     """Words GitHub does not know, a completion without conclusion, an unknown commit: 422."""
     sha = client.repo.sha()

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientError
 
-from sandbox.rest.errors import DropConnection
+from sandbox.callers.errors import DropConnection
+from sandbox.rest.faults import Fault
 from sandbox.rest.record import Exchange
 from tests.sandbox_rest.conftest import Client, R
 
@@ -27,7 +28,7 @@ async def merge(client: Client, pull: Any) -> int:
 async def test_fail_before_applying_changes_nothing(client: Client, status: int) -> None:
     """The answer is an error, once, and nothing happened."""
     pull = pull_to_merge(client)
-    client.server.faults.add(kind="fail", method="PUT", route=MERGE, status=status)
+    client.server.faults.add(Fault(kind="fail", method="PUT", route=MERGE, status=status))
     assert await merge(client, pull) == status
     assert not pull.merged
     assert await merge(client, pull) == 200
@@ -36,7 +37,7 @@ async def test_fail_before_applying_changes_nothing(client: Client, status: int)
 @pytest.mark.parametrize("status", [502, 520])
 async def test_fail_with_a_page_is_html(client: Client, status: int) -> None:
     """Proxies answer with a page, not with JSON."""
-    client.server.faults.add(kind="fail", route="/rate_limit", status=status)
+    client.server.faults.add(Fault(kind="fail", route="/rate_limit", status=status))
     seen = await client.get("/rate_limit", status)
     assert seen.headers["Content-Type"].startswith("text/html")
 
@@ -44,7 +45,7 @@ async def test_fail_with_a_page_is_html(client: Client, status: int) -> None:
 async def test_apply_then_fail_has_applied(client: Client) -> None:
     """The merge happened although the answer is 500."""
     pull = pull_to_merge(client)
-    client.server.faults.add(kind="apply_then_fail", method="PUT", route=re.compile(r"/pulls/\d+/merge$"))
+    client.server.faults.add(Fault(kind="apply_then_fail", method="PUT", route=re.compile(r"/pulls/\d+/merge$")))
     assert await merge(client, pull) == 500
     assert pull.merged
     assert client.server.requests[-1].applied == 200
@@ -54,7 +55,7 @@ async def test_apply_then_fail_has_applied(client: Client) -> None:
 async def test_reset_cuts_the_connection(client: Client, kind: Any, merged: bool) -> None:
     """The connection ends without an answer, before or after the merge."""
     pull = pull_to_merge(client)
-    client.server.faults.add(kind=kind, method="PUT", route=MERGE)
+    client.server.faults.add(Fault(kind=kind, method="PUT", route=MERGE))
     with pytest.raises(ClientError):
         await merge(client, pull)
     assert pull.merged is merged
@@ -65,7 +66,7 @@ async def test_reset_cuts_the_connection(client: Client, kind: Any, merged: bool
 async def test_hang_never_answers(client: Client, kind: Any, merged: bool) -> None:
     """No answer comes until the server stops."""
     pull = pull_to_merge(client)
-    client.server.faults.add(kind=kind, method="PUT", route=MERGE)
+    client.server.faults.add(Fault(kind=kind, method="PUT", route=MERGE))
     there = phase_reached(client, "after" if merged else "before")
     request = asyncio.ensure_future(merge(client, pull))
     await asyncio.wait_for(there.wait(), 5)
@@ -80,7 +81,7 @@ async def test_hang_never_answers(client: Client, kind: Any, merged: bool) -> No
 async def test_delay_waits_for_the_sandbox_clock(client: Client, kind: Any, merged: bool) -> None:
     """The answer comes when the time has passed on the sandbox's clock."""
     pull = pull_to_merge(client)
-    client.server.faults.add(kind=kind, method="PUT", route=MERGE, delay=timedelta(seconds=30))
+    client.server.faults.add(Fault(kind=kind, method="PUT", route=MERGE, delay=timedelta(seconds=30)))
     there = phase_reached(client, "after" if merged else "before")
     request = asyncio.ensure_future(merge(client, pull))
     await asyncio.wait_for(there.wait(), 5)
@@ -106,7 +107,7 @@ async def test_secondary_limit_with_and_without_retry_after(
     client: Client, status: int, retry_after: int | None
 ) -> None:
     """The four ways GitHub says to slow down."""
-    client.server.faults.add(kind="secondary_limit", status=status, retry_after=retry_after)
+    client.server.faults.add(Fault(kind="secondary_limit", status=status, retry_after=retry_after))
     seen = await client.get(R, status)
     assert "secondary rate limit" in seen["message"]
     assert seen.headers.get("Retry-After") == (None if retry_after is None else str(retry_after))
@@ -115,7 +116,7 @@ async def test_secondary_limit_with_and_without_retry_after(
 
 async def test_rate_limit_on_demand_lasts_until_the_reset(client: Client) -> None:
     """None remaining: 403 now and for the rest of the hour."""
-    client.server.faults.add(kind="rate_limit")
+    client.server.faults.add(Fault(kind="rate_limit"))
     seen = await client.get(R, 403)
     assert seen["message"].startswith(f"API rate limit exceeded for installation ID {client.installation.id}.")
     assert seen.headers["X-RateLimit-Remaining"] == "0"
@@ -126,14 +127,14 @@ async def test_rate_limit_on_demand_lasts_until_the_reset(client: Client) -> Non
 
 async def test_expired_token_on_demand_is_bad_credentials(client: Client) -> None:
     """401, whatever the token."""
-    client.server.faults.add(kind="expired_token")
+    client.server.faults.add(Fault(kind="expired_token"))
     assert (await client.get(R, 401))["message"] == "Bad credentials"
     await client.get(R)
 
 
 async def test_bad_json_is_cut_off(client: Client) -> None:
     """A 200 whose body ends half-way."""
-    client.server.faults.add(kind="bad_json")
+    client.server.faults.add(Fault(kind="bad_json"))
     headers = client.authorization("installation")
     async with client.session.get(client.server.url + R, headers=headers) as response:
         assert response.status == 200
@@ -143,7 +144,7 @@ async def test_bad_json_is_cut_off(client: Client) -> None:
 
 async def test_bad_link_is_no_address(client: Client) -> None:
     """The answer itself is true."""
-    client.server.faults.add(kind="bad_link")
+    client.server.faults.add(Fault(kind="bad_link"))
     headers = client.authorization("installation")
     async with client.session.get(client.server.url + R, headers=headers) as response:
         assert (await response.json())["full_name"]
@@ -153,7 +154,9 @@ async def test_bad_link_is_no_address(client: Client) -> None:
 
 async def test_fault_skips_and_counts(client: Client) -> None:
     """The first ones pass, the next are hit, then all pass again; only those that the condition names."""
-    fault = client.server.faults.add(kind="fail", skip=1, times=2, when=lambda exchange: "per_page" in exchange.query)
+    fault = client.server.faults.add(
+        Fault(kind="fail", skip=1, times=2, when=lambda exchange: "per_page" in exchange.query)
+    )
     statuses = [(await client.get(f"{R}?per_page=1", None)).status for _ in range(4)]
     await client.get(R)
     assert statuses == [200, 500, 500, 200]
@@ -162,10 +165,8 @@ async def test_fault_skips_and_counts(client: Client) -> None:
 
 def test_unknown_fault_is_refused() -> None:
     """A test with a typing error in its fault does not pass silently."""
-    from sandbox.rest.faults import Faults
-
     with pytest.raises(ValueError, match="no fault is called 'explode'"):
-        Faults().add(kind="explode")  # type: ignore[arg-type]
+        Fault(kind="explode")  # type: ignore[arg-type]
 
 
 async def test_hook_sees_both_sides_and_may_cut(client: Client) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from graphql import GraphQLEnumType, GraphQLNamedType, is_introspection_type
 
 from sandbox.graphql.execution import schema
-from tests.github_graphql import github_schema
+from tests.support.github_graphql import github_schema
 
 
 def declarations(named: GraphQLNamedType) -> Iterator[str]:

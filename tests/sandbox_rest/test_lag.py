@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.git import Signature
+from sandbox.domain.checks.checks import CheckRunFields
+from sandbox.ground.git import Signature
 from sandbox.rest.endpoints import ROUTES
 from sandbox.rest.lag import KINDS, Kind, kind_of
 from tests.sandbox_rest.conftest import Client, R
@@ -65,7 +66,7 @@ def report(client: Client, pull: Any) -> None:
 
 def run(client: Client, pull: Any) -> None:
     made = client.github.checks.create_run(client.repo.record, app=client.app, name="ci", head_sha=pull.head_sha)
-    client.github.checks.update_run(made, conclusion="success")
+    client.github.checks.update_run(made, CheckRunFields(conclusion="success"))
 
 
 @pytest.mark.parametrize(("kind", "path", "act", "look"), READS, ids=[f"{kind} {path}" for kind, path, *_ in READS])
@@ -93,7 +94,7 @@ async def test_ended_check_shows_as_running_until_the_lag_is_over(client: Client
     client.server.lag.set(LAG)
     made = client.github.checks.create_run(client.repo.record, app=client.app, name="ci", head_sha=pull.head_sha)
     await client.settle(5)
-    client.github.checks.update_run(made, conclusion="failure")
+    client.github.checks.update_run(made, CheckRunFields(conclusion="failure"))
     await client.settle(1)
     token = {"Authorization": f"Bearer {client.server.user_token('maria')}"}
     for path in (f"/check-runs/{made.id}", f"/commits/{pull.head_sha}/check-runs"):

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from sandbox.clock import ManualClock
-from sandbox.rest.errors import Refusal
-from sandbox.rest.limits import Limits
+from sandbox.callers.errors import Refusal
+from sandbox.callers.limits import Limits
+from sandbox.ground.clock import ManualClock
 
 
 def ask(limits: Limits, *, write: bool = False, creates: bool = False, template: str = "GET /x") -> None:

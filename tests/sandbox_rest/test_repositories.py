@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.schedule import Appointment, Callback
+from sandbox.ground.schedule import Appointment, Callback
 from tests.sandbox_rest.conftest import Client, R
 
 

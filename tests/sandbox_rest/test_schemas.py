@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from sandbox.callers.errors import DOCS
+from sandbox.ci.workflows import Job
+from sandbox.domain.pulls.pulls import PullRequestOptions
 from sandbox.rest.endpoints import ROUTES
-from sandbox.rest.errors import DOCS
 from sandbox.rest.routing import REPOSITORY
 from sandbox.state import ReviewRule
-from sandbox.workflows import Job
 from tests.sandbox_rest import octokit
 from tests.sandbox_rest.conftest import EVENTS, Client, R
 from tests.sandbox_rest.schemas import SCHEMAS, check_webhook
@@ -59,7 +60,9 @@ def test_what_is_not_documented_is_refused() -> None:
 
 async def test_every_answer_fits_githubs_schema(client: Client) -> None:
     """One story that uses every endpoint once with success; the client checks each answer as it comes."""
-    pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"}, body="Why")
+    pull = client.repo.open_pull_request(
+        "Change", head="topic", by="ann", files={"b": "1\n"}, options=PullRequestOptions(body="Why")
+    )
     pull.review("APPROVED", by="maria")
     await use_meta_and_apps(client)
     await use_repository(client)

@@ -6,7 +6,8 @@ import pytest
 from githubkit import AppInstallationAuthStrategy, GitHub
 from githubkit.exception import RequestFailed
 
-from sandbox.clock import SystemClock
+from sandbox.ci.single_check import CISettings
+from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
 from tests.sandbox_rest.conftest import Client
 
@@ -17,7 +18,7 @@ async def test_githubkit_lands_a_pull_request_as_an_installation(client: Client)
     await client.settle(behind.total_seconds())  # githubkit renews tokens by the system's clock
     for name in ("one", "two", "three"):
         client.repo.open_pull_request(name, head=name, by="ann", files={name: "1\n"})
-    client.repo.add_ci("test", duration=timedelta(seconds=1))
+    client.repo.add_ci("test", settings=CISettings(duration=timedelta(seconds=1)))
     client.repo.push("one", {"one": "2\n"}, "Again", by="ann")
     await client.settle(5)
     server = SandboxServer(client.github, jwt_clock=SystemClock())

@@ -1,1 +1,4 @@
-"""The revisions, oldest first by name."""
+"""The revisions, oldest first by name.
+
+May not live here: imports of tables, which change after their revision.
+"""

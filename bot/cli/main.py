@@ -1,0 +1,120 @@
+"""The command line: `imq`. Commands read the settings and start what `bot.process.lifecycle` puts together."""
+
+import asyncio
+import sys
+from typing import Any
+
+import click
+
+from bot import __version__
+from bot.cli.console import echo
+from bot.cli.jobs import jobs
+from bot.cli.setup import RepositoryName, on_store
+from bot.cli.setup import settings as _settings
+from bot.cli.tokens import token
+from bot.cli.validate import validate
+from bot.logs.printable import printable
+
+
+class _Commands(click.Group):
+    """Whatever the command, what is wrong with the database is told by a sentence, not by a traceback.
+
+    No sentence has control characters, whose ever words are in it.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            if type(error) is click.ClickException and error.message != printable(error.message):
+                raise click.ClickException(printable(error.message)) from None
+            raise
+        except Exception as error:
+            from queue_engine.core.database.outage import fault_of
+
+            if (fault := fault_of(error)) is None:
+                raise
+            raise click.ClickException(fault.sentence) from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="imq")
+def main() -> None:
+    """A merge queue for GitHub that you host yourself."""
+
+
+@main.command()
+def run() -> None:
+    """Run web and worker in one process, and migrate an SQLite database."""
+    _run(web=True, worker=True)
+
+
+@main.command()
+def web() -> None:
+    """Run the web process, which receives webhooks."""
+    _run(web=True, worker=False)
+
+
+@main.command()
+def worker() -> None:
+    """Run the worker process, which advances the queues."""
+    _run(web=False, worker=True)
+
+
+@main.command()
+def migrate() -> None:
+    """Create or update the database's tables."""
+    settings = _settings()
+    from bot.cli import maintenance
+
+    asyncio.run(maintenance.migrate(settings))
+
+
+@main.command()
+@click.argument("repository", metavar="OWNER/REPO", type=RepositoryName())
+@click.argument("branch", default="main")
+def resume(repository: str, branch: str) -> None:
+    """Resume the paused queue of a base branch."""
+    from bot.cli import maintenance
+
+    try:
+        cause = on_store(lambda store: maintenance.resume(store, repository, branch))
+    except maintenance.NoSuchPause as problem:
+        raise click.ClickException(str(problem)) from None
+    echo(f"Resumed the queue of {repository} for {branch}, which was paused for {cause}")
+
+
+@main.command()
+@click.option(
+    "--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="Factor of real time."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random choices.")
+@click.option(
+    "--lag", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Seconds by which GitHub's reads lag."
+)
+@click.option("--keep-open", is_flag=True, help="Keep the sandbox and the bot running at the end.")
+def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
+    """Land ten pull requests on a local GitHub."""
+    try:
+        from bot.demo.run import run_demo
+    except ModuleNotFoundError as missing:
+        raise click.ClickException(f"The demo needs {missing.name}. Run `make demo` in a clone of IMQ.") from None
+
+    sys.exit(run_demo(speed, seed, keep_open, lag=lag))
+
+
+def _run(*, web: bool, worker: bool) -> None:
+    settings = _settings()
+    # Imported when needed, so that `imq --help` and settings' problems answer at once.
+    from bot.process import lifecycle
+
+    try:
+        asyncio.run(lifecycle.run(settings, web=web, worker=worker))
+    except (lifecycle.NotMigrated, lifecycle.NotListening) as problem:
+        raise click.ClickException(str(problem)) from None
+
+
+main.add_command(token)
+main.add_command(jobs)
+main.add_command(validate)

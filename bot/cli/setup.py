@@ -1,0 +1,104 @@
+"""Shared parts of commands: settings or one readable message, the database or the cause without it, columns."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import structlog
+
+from bot.cli.console import echo
+from bot.logs.configure import configure
+from bot.logs.printable import on_one_line
+from bot.settings.environment import Choices, Settings, SettingsProblem, load_choices, load_settings, unknown_variables
+from queue_engine.core.database.database import Database
+from queue_engine.core.database.outage import fault_of
+from queue_engine.store import Store
+
+T = TypeVar("T")
+
+_log = structlog.get_logger("imq.settings")
+
+
+class RepositoryName(click.ParamType[str]):
+    """A repository's name with its owner."""
+
+    name = "OWNER/REPO"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as it was typed. Raises BadParameter for one without an owner."""
+        owner, _, repository = value.partition("/")
+        if not owner or not repository or "/" in repository:
+            self.fail("write OWNER/REPO, such as acme/rocket", param, ctx)
+        return value
+
+
+def settings(*, quiet: bool = False) -> Settings:
+    """The settings, with logging configured as they say; exits with code 2 and every problem named.
+
+    A `quiet` command answers on the console: it logs warnings, and the rest only at debug level.
+    """
+    try:
+        found = load_settings(os.environ)
+    except SettingsProblem as problem:
+        echo(str(problem), err=True)
+        sys.exit(2)
+    configure("warning" if quiet and found.log_level == "info" else found.log_level, found.log_format)
+    if unknown := unknown_variables(os.environ):
+        _log.warning("unknown_settings", names=", ".join(unknown), advice="IMQ has no such settings")
+    return found
+
+
+def choices() -> Choices:
+    """What the operator chose for every queue; exits as `settings` does, but asks for nothing that GitHub needs."""
+    try:
+        return load_choices(os.environ)
+    except SettingsProblem as problem:
+        echo(str(problem), err=True)
+        sys.exit(2)
+
+
+def on_store(work: Callable[[Store], Awaitable[T]]) -> T:
+    """Do `work` on the database of the settings. Raises ClickException when there is no usable one."""
+    database = Database(settings(quiet=True).database_url.get_secret_value())
+    file = database.url.database or ""
+    if database.dialect == "sqlite" and not Path(file).exists():
+        # Connecting would make an empty one, wherever the operator happens to stand.
+        raise click.ClickException(f"No database {file}. Change to the folder of IMQ, or set DATABASE_URL.")
+    try:
+        return asyncio.run(_on_store(database, work))
+    except click.ClickException:
+        raise
+    except Exception as error:
+        if (fault := fault_of(error)) is None:
+            raise
+        raise click.ClickException(fault.sentence) from None
+
+
+async def _on_store(database: Database, work: Callable[[Store], Awaitable[T]]) -> T:
+    # Imported when needed, so that `imq --help` and settings' problems answer at once.
+    from queue_engine.migrations import HEAD, current
+
+    try:
+        if await current(database) != HEAD:
+            raise click.ClickException("The database has another version. Run `imq migrate`.")
+        return await work(Store(database))
+    finally:
+        await database.close()
+
+
+def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in plain text, each column as wide as its longest cell."""
+    table = [tuple(map(on_one_line, row)) for row in (titles, *rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def instant(at: datetime | None) -> str:
+    """To the second, in UTC; a dash for never."""
+    return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"

@@ -1,0 +1,138 @@
+"""`imq validate`: report a configuration's faults, or its effect on each branch and on one pull request."""
+
+import asyncio
+import io
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from ruamel.yaml import YAML
+
+from bot.cli.console import echo
+from bot.cli.setup import choices, settings
+from queue_engine.config.parse import decoded, read
+from queue_engine.config.policy import as_keys
+from queue_engine.config.problems import ConfigError
+from queue_engine.config.shared import Levels, levels
+from queue_engine.domain.policy import SharedConfig
+
+_PULL = re.compile(r"(?P<repository>[^/#\s]+/[^/#\s]+)#(?P<number>[1-9]\d{0,9})")
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--against", metavar="OWNER/REPO#N", help="Show what would happen to this pull request now, and why.")
+@click.option(
+    "--by", metavar="LOGIN", help="With --against: who queues it. Default: who added the label last, or the author."
+)
+@click.option("--shared", is_flag=True, help="The file is the shared one of an owner's repository .github.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def validate(file: Path, against: str | None, by: str | None, shared: bool, as_json: bool) -> None:
+    """Check a repository's configuration, `.github/imq.yml`, and show what it means.
+
+    The operator's settings fill in what the file leaves out. The exit code is 1 if the file has a problem. The command
+    changes nothing. Only --against needs all settings; it asks GitHub, and reads IMQ's database if it can.
+    """
+    pull = _PULL.fullmatch(against) if against is not None else None
+    if against is not None and pull is None:
+        raise click.BadParameter("write OWNER/REPO#N, such as acme/rocket#12", param_hint="--against")
+    chosen = choices()
+    content, defaults = file.read_bytes(), chosen.policy()
+    allowed = chosen.organization_config if shared else SharedConfig.TRUST
+    try:
+        config = read(decoded(content), defaults)
+    except ConfigError as error:
+        echo(_problems_as_json(error) if as_json else _problems(file, content, error))
+        raise SystemExit(1) from None
+    if pull is None:
+        found = levels(config, defaults, allowed)
+        verdict = f"{file} is valid{_shared_verdict(found, allowed) if shared else ''}."
+        echo(_json(_meaning(found)) if as_json else _shown(verdict, found))
+        return
+    operators = settings(quiet=True)
+    # Imported when needed: without --against the command answers at once.
+    from bot.cli.dry_run import DryRunFailed, foresee
+
+    try:
+        sight = asyncio.run(foresee(operators, config, pull["repository"], int(pull["number"]), by=by, shared=shared))
+    except DryRunFailed as problem:
+        raise click.ClickException(str(problem)) from None
+    echo(_json(sight.as_json()) if as_json else sight.as_text())
+
+
+def _problems(file: Path, content: bytes, error: ConfigError) -> str:
+    """Every problem, with its line as it stands in the file."""
+    lines = content.decode("utf-8", errors="replace").splitlines()
+    count = len(error.problems)
+    parts = [f"{file} has {count} problem{'' if count == 1 else 's'}:"]
+    for problem in error.problems:
+        line = lines[problem.line - 1] if problem.line <= len(lines) else ""
+        excerpt = "".join(char if char.isprintable() else " " for char in line.expandtabs(4)).rstrip()[:120]
+        parts.append(f"\n{problem}" + (f"\n    {excerpt}" if excerpt else ""))
+    return "\n".join(parts)
+
+
+def _problems_as_json(error: ConfigError) -> str:
+    found = [{"line": each.line, "place": each.place, "sentence": each.sentence} for each in error.problems]
+    return _json({"valid": False, "problems": found})
+
+
+def _meaning(found: Levels) -> dict[str, Any]:
+    rules = [{"match": list(patterns), **as_keys(policy)} for patterns, policy in found[1:]]
+    ignored = {"not_followed": sentences} if (sentences := _not_followed(found)) else {}
+    return {"valid": True, "rules": as_keys(found[0][1]), "branches": rules, **ignored}
+
+
+def _not_followed(found: Levels) -> list[str]:
+    """What of a shared configuration does not count, each once."""
+    return list(dict.fromkeys(sentence for _, policy in found for sentence in policy.not_followed))
+
+
+def _shared_verdict(found: Levels, allowed: SharedConfig) -> str:
+    """How much of a valid file counts for the owner's other repositories."""
+    if allowed is SharedConfig.OFF:
+        return ", but not shared with other repositories: IMQ_ORGANIZATION_CONFIG is off"
+    ignored = len(_not_followed(found))
+    keys = f", but {ignored} of its keys {'is' if ignored == 1 else 'are'} ignored" if ignored else ""
+    return f"{keys}; it is used only while the default branch of .github requires an approving review"
+
+
+def _shown(verdict: str, found: Levels) -> str:
+    """The configuration as it takes effect, in its own words; of each rule only what it changes."""
+    (_, common), *rules = found
+    above = as_keys(common)
+    parts = [verdict]
+    if sentences := _not_followed(found):
+        parts.append("\n".join(["Ignored:", *(f"- {sentence}" for sentence in sentences)]))
+    parts += [f"{'All other base branches' if rules else 'All base branches'}:", _yaml(above)]
+    for patterns, policy in rules:
+        changed = _difference(above, as_keys(policy))
+        parts.append(f"{', '.join(patterns)}:{' as above' if not changed else ' as above, but'}")
+        parts += [_yaml(changed)] if changed else []
+    return "\n\n".join(parts)
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    for key, value in after.items():
+        if value != before[key]:
+            section = isinstance(value, dict) and before[key].keys() == value.keys()
+            changed[key] = _difference(before[key], value) if section else value
+    return changed
+
+
+def _yaml(values: Mapping[str, Any]) -> str:
+    stream = io.StringIO()
+    writer = YAML(typ="safe", pure=True)
+    writer.default_flow_style = False
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.width = 1000
+    writer.dump(values, stream)
+    return "".join(f"  {line}\n" for line in stream.getvalue().splitlines()).rstrip()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,0 +1,140 @@
+"""Write comments and check runs on GitHub. Implements `queue_engine.domain.port.GitHubComments`."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from bot.gateway.http.answers import listed, understood
+from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.connection import Connection
+from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer
+from queue_engine.domain.errors import NotFound
+from queue_engine.domain.facts import OwnComment
+from queue_engine.domain.model import Repository
+
+_MOST_PAGES = 3
+
+
+class CommentApi:
+    """Writes comments and check runs, takes labels off, and finds what IMQ itself wrote."""
+
+    def __init__(self, connection: Connection, *, app_id: int) -> None:
+        self._connection = connection
+        self._app_id = app_id
+        self._own_login: str | None = None
+        self._asking = asyncio.Lock()
+        """Many hints that come together ask who IMQ is once."""
+
+    async def own_login(self) -> str:
+        """The login under which IMQ acts, `slug[bot]`, from `GET /app`; asked once."""
+        async with self._asking:
+            if self._own_login is None:
+                app = await self._connection.get(None, AppAnswer, "/app")
+                self._own_login = f"{app.slug}[bot]"
+        return self._own_login
+
+    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
+        """`POST /repos/{owner}/{repo}/issues/{issue_number}/comments`. Returns the comment's id."""
+        template = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+        answer = await self._write(repository, "POST", template, {"body": body}, issue_number=str(number))
+        return understood(IdAnswer, answer).id
+
+    async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
+        """`PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}`. Raises NotFound when somebody deleted it."""
+        template = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+        await self._write(repository, "PATCH", template, {"body": body}, comment_id=str(comment_id))
+
+    async def delete_comment(self, repository: Repository, comment_id: int) -> bool:
+        """`DELETE /repos/{owner}/{repo}/issues/comments/{comment_id}`. Returns whether it was there.
+
+        An App may delete its own comments with the permission by which it made them (docs, "Permissions required for
+        GitHub Apps": issues or pull requests, write).
+        """
+        template = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+        try:
+            await self._write(repository, "DELETE", template, None, comment_id=str(comment_id))
+        except NotFound:
+            return False
+        return True
+
+    async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
+        """IMQ's own comments that contain `marker`, by id, oldest first; other people's quotes of it do not count."""
+        comments = await self._connection.items(
+            repository,
+            CommentAnswer,
+            "/repos/{owner}/{repo}/issues/{issue_number}/comments?per_page=100",
+            {**owner_and_repo(repository), "issue_number": str(number)},
+        )
+        return {
+            comment.id: comment.body or ""
+            for comment in sorted(comments, key=lambda comment: comment.id)
+            if marker in (comment.body or "") and await self._is_own(comment)
+        }
+
+    async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:
+        """`GET /repos/{owner}/{repo}/issues/comments`, at most three pages, the latest change first."""
+        template = "/repos/{owner}/{repo}/issues/comments{?sort,direction,since,per_page}"
+        asked = {"sort": "updated", "direction": "desc", "since": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"}
+        call = Call("GET", template, {**owner_and_repo(repository), **asked, "per_page": "100"})
+        own: list[OwnComment] = []
+        pages = 0
+        async for page in self._connection.pages(repository.installation_id, call, "next"):
+            for comment in listed(CommentAnswer, page.data):
+                if comment.updated_at is not None and await self._is_own(comment):
+                    number = int(comment.issue_url.rpartition("/")[2])
+                    own.append(OwnComment(number, comment.body or "", comment.updated_at))
+            pages += 1
+            if pages == _MOST_PAGES:
+                break
+        return tuple(own)
+
+    async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
+        """`POST /repos/{owner}/{repo}/check-runs`. Returns the check run's id."""
+        answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/check-runs", dict(check_run))
+        return understood(IdAnswer, answer).id
+
+    async def update_check_run(self, repository: Repository, check_run_id: int, check_run: Mapping[str, Any]) -> None:
+        """`PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}`."""
+        template = "/repos/{owner}/{repo}/check-runs/{check_run_id}"
+        await self._write(repository, "PATCH", template, dict(check_run), check_run_id=str(check_run_id))
+
+    async def find_check_run(
+        self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
+    ) -> int | None:
+        """The id of IMQ's own check run on this commit with this external id; the newest of several.
+
+        With `unfinished` only of runs that have not ended.
+        """
+        runs = await self._connection.items(
+            repository,
+            CheckRunAnswer,
+            "/repos/{owner}/{repo}/commits/{ref}/check-runs{?check_name,app_id,filter,per_page}",
+            {
+                **owner_and_repo(repository),
+                "ref": head_sha,
+                "check_name": name,
+                "app_id": str(self._app_id),
+                "filter": "all",
+                "per_page": "100",
+            },
+            key="check_runs",
+        )
+        own = (run for run in runs if run.external_id == external_id and run.app and run.app.id == self._app_id)
+        return max((run.id for run in own if not (unfinished and run.status == "completed")), default=None)
+
+    async def remove_label(self, repository: Repository, number: int, label: str) -> None:
+        """`DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}`; one that is not there is no error."""
+        template = "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}"
+        with suppress(NotFound):
+            await self._write(repository, "DELETE", template, None, issue_number=str(number), name=label)
+
+    async def _is_own(self, comment: CommentAnswer) -> bool:
+        if comment.performed_via_github_app is not None:
+            return comment.performed_via_github_app.id == self._app_id
+        return comment.user is not None and comment.user.login == await self.own_login()
+
+    async def _write(self, repository: Repository, method: str, template: str, body: Any, **variables: str) -> Any:
+        call = Call(method, template, {**owner_and_repo(repository), **variables}, body=body)
+        return (await self._connection.call(repository, call)).data

@@ -1,0 +1,131 @@
+"""Classify GitHub's refusals as errors of `queue_engine.domain.errors`, in one place."""
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from queue_engine.domain.errors import (
+    Forbidden,
+    GitHubError,
+    HeadConflict,
+    Invalid,
+    MergeError,
+    NotFound,
+    RateLimitError,
+    Unauthorized,
+    Unavailable,
+)
+
+_LONGEST_MESSAGE = 1000
+_UNNAMED_WAIT = timedelta(minutes=1)
+"""GitHub's documented first wait for a secondary limit that names none."""
+
+_LONGEST_WAIT = timedelta(hours=2)
+"""What GitHub asks for is believed up to here: its windows last an hour, and clocks differ."""
+
+_DIGITS = re.compile(r"[0-9]{1,11}")
+"""Seconds, as far as an instant can lie ahead."""
+
+_LIMIT_WORDS = ("rate limit", "abuse detection")
+
+_NOT_GRANTED = "not accessible by integration"
+"""GitHub's words for an App without a permission; a header of the same answer names those that would do."""
+
+_CLASSES: Mapping[int, type[GitHubError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    405: MergeError,
+    408: Unavailable,
+    409: HeadConflict,
+    410: NotFound,
+    422: Invalid,
+}
+
+
+def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> GitHubError:
+    """The error that an answer with this status means; `headers` are looked up in lower case.
+
+    Limits come as 403 or 429, with and without headers that say how long to wait (GitHub's "Rate limits for the REST
+    API"); redirects of writes are not followed and are passing: the rename's webhook brings the new name.
+    """
+    message = _message(status, body)
+    if _is_limit(status, headers, message):
+        return RateLimitError(message, retry_after=asked_wait(headers, now) or _UNNAMED_WAIT, status=status)
+    if status >= 500 or status < 400:
+        return Unavailable(message, status=status)
+    needed = headers.get("x-accepted-github-permissions")
+    if status == 403 and needed and _NOT_GRANTED in message.lower():
+        message = f"{message} (needs {needed})"
+    return _CLASSES.get(status, GitHubError)(message, status=status)
+
+
+def asked_wait(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+    """How long GitHub asks to wait: `retry-after`, else until `x-ratelimit-reset` when none remain. None: not named."""
+    asked = headers.get("retry-after", "").strip()
+    if _DIGITS.fullmatch(asked):
+        return min(timedelta(seconds=int(asked)), _LONGEST_WAIT)
+    if asked:
+        return _until(_http_date(asked), now)
+    if headers.get("x-ratelimit-remaining") == "0":
+        with suppress(KeyError, ValueError):
+            return _until(reset_of(headers, now), now)
+    return None
+
+
+def reset_of(headers: Mapping[str, str], now: datetime) -> datetime:
+    """When the limit is renewed, within the bounds of what GitHub can mean. Raises KeyError or ValueError: not told."""
+    text = headers["x-ratelimit-reset"]
+    if not _DIGITS.fullmatch(text):
+        raise ValueError("no number of seconds")
+    return min(datetime.fromtimestamp(int(text), UTC), now + _LONGEST_WAIT)
+
+
+def _until(instant: datetime | None, now: datetime) -> timedelta | None:
+    return None if instant is None else min(max(instant - now, timedelta(seconds=1)), _LONGEST_WAIT)
+
+
+def _http_date(text: str) -> datetime | None:
+    try:
+        parsed = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def _is_limit(status: int, headers: Mapping[str, str], message: str) -> bool:
+    if status == 429:
+        return True
+    if status != 403:
+        return False
+    # Secondary limits have requests remaining and may come without any header; then only the words tell.
+    return (
+        "retry-after" in headers
+        or headers.get("x-ratelimit-remaining") == "0"
+        or any(words in message.lower() for words in _LIMIT_WORDS)
+    )
+
+
+def _message(status: int, body: bytes) -> str:
+    """GitHub's own words, with those of every single error; a proxy's HTML says nothing to anybody."""
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        return f"GitHub answered {status}"
+    message = str(answer.get("message") or f"GitHub answered {status}")
+    errors = answer.get("errors") or ()
+    details = [errors] if isinstance(errors, str) else [_detail(error) for error in errors]
+    return ": ".join(filter(None, (message, "; ".join(details))))[:_LONGEST_MESSAGE]
+
+
+def _detail(error: Any) -> str:
+    if not isinstance(error, dict):
+        return str(error)
+    named = " ".join(str(error[key]) for key in ("resource", "field", "code") if error.get(key))
+    return str(error.get("message") or named)

@@ -1,0 +1,108 @@
+"""Share installation tokens through the database, so that a starting process reuses them.
+
+Each token is a request, and GitHub's replicas learn of a new one within seconds only; processes that are started again
+and again would use up the App's own points, and wait for each new token. That such requests count is the careful
+reading (codecov/shared #328 met 403, Pix4D/cogito #162 denies it).
+
+A token is encrypted with a key made of the App's private key: the database alone opens nothing, and who holds the
+private key can have any token anyway.
+"""
+
+import base64
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from pydantic import SecretStr
+
+from bot.gateway.http.scopes import Scope
+from bot.gateway.http.tokens import Token
+from bot.settings.private_key import read_key
+from queue_engine.store import Store
+from queue_engine.store.operations.github_tokens import TokenKey
+
+_USE = b"imq installation tokens"
+"""What the key is for: other keys made of the same private key would differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    sealed: str
+    token: Token
+
+
+class StoredTokens:
+    """Saves and loads the newest token of each scope."""
+
+    def __init__(self, store: Store, private_key: SecretStr) -> None:
+        """`private_key` is the App's, as PEM."""
+        self._store = store
+        self._cipher = Fernet(_key_made_of(private_key))
+
+    async def load(self, scope: Scope) -> Token | None:
+        """The newest token of this scope. Raises what the database raises."""
+        found = await self._find(scope)
+        return None if found is None else found.token
+
+    async def save(self, scope: Scope, token: Token) -> None:
+        """Store a token that GitHub just issued."""
+        sealed = self._cipher.encrypt(_written(scope, token)).decode()
+        async with self._store.transaction() as tx:
+            await tx.installation_tokens.put(_row(scope), sealed, token.issued_at)
+
+    async def forget(self, scope: Scope, value: SecretStr) -> None:
+        """Delete this token, which GitHub no longer accepts; a newer one stays."""
+        found = await self._find(scope)
+        if found is not None and found.token.value == value:
+            async with self._store.transaction() as tx:
+                await tx.installation_tokens.forget(_row(scope), found.sealed)
+
+    async def _find(self, scope: Scope) -> _Found | None:
+        async with self._store.reading() as tx:
+            sealed = await tx.installation_tokens.find(_row(scope))
+        if sealed is None:
+            return None
+        try:
+            token = _read(scope, self._cipher.decrypt(sealed))
+        except InvalidToken:
+            return None  # Encrypted with another private key: the operator replaced the App's.
+        return None if token is None else _Found(sealed, token)
+
+
+def _key_made_of(private_key: SecretStr) -> bytes:
+    key = read_key(private_key.get_secret_value())
+    secret = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    return base64.urlsafe_b64encode(HKDF(SHA256(), length=32, salt=None, info=_USE).derive(secret))
+
+
+def _row(scope: Scope) -> TokenKey:
+    return TokenKey(scope.installation_id, scope.repository_id, scope.purpose.value)
+
+
+def _written(scope: Scope, token: Token) -> bytes:
+    return json.dumps(
+        {
+            "scope": [scope.installation_id, scope.repository_id, scope.purpose],
+            "value": token.value.get_secret_value(),
+            "issued_at": token.issued_at.isoformat(),
+            "expires_at": token.expires_at.isoformat(),
+            "permissions": dict(token.permissions),
+        }
+    ).encode()
+
+
+def _read(scope: Scope, written: bytes) -> Token | None:
+    """What `_written` wrote; None where it was written for another scope."""
+    read = json.loads(written)
+    if read["scope"] != [scope.installation_id, scope.repository_id, scope.purpose]:
+        return None
+    return Token(
+        SecretStr(read["value"]),
+        expires_at=datetime.fromisoformat(read["expires_at"]).astimezone(UTC),
+        issued_at=datetime.fromisoformat(read["issued_at"]).astimezone(UTC),
+        permissions=read["permissions"],
+    )

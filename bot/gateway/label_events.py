@@ -1,0 +1,35 @@
+"""Find who last set or removed a label of a pull request, mostly by two requests at most."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC
+
+from bot.gateway.http.answers import listed
+from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.connection import Connection, Page
+from bot.gateway.schemas import EventAnswer
+from queue_engine.domain.facts import LabelEvent
+from queue_engine.domain.model import Repository
+
+
+async def last_label_event(
+    connection: Connection, repository: Repository, number: int, event: str, label: str
+) -> LabelEvent | None:
+    """Read `GET /repos/{owner}/{repo}/issues/{issue_number}/events` from its last page back: the oldest come first."""
+    template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
+    call = Call("GET", template, {**owner_and_repo(repository), "issue_number": str(number)})
+    first = await connection.call(repository, call)
+    if "last" not in first.links:
+        return next(_labellings(first, event, label), None)
+    last = replace(call, link=first.links["last"])
+    async for page in connection.pages(repository, last, "prev"):
+        for labelling in _labellings(page, event, label):
+            return labelling
+    return None
+
+
+def _labellings(page: Page, kind: str, label: str) -> Iterator[LabelEvent]:
+    """The times that the label was set, or taken off, newest first."""
+    for event in reversed(listed(EventAnswer, page.data)):
+        if event.event == kind and event.label is not None and event.label.name.casefold() == label.casefold():
+            yield LabelEvent(event.actor.login if event.actor else None, event.created_at.astimezone(UTC))

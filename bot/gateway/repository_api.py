@@ -1,0 +1,159 @@
+"""Read and write the surroundings of a landing: configuration files, reviews, reruns, branches, reactions."""
+
+import base64
+import binascii
+
+from bot.gateway import facts
+from bot.gateway.authorship import co_authors
+from bot.gateway.comments_and_checks import CommentApi
+from bot.gateway.http.answers import listed, understood
+from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.grants import out_of_reach
+from bot.gateway.http.scopes import Purpose, Scope, Target
+from bot.gateway.rules.schemas import BranchAnswer
+from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from queue_engine.domain.errors import Forbidden, Invalid, NotFound
+from queue_engine.domain.facts import Branch, Review
+from queue_engine.domain.model import Repository
+
+OWN_RULES = ".github"
+"""The repository in which an organisation keeps what holds for all of its others."""
+
+
+_NO_COMMIT = "no commit found"
+"""GitHub's words where not the file is missing, but the branch or commit that it was to be read at."""
+
+_UNCHECKED = frozenset({"gpgverify_error", "gpgverify_unavailable"})
+"""GitHub's words ("Commit verification") for a signature that it could not check: that may pass."""
+
+
+class RepositoryApi(CommentApi):
+    """Reads and writes around a landing. Part of `Gateway`."""
+
+    def forget_token(self, installation_id: int) -> None:
+        """Drop the installation's cached tokens."""
+        self._connection.forget_token(installation_id)
+
+    async def prepare_writes(self, repository: Repository) -> None:
+        """Have a token to write with at hand; where GitHub makes none, the write that needs it fails."""
+        await self._connection.prepare_writes(repository)
+
+    async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
+        """`GET /repos/{owner}/{repo}/contents/.github/imq.yml` at a branch, without one at the default branch.
+
+        Raises Invalid when it is no text. Who reads a configuration is about to queue something.
+        """
+        await self._connection.prepare_writes(repository)
+        if base_branch is None:
+            return await self._file(repository, dict(owner_and_repo(repository)), "")
+        return await self._file(repository, {**owner_and_repo(repository), "ref": base_branch}, "?ref={ref}")
+
+    async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
+        """The same of the owner's repository `.github`; None where that is missing or not IMQ's to read."""
+        if repository.name == OWN_RULES:
+            return None
+        place = {"owner": repository.owner, "repo": OWN_RULES}
+        try:
+            if commit is None:
+                return await self._file(repository.installation_id, place, "")
+            return await self._file(repository.installation_id, {**place, "ref": commit}, "?ref={ref}")
+        except Forbidden:
+            return None
+
+    async def _file(self, target: Target, variables: dict[str, str], query: str) -> str | None:
+        call = Call("GET", "/repos/{owner}/{repo}/contents/.github/imq.yml" + query, variables)
+        try:
+            page = await self._connection.call(target, call)
+        except NotFound as missing:
+            if isinstance(target, int) and out_of_reach(missing):
+                # A public repository is read without being covered by the installation.
+                return await self._file(Scope(target, None, Purpose.LIST), variables, query)
+            if _NO_COMMIT in missing.message.lower():
+                # Of a commit that was just pushed a replica may not know yet: that is not a missing file.
+                raise
+            return None
+        if isinstance(page.data, list):
+            raise Invalid(".github/imq.yml is a directory, not a file")
+        answer = understood(ContentAnswer, page.data)
+        if answer.type != "file":
+            # A link is followed by GitHub itself, where it leads to a file of the repository.
+            raise Invalid(f".github/imq.yml is a {answer.type}, not a file")
+        if answer.encoding != "base64":
+            raise Invalid(".github/imq.yml is no file that can be read")
+        try:
+            return base64.b64decode(answer.content).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise Invalid(".github/imq.yml is not written in UTF-8") from None
+
+    async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
+        """`GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews`, oldest first."""
+        template = "/repos/{owner}/{repo}/pulls/{pull_number}/reviews?per_page=100"
+        variables = {**owner_and_repo(repository), "pull_number": str(number)}
+        answers = await self._connection.items(repository, ReviewAnswer, template, variables)
+        return tuple(map(facts.review, answers))
+
+    async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
+        """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
+        return co_authors(await self._commits(repository, number), author=author)
+
+    async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
+        """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
+        listed = ((each.sha, each.commit.verification) for each in await self._commits(repository, number))
+        return tuple(
+            sha for sha, said in listed if said is not None and not said.verified and said.reason not in _UNCHECKED
+        )
+
+    async def _commits(self, repository: Repository, number: int) -> list[ListedPullCommitAnswer]:
+        template = "/repos/{owner}/{repo}/pulls/{pull_number}/commits?per_page=100"
+        variables = {**owner_and_repo(repository), "pull_number": str(number)}
+        return await self._connection.items(repository, ListedPullCommitAnswer, template, variables)
+
+    async def rerun(self, repository: Repository, actions_run: int) -> None:
+        """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs`."""
+        template = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
+        await self._write(repository, "POST", template, {}, run_id=str(actions_run))
+
+    async def cancel_run(self, repository: Repository, actions_run: int) -> None:
+        """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/cancel`."""
+        template = "/repos/{owner}/{repo}/actions/runs/{run_id}/cancel"
+        await self._write(repository, "POST", template, {}, run_id=str(actions_run))
+
+    async def is_in_use(self, repository: Repository, branch: str) -> bool:
+        """`GET /repos/{owner}/{repo}/pulls` with this base, then with this head: whether there is an open one."""
+        for query, value in (("base", branch), ("head", f"{repository.owner}:{branch}")):
+            template = f"/repos/{{owner}}/{{repo}}/pulls?state=open&{query}={{{query}}}&per_page=1"
+            call = Call("GET", template, {**owner_and_repo(repository), query: value})
+            page = await self._connection.call(repository, call, fresh=True)
+            if listed(NumberAnswer, page.data):
+                return True
+        return False
+
+    async def branch_tip(self, repository: Repository, branch: str) -> Branch | None:
+        """`GET /repos/{owner}/{repo}/branches/{branch}`."""
+        template, variables = (
+            "/repos/{owner}/{repo}/branches/{branch}",
+            {**owner_and_repo(repository), "branch": branch},
+        )
+        try:
+            answer = await self._connection.get(repository, BranchAnswer, template, variables, fresh=True)
+        except NotFound:
+            return None
+        return facts.branch_tip(answer)
+
+    async def delete_branch(self, repository: Repository, branch: str) -> None:
+        """`DELETE /repos/{owner}/{repo}/git/refs/heads/{branch}`; GitHub answers 422 for one that is gone."""
+        # Part by part: GitHub wants the slashes of a name as they are, and `fix#12` sent as it is would delete `fix`.
+        template = "/repos/{owner}/{repo}/git/refs/heads{/ref*}"
+        call = Call("DELETE", template, {**owner_and_repo(repository), "ref": branch.split("/")})
+        try:
+            await self._connection.call(repository, call)
+        except NotFound:
+            return
+        except Invalid as refusal:
+            if "does not exist" not in refusal.message.lower():
+                raise
+
+    async def react(self, repository: Repository, comment_id: int, content: str) -> None:
+        """`POST /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions`."""
+        template = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
+        await self._write(repository, "POST", template, {"content": content}, comment_id=str(comment_id))

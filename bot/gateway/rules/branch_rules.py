@@ -1,0 +1,144 @@
+"""Combine the requirements of classic protection and rulesets for a branch. Pure functions."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from bot.gateway.http.answers import listed, understood
+from bot.gateway.rules import bypasses
+from bot.gateway.rules.schemas import (
+    ActorsAnswer,
+    DeploymentsRuleAnswer,
+    EnabledAnswer,
+    ProtectionAnswer,
+    PullRequestRuleAnswer,
+    RuleAnswer,
+    RuledCheckAnswer,
+)
+from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
+
+_NONE = BranchRules(required_checks=frozenset(), native_queue=False, linear_history=False)
+
+
+def branch_rules(
+    protection: ProtectionAnswer | None,
+    rules: Iterable[RuleAnswer],
+    *,
+    own_app_id: int,
+    bypassed: Mapping[int, str] = MappingProxyType({}),
+    untold: frozenset[int] = frozenset(),
+) -> BranchRules:
+    """Both together: the strictest counts. Of protection that is only a summary the checks are all that is known.
+
+    `bypassed` are the rulesets that IMQ may bypass, by id, with their names: what they demand holds all the same.
+    Of the rulesets `untold` GitHub does not tell whether IMQ may bypass them: IMQ counts their approvals itself.
+    """
+    classic = _classic(protection, own_app_id) if protection is not None and protection.enabled else _NONE
+    everywhere = tuple(rules)
+    ruled = _ruled(tuple(bypasses.without_bypassed(everywhere, bypassed)))
+    return BranchRules(
+        required_checks=classic.required_checks | ruled.required_checks | bypasses.scanned(everywhere, bypassed),
+        native_queue=ruled.native_queue,
+        linear_history=classic.linear_history or ruled.linear_history,
+        approvals=max(classic.approvals, ruled.approvals),
+        code_owners=classic.code_owners or ruled.code_owners,
+        conversations=classic.conversations or ruled.conversations,
+        signatures=classic.signatures or ruled.signatures,
+        locked=classic.locked or ruled.locked,
+        push_restricted=classic.push_restricted,
+        methods=ruled.methods,
+        deployments=ruled.deployments,
+        workflows=ruled.workflows,
+        approvals_bypassed=bypasses.approvals_bypassed(everywhere, untold.union(bypassed)),
+        bypassed=_unchecked(everywhere, bypassed),
+    )
+
+
+def _unchecked(rules: tuple[RuleAnswer, ...], bypassed: Mapping[int, str]) -> tuple[str, ...]:
+    """For each ruleset that IMQ may bypass: its name, and what nobody would check of it."""
+    found = {
+        name: bypasses.unchecked(rule for rule in rules if rule.ruleset_id == number)
+        for number, name in bypassed.items()
+    }
+    return tuple(f"{name}: {', '.join(demands)}" for name, demands in found.items() if demands)
+
+
+def _classic(protection: ProtectionAnswer, own_app_id: int) -> BranchRules:
+    """Administrators may be spared all of it; an App is none, whatever it may (GitHub's "About protected branches")."""
+    reviews, pushing = protection.required_pull_request_reviews, protection.restrictions
+    if reviews is not None and own_app_id in _apps(reviews.bypass_pull_request_allowances):
+        reviews = None
+    return BranchRules(
+        required_checks=_protected_checks(protection),
+        native_queue=False,
+        linear_history=_holds(protection.required_linear_history),
+        approvals=reviews.required_approving_review_count if reviews is not None else 0,
+        code_owners=reviews is not None and reviews.require_code_owner_reviews,
+        conversations=_holds(protection.required_conversation_resolution),
+        signatures=_holds(protection.required_signatures),
+        locked=_holds(protection.lock_branch),
+        push_restricted=pushing is not None and pushing.apps is not None and own_app_id not in _apps(pushing),
+    )
+
+
+def _ruled(rules: tuple[RuleAnswer, ...]) -> BranchRules:
+    types = {rule.type for rule in rules}
+    reviewed = [understood(PullRequestRuleAnswer, rule.parameters or {}) for rule in rules if rule.type == _REVIEWED]
+    return BranchRules(
+        required_checks=_ruled_checks(rules),
+        native_queue="merge_queue" in types,
+        linear_history="required_linear_history" in types,
+        approvals=max((rule.required_approving_review_count for rule in reviewed), default=0),
+        code_owners=any(rule.require_code_owner_review for rule in reviewed),
+        conversations=any(rule.required_review_thread_resolution for rule in reviewed),
+        signatures="required_signatures" in types,
+        locked="update" in types,
+        methods=_ruled_methods(reviewed),
+        deployments=_ruled_deployments(rules),
+        workflows="workflows" in types,
+    )
+
+
+_REVIEWED = "pull_request"
+
+
+def _holds(part: EnabledAnswer | None) -> bool:
+    return part is not None and part.enabled
+
+
+def _apps(actors: ActorsAnswer | None) -> set[int]:
+    return {app.id for app in (actors.apps if actors is not None else None) or () if app is not None}
+
+
+def _protected_checks(protection: ProtectionAnswer) -> frozenset[RequiredCheck]:
+    required = protection.required_status_checks
+    if required is None or required.enforcement_level == "off":
+        return frozenset()
+    checks = {RequiredCheck(check.context, _source(check.app_id)) for check in required.checks}
+    # `contexts` repeats the names of `checks`; alone it comes from servers that do not know `checks` yet.
+    named = {check.name for check in checks}
+    return frozenset(checks | {RequiredCheck(name, None) for name in required.contexts if name not in named})
+
+
+def _ruled_checks(rules: Iterable[RuleAnswer]) -> frozenset[RequiredCheck]:
+    return frozenset(
+        RequiredCheck(check.context, _source(check.integration_id))
+        for rule in rules
+        if rule.type == "required_status_checks"
+        for check in listed(RuledCheckAnswer, rule.parameters or {}, "required_status_checks")
+    )
+
+
+def _ruled_methods(rules: Iterable[PullRequestRuleAnswer]) -> frozenset[MergeMethod] | None:
+    said = [set(rule.allowed_merge_methods) for rule in rules if rule.allowed_merge_methods]
+    return frozenset(method for method in MergeMethod if all(method in names for names in said)) if said else None
+
+
+def _ruled_deployments(rules: Iterable[RuleAnswer]) -> tuple[str, ...]:
+    ruled = [rule.parameters or {} for rule in rules if rule.type == "required_deployments"]
+    answers = [understood(DeploymentsRuleAnswer, parameters) for parameters in ruled]
+    return tuple(sorted({name for answer in answers for name in answer.required_deployment_environments}))
+
+
+def _source(app_id: int | None) -> int | None:
+    """The App a check must come from; GitHub writes "any" as null or -1."""
+    return app_id if app_id is not None and app_id > 0 else None

@@ -1,0 +1,104 @@
+"""Cache the requirements of protection and rulesets for two hours."""
+
+import asyncio
+from collections import Counter
+from datetime import timedelta
+from weakref import WeakValueDictionary
+
+from cachetools import TTLCache
+
+from bot.gateway.http.client import owner_and_repo
+from bot.gateway.http.connection import Connection
+from bot.gateway.rules import bypasses
+from bot.gateway.rules.branch_rules import branch_rules
+from bot.gateway.rules.schemas import BranchAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import Forbidden, NotFound
+from queue_engine.domain.facts import BranchRules
+from queue_engine.domain.model import Repository
+
+_REMEMBERED = timedelta(hours=2)
+"""Webhooks tell of changes; this bounds how long one that was lost can mislead."""
+_MOST_BRANCHES = 10_000
+_BOUND = (None, "never")
+"""What GitHub tells of a ruleset that IMQ is not known to bypass."""
+_PLAN_GATE = "upgrade to github"
+
+
+class BranchRulesCache:
+    """Reads rules and remembers them until they are old or a webhook says that they changed."""
+
+    def __init__(self, connection: Connection, clock: Clock, *, own_app_id: int) -> None:
+        self._connection = connection
+        self._own_app_id = own_app_id
+        self._cache: TTLCache[tuple[int, str], BranchRules] = TTLCache(
+            _MOST_BRANCHES, ttl=_REMEMBERED.total_seconds(), timer=lambda: clock.now().timestamp()
+        )
+        self._forgotten: Counter[int] = Counter()
+        self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+        """One lock per branch while somebody reads its rules: who comes meanwhile takes that answer."""
+
+    async def read(self, repository: Repository, branch: str) -> BranchRules:
+        """The rules of a branch. Raises NotFound when it does not exist."""
+        key = repository.id, branch
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            known: BranchRules | None = self._cache.get(key)
+            return known if known is not None else await self._ask(repository, branch)
+
+    async def _ask(self, repository: Repository, branch: str) -> BranchRules:
+        key = repository.id, branch
+        forgotten = self._forgotten[repository.id]
+        variables = {**owner_and_repo(repository), "branch": branch}
+        protection = await self._protection(repository, variables)
+        rulesets = await self._rulesets(repository, variables)
+        asked = {rule.ruleset_id for rule in rulesets if rule.ruleset_id is not None and bypasses.matters(rule)}
+        told = {number: await self._ruleset(repository, number) for number in sorted(asked)}
+        can = {number: answer.current_user_can_bypass for number, answer in told.items()}
+        bypassed = {number: told[number].name or f"ruleset {number}" for number in can if can[number] not in _BOUND}
+        untold = frozenset(number for number in can if can[number] is None)
+        rules = branch_rules(protection, rulesets, own_app_id=self._own_app_id, bypassed=bypassed, untold=untold)
+        if forgotten == self._forgotten[repository.id]:
+            # Otherwise the rules changed while they were read: good for this answer, not for later ones.
+            self._cache[key] = rules
+        return rules
+
+    def forget(self, repository_id: int) -> None:
+        """Drop what is remembered of this repository."""
+        self._forgotten[repository_id] += 1
+        for key in [key for key in self._cache if key[0] == repository_id]:
+            self._cache.pop(key, None)
+
+    async def _protection(self, repository: Repository, variables: dict[str, str]) -> ProtectionAnswer | None:
+        """All of it where there is some and the App may read settings: one request. Else what the branch shows of it.
+
+        That a branch is not protected only the branch itself is believed: GitHub documents no answer for branches that
+        are protected by a pattern, and none for plans and servers where protection does not exist.
+        """
+        template = "/repos/{owner}/{repo}/branches/{branch}"
+        try:
+            return await self._connection.get(repository, ProtectionAnswer, f"{template}/protection", variables)
+        except (NotFound, Forbidden):
+            answer = await self._connection.get(repository, BranchAnswer, template, variables)
+            return answer.protection
+
+    async def _rulesets(self, repository: Repository, variables: dict[str, str]) -> list[RuleAnswer]:
+        template = "/repos/{owner}/{repo}/rules/branches/{branch}?per_page=100"
+        try:
+            return await self._connection.items(repository, RuleAnswer, template, variables)
+        except NotFound:
+            # Enterprise Server before 3.11 has no rulesets; that the branch exists was seen just before.
+            return []
+        except Forbidden as error:
+            # Private repositories on GitHub's free plan have no rulesets, and GitHub says so with a 403.
+            if _PLAN_GATE in error.message.lower():
+                return []
+            raise
+
+    async def _ruleset(self, repository: Repository, ruleset: int) -> RulesetAnswer:
+        """What GitHub tells of a ruleset; an empty answer where it shows IMQ none of it."""
+        template = "/repos/{owner}/{repo}/rulesets/{ruleset_id}"
+        variables = {**owner_and_repo(repository), "ruleset_id": str(ruleset)}
+        try:
+            return await self._connection.get(repository, RulesetAnswer, template, variables)
+        except (NotFound, Forbidden):
+            return RulesetAnswer()

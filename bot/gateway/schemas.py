@@ -1,0 +1,298 @@
+"""Schemas of GitHub's answers, with the fields that IMQ reads. Others are ignored; optional ones have defaults."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, Field, SecretStr
+
+
+class UserAnswer(BaseModel):
+    """A person, a bot or an organisation."""
+
+    login: str
+
+
+class LabelAnswer(BaseModel):
+    """A label."""
+
+    name: str
+
+
+class IdAnswer(BaseModel):
+    """Anything of which only the id matters: an App, or something just created."""
+
+    id: int
+
+
+class RepositoryAnswer(BaseModel):
+    """A repository. The allowances are only told to those who may push; None means not told."""
+
+    id: int
+    name: str
+    full_name: str
+    owner: UserAnswer
+    archived: bool = False
+    default_branch: str = ""
+    allow_merge_commit: bool | None = None
+    allow_squash_merge: bool | None = None
+    allow_rebase_merge: bool | None = None
+
+
+class SideAnswer(BaseModel):
+    """The head or the base of a pull request; `repo` is None when the fork was deleted."""
+
+    sha: str
+    ref: str
+    repo: RepositoryAnswer | None = None
+
+
+class PullRequestAnswer(BaseModel):
+    """`GET /repos/{owner}/{repo}/pulls/{pull_number}`. `user` is None when the account was deleted."""
+
+    number: int
+    title: str
+    user: UserAnswer | None = None
+    assignees: list[UserAnswer] | None = None
+    state: str
+    merged: bool = False
+    draft: bool | None = None
+    head: SideAnswer
+    base: SideAnswer
+    body: str | None = None
+    mergeable: bool | None = None
+    mergeable_state: str | None = None
+    labels: list[LabelAnswer] = Field(default_factory=list)
+    merge_commit_sha: str | None = None
+    maintainer_can_modify: bool = False
+    stack: dict[str, Any] | None = None
+    """Of the public preview of stacks; absent or null outside of one."""
+    comments: int = 0
+    updated_at: datetime | None = None
+
+
+class NumberAnswer(BaseModel):
+    """A pull request of which only the number matters."""
+
+    number: int
+
+
+class ReviewAnswer(BaseModel):
+    """A review. `author_association` tells whether its author may write: OWNER, MEMBER, COLLABORATOR, or less."""
+
+    user: UserAnswer | None = None
+    state: str
+    author_association: str = "NONE"
+
+
+class PersonAnswer(BaseModel):
+    """Who wrote a commit, as git has it."""
+
+    name: str
+    email: str
+
+
+class VerificationAnswer(BaseModel):
+    """What GitHub says of a commit's signature; `reason` is valid, unsigned, bad_email, gpgverify_error..."""
+
+    verified: bool
+    reason: str = ""
+
+
+class AuthoredAnswer(BaseModel):
+    """The git part of a pull request's commit. Without `verification` GitHub says nothing of its signature."""
+
+    author: PersonAnswer | None = None
+    message: str = ""
+    verification: VerificationAnswer | None = None
+
+
+class ListedPullCommitAnswer(BaseModel):
+    """A commit of a pull request. `author` is the account whose address it carries, if it is one's."""
+
+    sha: str = ""
+    commit: AuthoredAnswer
+    author: UserAnswer | None = None
+    parents: list["ShaAnswer"] = Field(default_factory=list)
+
+
+class ContentAnswer(BaseModel):
+    """A file's content; `encoding` is none for what is larger than a megabyte."""
+
+    type: str
+    encoding: str = "none"
+    content: str = ""
+
+
+class ShaAnswer(BaseModel):
+    """A git object by its name."""
+
+    sha: str
+
+
+class CommitAnswer(BaseModel):
+    """`GET /repos/{owner}/{repo}/git/commits/{commit_sha}`."""
+
+    sha: str
+    tree: ShaAnswer
+    parents: list[ShaAnswer]
+
+
+class InnerCommitAnswer(BaseModel):
+    """The git part of a listed commit. Without `verification` GitHub says nothing of its signature."""
+
+    tree: ShaAnswer
+    verification: VerificationAnswer | None = None
+
+
+class ListedCommitAnswer(BaseModel):
+    """A commit where GitHub lists it. `author` and `committer` are the accounts whose addresses it carries."""
+
+    sha: str
+    commit: InnerCommitAnswer
+    parents: list[ShaAnswer]
+    author: UserAnswer | None = None
+    committer: UserAnswer | None = None
+
+
+class ComparisonAnswer(BaseModel):
+    """`GET /repos/{owner}/{repo}/compare/{basehead}`: commits in chronological order, at most 250 of them."""
+
+    base_commit: ListedCommitAnswer
+    merge_base_commit: ListedCommitAnswer
+    behind_by: int
+    commits: list[ListedCommitAnswer]
+
+
+class ReporterAnswer(BaseModel):
+    """The App that reports. No two Apps have one slug; that of GitHub Actions is `github-actions` everywhere."""
+
+    id: int
+    slug: str = ""
+    name: str = ""
+
+
+class CheckRunAnswer(BaseModel):
+    """A check run; `conclusion` is None until it is completed."""
+
+    id: int
+    name: str
+    status: str
+    conclusion: str | None = None
+    app: ReporterAnswer | None = None
+    check_suite: IdAnswer | None = None
+    external_id: str | None = None
+    html_url: str | None = None
+    details_url: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+class CheckSuiteAnswer(BaseModel):
+    """A check suite; `latest_check_runs_count` counts the newest run of each of its checks."""
+
+    id: int
+    app: ReporterAnswer | None = None
+    status: str | None = None
+    conclusion: str | None = None
+    latest_check_runs_count: int = 0
+
+
+class WorkflowRunAnswer(BaseModel):
+    """A workflow run of GitHub Actions. One that was parked for approval is completed, `action_required`.
+
+    Accounts that were deleted are None.
+    """
+
+    id: int
+    name: str | None = None
+    workflow_id: int
+    event: str
+    check_suite_id: int | None = None
+    head_sha: str
+    status: str | None = None
+    conclusion: str | None = None
+    html_url: str | None = None
+    created_at: datetime
+    actor: UserAnswer | None = None
+    triggering_actor: UserAnswer | None = None
+
+
+class StatusAnswer(BaseModel):
+    """A commit status in the combined status."""
+
+    id: int
+    context: str
+    state: str
+    target_url: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    avatar_url: str | None = None
+    """The picture of who set it; that of an App is filed under the App's number."""
+
+
+class IssueAnswer(BaseModel):
+    """An issue in a list; pull requests are those that have `pull_request`."""
+
+    number: int
+    pull_request: dict[str, Any] | None = None
+
+
+class DeliveryAnswer(BaseModel):
+    """`GET /app/hook/deliveries`. `guid` stays the same when a delivery is sent again, `id` does not."""
+
+    id: int
+    guid: str
+    delivered_at: datetime
+    redelivery: bool = False
+    status: str
+    status_code: int = 0
+    event: str
+    action: str | None = None
+
+
+class EventAnswer(BaseModel):
+    """An event of an issue's history."""
+
+    event: str
+    created_at: datetime
+    label: LabelAnswer | None = None
+    actor: UserAnswer | None = None
+
+
+class CommentAnswer(BaseModel):
+    """A comment on a pull request."""
+
+    id: int
+    body: str | None = None
+    user: UserAnswer | None = None
+    performed_via_github_app: IdAnswer | None = None
+    issue_url: str = ""
+    updated_at: datetime | None = None
+
+
+class PermissionAnswer(BaseModel):
+    """A person's permission. `permission` knows no triage and no maintain; `role_name` may be an organisation's own."""
+
+    permission: str
+    role_name: str | None = None
+
+
+class InstallationAnswer(BaseModel):
+    """An installation of the App."""
+
+    id: int
+    suspended_at: datetime | None = None
+    permissions: dict[str, str] = {}
+
+
+class AppAnswer(BaseModel):
+    """`GET /app`."""
+
+    slug: str
+
+
+class TokenAnswer(BaseModel):
+    """`POST /app/installations/{installation_id}/access_tokens`."""
+
+    token: SecretStr
+    expires_at: datetime

@@ -1,0 +1,258 @@
+"""The query for a pull request and its surroundings, and the schema of its answer.
+
+Names and types are those of GitHub's public schema, which a test holds. A
+bot's login comes without `[bot]` (policy-bot's `GetV3Login`).
+"""
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+PULL_REQUEST = """
+query PullRequest(
+  $owner: String!, $name: String!, $number: Int!
+  $login: String!, $person: Boolean!, $head: String!, $compared: Boolean!
+) {
+  repository(owner: $owner, name: $name) {
+    nameWithOwner mergeCommitAllowed squashMergeAllowed rebaseMergeAllowed
+    defaultBranchRef { name }
+    collaborators(login: $login, first: 1) @include(if: $person) { edges { permission node { login } } }
+    pullRequest(number: $number) {
+      number title body state isDraft updatedAt totalCommentsCount
+      author { __typename login }
+      assignees(first: 20) { nodes { login } }
+      labels(first: 100) { nodes { name } }
+      headRefOid headRefName headRepository { nameWithOwner }
+      baseRefName
+      baseRef {
+        compare(headRef: $head) @include(if: $compared) {
+          behindBy baseTarget { oid } headTarget { oid }
+        }
+      }
+      mergeable mergeStateStatus maintainerCanModify mergeCommit { oid }
+      commits(last: 1) { nodes { commit { oid tree { oid } parents(first: 10) { nodes { oid } } } } }
+      reviewDecision
+      latestOpinionatedReviews(first: 100, writersOnly: true) { nodes { state author { __typename login } } }
+      reviewThreads(first: 100) { nodes { isResolved } pageInfo { hasNextPage endCursor } }
+    }
+  }
+}
+"""
+PULL_REQUEST_IN_STACK = PULL_REQUEST.replace("reviewDecision\n", "reviewDecision stack { number }\n")
+"""The same with its stack, for a GitHub whose schema has stacks (gh-stack, "GraphQL API")."""
+THREADS = """
+query ReviewThreads($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      reviewThreads(first: 100, after: $after) { nodes { isResolved } pageInfo { hasNextPage endCursor } }
+    }
+  }
+}
+"""
+
+
+class Part(BaseModel):
+    """A part of an answer."""
+
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
+
+
+class Oid(Part):
+    """A git object by its SHA."""
+
+    oid: str
+
+
+class Named(Part):
+    """A label, or a branch."""
+
+    name: str
+
+
+class ActorPart(Part):
+    """A person or a bot."""
+
+    kind: str = Field(default="User", alias="__typename")
+    login: str
+
+    @property
+    def rest_login(self) -> str:
+        """The login as REST and webhooks tell it."""
+        bare = self.kind != "Bot" or self.login.endswith("[bot]")
+        return self.login if bare else f"{self.login}[bot]"
+
+
+class RepositoryName(Part):
+    """A repository of which only the name matters."""
+
+    name_with_owner: str
+
+
+class Edge(Part):
+    """A person's permission."""
+
+    permission: str
+    node: ActorPart
+
+
+class Collaborators(Part):
+    """Those whom the filter leaves: one, or nobody."""
+
+    edges: list[Edge | None] | None = None
+
+
+class Actors(Part):
+    """People, on one page."""
+
+    nodes: list[ActorPart | None] | None = None
+
+
+class Labels(Part):
+    """Labels, on one page: GitHub allows a hundred on a pull request."""
+
+    nodes: list[Named | None] | None = None
+
+
+class Compared(Part):
+    """The head against the base's tip."""
+
+    behind_by: int
+    base_target: Oid
+    head_target: Oid
+
+
+class BaseRef(Part):
+    """The base branch."""
+
+    compare: Compared | None = None
+
+
+class Parents(Part):
+    """A commit's parents, in order."""
+
+    nodes: list[Oid | None] | None = None
+
+
+class CommitPart(Part):
+    """The head's commit."""
+
+    oid: str
+    tree: Oid
+    parents: Parents
+
+
+class PullCommit(Part):
+    """A commit of the pull request."""
+
+    commit: CommitPart
+
+
+class Commits(Part):
+    """The last commit alone."""
+
+    nodes: list[PullCommit | None] | None = None
+
+
+class Opinion(Part):
+    """A person's newest review that is more than a comment."""
+
+    state: str
+    author: ActorPart | None = None
+
+
+class Opinions(Part):
+    """Of people who may write, on one page."""
+
+    nodes: list[Opinion | None] | None = None
+
+
+class Thread(Part):
+    """A conversation."""
+
+    is_resolved: bool
+
+
+class PageInfo(Part):
+    """Whether there are more, and from where on."""
+
+    has_next_page: bool = False
+    end_cursor: str | None = None
+
+
+class Threads(Part):
+    """A page of conversations."""
+
+    nodes: list[Thread | None] | None = None
+    page_info: PageInfo
+
+
+class StackPart(Part):
+    """The stack that a pull request belongs to."""
+
+    number: int
+
+
+class PullPart(Part):
+    """`PullRequest`."""
+
+    number: int
+    title: str
+    body: str = ""
+    state: str
+    is_draft: bool
+    updated_at: datetime
+    author: ActorPart | None = None
+    assignees: Actors
+    labels: Labels | None = None
+    head_ref_oid: str
+    head_ref_name: str
+    head_repository: RepositoryName | None = None
+    base_ref_name: str
+    base_ref: BaseRef | None = None
+    mergeable: str
+    merge_state_status: str
+    maintainer_can_modify: bool
+    stack: StackPart | None = None
+    total_comments_count: int | None = None
+    merge_commit: Oid | None = None
+    commits: Commits | None = None
+    review_decision: str | None = None
+    latest_opinionated_reviews: Opinions | None = None
+    review_threads: Threads | None = None
+
+
+class RepositoryPart(Part):
+    """`Repository`, with its pull request. GitHub follows renames, and tells the present name."""
+
+    name_with_owner: str = ""
+    merge_commit_allowed: bool
+    squash_merge_allowed: bool
+    rebase_merge_allowed: bool
+    default_branch_ref: Named | None = None
+    collaborators: Collaborators | None = None
+    pull_request: PullPart
+
+
+class Answer(Part):
+    """The data of `PULL_REQUEST`."""
+
+    repository: RepositoryPart
+
+
+class ThreadsOfPull(Part):
+    """The conversations of a pull request alone."""
+
+    review_threads: Threads
+
+
+class ThreadsOfRepository(Part):
+    """The same, within its repository."""
+
+    pull_request: ThreadsOfPull
+
+
+class ThreadsAnswer(Part):
+    """The data of `THREADS`."""
+
+    repository: ThreadsOfRepository

@@ -1,0 +1,122 @@
+"""Logging: every line structured, with the trace and delivery that it belongs to, and never with a secret."""
+
+import io
+import logging
+import sys
+import textwrap
+from typing import TextIO
+
+import structlog
+from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
+
+from bot.logs.printable import on_one_line, printable
+from bot.logs.secrets import mask_rendered
+from queue_engine.core.database.outage import fault_of
+from queue_engine.core.observability import trace
+from queue_engine.domain.errors import GitHubError, Invalid
+
+_OWN = frozenset({"imq", "bot", "notifications", "queue_engine"})
+"""Where the names of our own loggers begin."""
+
+_LOUD = ("aiosqlite", "asyncio")
+"""Libraries whose debug lines hold every statement with its values, or tell an operator nothing."""
+
+
+def configure(level: str = "info", log_format: str | None = None, stream: TextIO | None = None) -> None:
+    """Send structlog's and the standard library's records to `stream`, the standard error if None.
+
+    `log_format` is `json` or `console`; None means console on a terminal, else json.
+    """
+    stream = stream or sys.stderr
+    console = log_format == "console" or (log_format is None and stream.isatty())
+    shared: list[Processor] = [
+        _tell_faults,
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        _add_component_and_trace,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[*_rendering(console), mask_rendered],  # type: ignore[list-item]
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    # Alembic announces its own plugins, which tells an operator nothing.
+    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
+    for name in _LOUD:
+        logging.getLogger(name).setLevel(logging.INFO)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def _tell_faults(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """What the database's surroundings, or GitHub, did is told by a sentence, not by a traceback through drivers.
+
+    A request that GitHub calls invalid keeps its traceback: IMQ should not have sent it.
+    """
+    given = event.get("exc_info")
+    error = given[1] if isinstance(given, tuple) else given if isinstance(given, BaseException) else sys.exc_info()[1]
+    if given and (fault := fault_of(error)) is not None:
+        event["exc_info"] = None
+        event.setdefault("error", str(error).partition("\n")[0])
+        event.update(fault=fault.value, advice=fault.sentence)
+    elif given and isinstance(error, GitHubError) and not (isinstance(error, Invalid) or type(error) is GitHubError):
+        event["exc_info"] = None
+        event.setdefault("error", f"{type(error).__name__}: {error.message}")
+    return event
+
+
+def _add_component_and_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Which part of IMQ, or which library, the line is of; and whose story it belongs to, where there is one."""
+    names = str(event["logger"]).split(".")
+    event.setdefault("component", names[-1] if names[0] in _OWN else names[0])
+    event.update(trace.ids())
+    return event
+
+
+def _rendering(console: bool) -> list[Processor]:
+    without_meta: Processor = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    if console:
+        renderer = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=_indented_traceback)
+        return [without_meta, _values_on_one_line, renderer, _without_control_characters]  # type: ignore[list-item]
+    return [without_meta, structlog.processors.format_exc_info, _event_first, structlog.processors.JSONRenderer()]
+
+
+def _indented_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
+    """A plain traceback: the pretty ones print local variables, secrets among them. An error's lines look like none."""
+    plain = io.StringIO()
+    structlog.dev.plain_traceback(plain, exc_info)
+    stream.write(textwrap.indent(plain.getvalue(), "  "))
+
+
+def _values_on_one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """No value begins a line that looks like another event; what is no text is shown by `repr`, which escapes too."""
+    for key, value in event.items():
+        if isinstance(value, str) and key not in ("exception", "stack"):
+            event[key] = on_one_line(value)
+    return event
+
+
+def _without_control_characters(_logger: WrappedLogger, _method: str, rendered: str) -> str:
+    """Whatever strangers called a branch or a pull request, an error that quotes it cannot control the terminal."""
+    return printable(rendered)
+
+
+def _event_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """What happened stands at the start of the line, where people look."""
+    return {"event": event.pop("event", ""), **event}

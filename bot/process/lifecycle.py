@@ -1,0 +1,280 @@
+"""Run a process: its loops, its web server, and an orderly end within the time that platforms give."""
+
+import asyncio
+import gc
+import os
+import random
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import structlog
+from aiohttp.web import Application, AppRunner
+
+from bot.http.site import AcceptErrors
+from bot.process.wiring import Bot
+from bot.settings.environment import Settings
+from bot.settings.safe_values import HERE
+from bot.web.application import serve
+from bot.webhooks.missed_deliveries import TOPIC as MISSED
+from queue_engine.core.concurrency.wakeup import WakeupListener
+from queue_engine.core.database.listener import DatabaseListener
+from queue_engine.core.database.outage import OutageKind, fault_of
+from queue_engine.core.timing.backoff import Backoff, wait
+from queue_engine.core.timing.clock import Clock, SystemClock
+from queue_engine.core.timing.clock_changes import ClockChange
+from queue_engine.migrations import HEAD, current
+from queue_engine.store import WakeupKind
+
+_log = structlog.get_logger("imq.process")
+
+_DRAIN_SECONDS = 15.0
+"""How long running work may finish after SIGTERM; with the web server's end it stays below 20 seconds."""
+
+_POLL = timedelta(seconds=1)
+"""How often work is looked for that another process may have stored, while no note of it can arrive."""
+
+_SLOW_POLL = timedelta(seconds=10)
+"""The same while notes arrive. One process alone hears its own bell."""
+
+_AWAITED = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=10))
+"""Between two looks whether the database is there, at the start of a process."""
+
+_PASSES = {OutageKind.UNREACHABLE, OutageKind.LOCKED, OutageKind.FULL, OutageKind.CROWDED}
+"""Faults of the database that a start waits out; the others need a person first."""
+
+_CLOCK_LOOK = timedelta(seconds=5)
+_CLOCK_JUMP = timedelta(minutes=1)
+"""What the clock is set back by before it counts: less only makes waits a little longer."""
+
+_BREATH_SECONDS = 0.05
+_BESIDE_A_CROWD = 2
+"""While deliveries crowd in: how long jobs wait before some are started, and how many may then be under way."""
+
+
+_Part = tuple[str, Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]], tuple[str, ...]]
+"""What a loop drives: its name, its work, when that is due next, and the topics that wake it."""
+
+
+class NotMigrated(Exception):
+    """The database's tables are not those of this version."""
+
+
+class NotListening(Exception):
+    """The web process cannot listen on its address and port."""
+
+
+async def run(settings: Settings, *, web: bool, worker: bool) -> None:
+    """Run until SIGTERM or SIGINT, then drain. Raises NotMigrated on a PostgreSQL that `imq migrate` must see first.
+
+    Raises NotListening where the system refuses the address or the port.
+
+    When the clock is set back everything is built again: whatever was to happen at a time of the wrong clock is
+    kept in memory only by parts that forget it then, and in the database it is set right by the start.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    clock, role = SystemClock(), "run" if web and worker else "web" if web else "worker"
+    loop.set_exception_handler(AcceptErrors(clock))
+    jumps = ClockChange(clock)
+    while not stop.is_set():
+        bot = Bot(settings, clock=clock, random=random.random, role=role)
+        try:
+            if not await _started(bot, stop, worker=worker):
+                return
+            await _live(bot, stop, jumps, web=web, worker=worker)
+        finally:
+            await bot.close()
+
+
+async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
+    """Start, as soon as the database is there; False when the process is to end before that. Raises NotMigrated."""
+    failures = 0
+    while not stop.is_set():
+        try:
+            await bot.start(worker=worker)
+            if await current(bot.database) != HEAD:
+                raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
+        except Exception as error:
+            if fault_of(error) not in _PASSES:
+                raise
+            _log.warning("database_awaited", attempt=failures + 1, exc_info=error)
+            await _over(stop, wait(_AWAITED, failures, random=random.random))
+            failures += 1
+        else:
+            return True
+    return False
+
+
+async def listen(application: Application, settings: Settings) -> AppRunner:
+    """Serve on the address and port of the settings. Raises NotListening."""
+    try:
+        return await serve(application, settings.port, settings.address)
+    except OSError as error:
+        refusal = os.strerror(error.errno) if error.errno else str(error)
+        raise NotListening(
+            f"IMQ cannot listen on {settings.address}, port {settings.port}: {refusal}. "
+            "Set PORT to a free port, and IMQ_BIND to an address of this machine."
+        ) from error
+
+
+def _log_reach(address: str) -> None:
+    """Say from where the web process is reached, where the operator did not choose."""
+    if address == HERE:
+        _log.info("reached_from_this_machine_only", advice="set IMQ_BIND=0.0.0.0 to be reached from others")
+    else:
+        _log.info(
+            "reached_from_every_network",
+            advice="PORT is set, as hosting platforms do; on a machine of your own set IMQ_BIND=127.0.0.1",
+        )
+
+
+async def _live(bot: Bot, stop: asyncio.Event, jumps: ClockChange, *, web: bool, worker: bool) -> None:
+    application = bot.application()
+    # What is there by now stays. To look through its 140,000 objects again stops every answer for 90 ms (measured),
+    # and the goal of `make bench` for the answers to webhooks in a burst is a p99 of 100 ms.
+    gc.collect()
+    gc.freeze()
+    runner = await listen(application, bot.settings) if web else None
+    if runner is not None:
+        _log.info("listening", address=bot.settings.address, port=runner.addresses[0][1])
+        if bot.settings.bind is None:
+            _log_reach(bot.settings.address)
+    over = asyncio.Event()
+    listener = bot.listener() if worker else None
+    async with _listening(listener):
+        if not worker:
+            # Of what came while no web process ran; a worker begins with a sweep, which looks for it too.
+            bot.missed.note()
+        loops = [asyncio.create_task(work) for work in _loops(bot, listener, over, web=web, worker=worker)]
+        await _stopped_or_set_back(stop, jumps)
+        _log.info("draining")
+        over.set()
+        bot.engine.bell.notify()
+        closing = [runner.cleanup()] if runner is not None else []
+        await asyncio.gather(*closing, _drain(bot, loops))
+
+
+async def _stopped_or_set_back(stop: asyncio.Event, jumps: ClockChange) -> None:
+    """Return when the process is to end, or when its clock was set back."""
+    while not await _over(stop, _CLOCK_LOOK):
+        jump = jumps.since_last()
+        if abs(jump) < _CLOCK_JUMP:
+            continue
+        _log.warning("clock_was_set", seconds=jump.total_seconds())
+        if jump < timedelta(0):
+            return
+
+
+@asynccontextmanager
+async def _listening(listener: DatabaseListener | None) -> AsyncIterator[None]:
+    if listener is None:
+        yield
+        return
+    task = asyncio.create_task(listener.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _drain(bot: Bot, loops: list[asyncio.Task[None]]) -> None:
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            await asyncio.gather(*loops)
+            await bot.worker.drain()
+            await bot.processor.drain()
+    except TimeoutError:
+        _log.warning("not_drained", seconds=_DRAIN_SECONDS)
+        await bot.worker.cancel()
+        await bot.processor.cancel()
+
+
+def _loops(
+    bot: Bot, listener: DatabaseListener | None, over: asyncio.Event, *, web: bool, worker: bool
+) -> list[Coroutine[Any, Any, None]]:
+    def longest() -> timedelta:
+        if listener is None:
+            return bot.settings.interval
+        return min(_SLOW_POLL if listener.connected else _POLL, bot.settings.interval)
+
+    reporter = bot.reporter
+    reporting: list[_Part] = [("reporter", reporter.run_due, reporter.next_due, ())] if reporter.tells else []
+    working: list[_Part] = [
+        ("sweeper", bot.sweeper.run_due, bot.sweeper.next_due, ()),
+        ("worker", partial(_start_jobs, bot), bot.worker.next_due, (WakeupKind.JOBS,)),
+        ("processor", bot.processor.start_due, bot.processor.next_due, (WakeupKind.QUEUES,)),
+        ("dispatcher", bot.dispatcher.run_due, bot.dispatcher.next_due, (WakeupKind.LETTERS,)),
+    ]
+    receiving: list[_Part] = [("missed", bot.missed.run_due, bot.missed.next_due, (MISSED,))]
+    parts = [*reporting, *(receiving if web else []), *(working if worker else [])]
+    bell = bot.engine.bell
+    back = bot.sweeper.look_again if worker else bot.missed.note
+    return [
+        _keep_going(name, work, due, bell.waiter(topics), bot.clock, longest, over, database_is_back=back)
+        for name, work, due, topics in parts
+    ]
+
+
+async def _start_jobs(bot: Bot) -> bool:
+    """A hint can wait, a delivery cannot: while those crowd in, jobs get a small part of the process only."""
+    if not bot.inbox.under_burst:
+        return await bot.worker.start_due()
+    await asyncio.sleep(_BREATH_SECONDS)
+    return await bot.worker.start_due(at_most=_BESIDE_A_CROWD)
+
+
+async def _keep_going(
+    name: str,
+    work: Callable[[], Awaitable[bool]],
+    next_due: Callable[[], Awaitable[datetime | None]],
+    ear: WakeupListener,
+    clock: Clock,
+    longest: Callable[[], timedelta],
+    over: asyncio.Event,
+    *,
+    database_is_back: Callable[[], None] = lambda: None,
+) -> None:
+    """Do what is due; then wait for the bell, for what is due next, or for `longest`, whichever comes first."""
+    failures, away = 0, False
+    while not over.is_set():
+        try:
+            if await work():
+                continue
+            due = await next_due()
+        except Exception as error:
+            # The database may be away for a while; the loop must outlive that.
+            failures, away = failures + 1, away or fault_of(error) is not None
+            if _worth_telling(failures):
+                _log.exception("loop_failed", loop=name, attempt=failures)
+            await _over(over, _POLL)
+            continue
+        if failures:
+            _log.info("loop_goes_on", loop=name, after=failures)
+            if away:
+                database_is_back()
+            failures, away = 0, False
+        most = longest()
+        pause = most if due is None else min(most, due - clock.now())
+        # What is due and could not be started has no room now; the bell rings when there is some.
+        await ear.wait(max(pause, timedelta(milliseconds=50)))
+
+
+def _worth_telling(failures: int) -> bool:
+    """The first of a row of failures, the second, the fourth, the eighth, …: an outage does not fill the log."""
+    return failures & (failures - 1) == 0
+
+
+async def _over(event: asyncio.Event, at_most: timedelta) -> bool:
+    """Wait until the event is set or `at_most` has passed; whether it is set."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(at_most.total_seconds()):
+            await event.wait()
+    return event.is_set()

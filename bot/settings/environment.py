@@ -1,0 +1,276 @@
+"""Read the operator's settings from the environment, or refuse them in one readable message."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+
+from bot.settings.private_key import read_key
+from bot.settings.safe_values import EVERYWHERE, HERE, bind_address, safe_api_url, strong_secret
+from bot.settings.setting_names import unknown_names
+from queue_engine.core.database.database import database_url
+from queue_engine.domain.policy import Policy, SharedConfig
+
+_EPHEMERAL_PLATFORMS = AliasChoices("DYNO", "K_SERVICE", "VCAP_APPLICATION", "RENDER")
+"""Set by Heroku, Cloud Run, Cloud Foundry and Render, whose disks are lost at every restart."""
+
+_EPHEMERAL = (
+    "is SQLite (the default), but this platform's disk is lost at every restart: add a PostgreSQL database and set "
+    "DATABASE_URL to its URL, or set IMQ_ALLOW_EPHEMERAL_SQLITE=1 if losing the queues is acceptable"
+)
+
+
+class SettingsProblem(Exception):
+    """The settings cannot be used. The message names every problem and the way out of each."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(["IMQ cannot start with these settings:", *(f"  - {line}" for line in problems)]))
+
+
+def _seconds(value: Any) -> Any:
+    """Environment variables hold seconds as decimal numbers."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return timedelta(seconds=float(value))
+    except (ValueError, OverflowError):
+        raise ValueError("is not a number of seconds; give one such as 30") from None
+
+
+def _lower(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+Seconds = Annotated[timedelta, BeforeValidator(_seconds), Field(gt=timedelta(0))]
+
+
+class Choices(BaseSettings):
+    """What the operator chose for every queue. Construct with `load_choices`."""
+
+    model_config = SettingsConfigDict(
+        case_sensitive=True, extra="ignore", frozen=True, validate_default=True, hide_input_in_errors=True
+    )
+
+    check_timeout: Seconds = Field(timedelta(seconds=7200), validation_alias="IMQ_CHECK_TIMEOUT_SECONDS")
+    """How long required checks may take."""
+    max_queue_depth: int = Field(20, validation_alias="IMQ_MAX_QUEUE_DEPTH", ge=0)
+    """Entries per queue; 0 means no limit."""
+    trigger_label: str = Field("merge-queue", validation_alias="IMQ_TRIGGER_LABEL", max_length=50)
+    organization_config: Annotated[SharedConfig, BeforeValidator(_lower)] = Field(
+        SharedConfig.TIGHTEN, validation_alias="IMQ_ORGANIZATION_CONFIG"
+    )
+    """What the configuration in an owner's repository `.github` may do to the rules of the owner's repositories."""
+
+    def policy(self) -> Policy:
+        """The engine's policy where no repository says otherwise."""
+        return Policy(
+            trigger_labels=(self.trigger_label,),
+            max_depth=self.max_queue_depth,
+            fallback_check_timeout=self.check_timeout,
+        )
+
+
+class Settings(Choices):
+    """The settings of the operator's contract. Construct with `load_settings`. Secrets never show in `repr`."""
+
+    github_app_id: str = Field(validation_alias="IMQ_GITHUB_APP_ID")
+    github_private_key: SecretStr = Field(validation_alias="IMQ_GITHUB_PRIVATE_KEY")
+    """A PEM with real newlines, whatever form it was given in."""
+    github_webhook_secret: SecretStr = Field(validation_alias="IMQ_GITHUB_WEBHOOK_SECRET")
+    github_api_url: str = Field("https://api.github.com", validation_alias="IMQ_GITHUB_API_URL")
+    """Without a trailing slash."""
+    platform: str | None = Field(None, validation_alias=_EPHEMERAL_PLATFORMS, repr=False)
+    """Set on a platform that loses its disk at every restart."""
+    allow_ephemeral_sqlite: bool = Field(False, validation_alias="IMQ_ALLOW_EPHEMERAL_SQLITE")
+    database_url: SecretStr = Field(SecretStr("sqlite:///imq.db"), validation_alias="DATABASE_URL")
+    """As it was given; it may contain a password."""
+    port: int = Field(8080, validation_alias="PORT", ge=0, le=65535)
+    bind: str | None = Field(None, validation_alias="IMQ_BIND")
+    """The address that the web process listens on; None leaves it to `address`."""
+    interval: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_INTERVAL_SECONDS")
+    """Of the processor loop."""
+    sweep: Seconds = Field(timedelta(seconds=600), validation_alias="IMQ_SWEEP_SECONDS")
+    """Between two reconciliation sweeps."""
+    lease: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_LEASE_SECONDS")
+    """How long a process that died can keep work from the others."""
+    metrics: Annotated[Literal["open", "token"], BeforeValidator(_lower)] = Field(
+        "open", validation_alias="IMQ_METRICS"
+    )
+    """Who reads the metrics: everybody who reaches the port, or callers with an operator's token."""
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+        "info", validation_alias="IMQ_LOG_LEVEL"
+    )
+    log_format: Annotated[Literal["json", "console"] | None, BeforeValidator(_lower)] = Field(
+        None, validation_alias="IMQ_LOG_FORMAT"
+    )
+    """None means console on a terminal, else json."""
+
+    def policy(self) -> Policy:
+        """The same, by an IMQ that knows which App it is."""
+        return replace(super().policy(), own_app=int(self.github_app_id))
+
+    @property
+    def address(self) -> str:
+        """Where the web process listens: everywhere if a platform chose the port, whose router is another machine."""
+        return self.bind or (EVERYWHERE if "port" in self.model_fields_set else HERE)
+
+    @field_validator("github_app_id")
+    @classmethod
+    def _app_id_is_a_number(cls, value: str) -> str:
+        if not (value.strip().isascii() and value.strip().isdecimal()):
+            raise ValueError("must be the App's numeric id (not its client id); it stands on the App's settings page")
+        return value.strip()
+
+    @field_validator("github_private_key")
+    @classmethod
+    def _key_is_usable(cls, value: SecretStr) -> SecretStr:
+        return SecretStr(_private_key(value.get_secret_value()))
+
+    @field_validator("github_webhook_secret")
+    @classmethod
+    def _secret_is_strong(cls, value: SecretStr) -> SecretStr:
+        return SecretStr(strong_secret(value.get_secret_value()))
+
+    @field_validator("github_api_url")
+    @classmethod
+    def _api_url_is_safe(cls, value: str) -> str:
+        return safe_api_url(value)
+
+    @field_validator("bind")
+    @classmethod
+    def _bind_is_an_address(cls, value: str | None) -> str | None:
+        return None if value is None else bind_address(value)
+
+    @field_validator("database_url")
+    @classmethod
+    def _database_can_last(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        url = value.get_secret_value().strip()
+        try:
+            parsed = database_url(url)
+        except ValueError as error:
+            raise ValueError(f"cannot be used: {error}") from None
+        ephemeral = info.data.get("platform") and not info.data.get("allow_ephemeral_sqlite")
+        if ephemeral and parsed.get_backend_name() == "sqlite":
+            raise ValueError(_EPHEMERAL)
+        return SecretStr(url)
+
+
+def _private_key(given: str) -> str:
+    """The PEM in `given`, which is one with real or escaped newlines, its base64, or a file's path."""
+    text = given.strip().strip("\"'")
+    if "-----BEGIN" not in text:
+        text = _decoded(text) or _file_content(text)
+    pem = text.replace("\\r", "").replace("\\n", "\n").replace("\r\n", "\n").strip() + "\n"
+    try:
+        key = read_key(pem)
+    except TypeError:
+        raise ValueError("is encrypted; give the key as GitHub's settings page lets you download it") from None
+    except Exception:
+        # The library's words may quote the key, and would help nobody.
+        raise ValueError("is no valid PEM; give the whole .pem file that GitHub lets you download") from None
+    if not isinstance(key, RSAPrivateKey):
+        raise ValueError("is not an RSA key; generate one on the App's settings page")
+    return pem
+
+
+def _decoded(text: str) -> str | None:
+    try:
+        decoded = base64.b64decode("".join(text.split()), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    return decoded if "-----BEGIN" in decoded else None
+
+
+def _file_content(text: str) -> str:
+    try:
+        content = Path(text).expanduser().read_text()
+    except (OSError, ValueError, RuntimeError):
+        # The value is not repeated: it may be a damaged key.
+        raise ValueError("is neither a PEM, nor its base64, nor the path of a readable file") from None
+    return content
+
+
+_WAYS_OUT: Mapping[str, str] = {
+    "IMQ_GITHUB_APP_ID": "set it to the App's numeric id, which stands on the App's settings page",
+    "IMQ_GITHUB_PRIVATE_KEY": "set it to the App's private key: the PEM, its base64, or the path of its file",
+    "IMQ_GITHUB_WEBHOOK_SECRET": "set it to the secret that was entered as the App's webhook secret",
+    "PORT": "give a number from 0 to 65535",
+    "IMQ_INTERVAL_SECONDS": "give a number of seconds above 0",
+    "IMQ_SWEEP_SECONDS": "give a number of seconds above 0",
+    "IMQ_CHECK_TIMEOUT_SECONDS": "give a number of seconds above 0",
+    "IMQ_LEASE_SECONDS": "give a number of seconds above 0",
+    "IMQ_MAX_QUEUE_DEPTH": "give a whole number, 0 for no limit",
+    "IMQ_TRIGGER_LABEL": "give a label's name of at most 50 characters",
+    "IMQ_ORGANIZATION_CONFIG": "give off, tighten or trust",
+    "IMQ_LOG_LEVEL": "give debug, info, warning or error",
+    "IMQ_METRICS": "give open or token",
+    "IMQ_LOG_FORMAT": "give json or console",
+    "IMQ_ALLOW_EPHEMERAL_SQLITE": "give 1 or 0",
+}
+
+
+_ALIASES = (field.validation_alias for field in Settings.model_fields.values())
+_NAMES = frozenset(alias for alias in _ALIASES if isinstance(alias, str))
+
+
+def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Variables that begin like a setting and are like none; those that are like one are refused when loading."""
+    return tuple(name for name, meant in unknown_names(_set(environ), _NAMES).items() if meant is None)
+
+
+def load_settings(environ: Mapping[str, str]) -> Settings:
+    """The settings in `environ`; variables that are empty count as not set.
+
+    Raises SettingsProblem, which names every problem at once, misspelt names among them.
+    """
+    return _load(Settings, environ)
+
+
+def load_choices(environ: Mapping[str, str]) -> Choices:
+    """The operator's choices alone, for who needs no GitHub; as `load_settings`."""
+    return _load(Choices, environ)
+
+
+_S = TypeVar("_S", bound=Choices)
+
+
+def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:
+    source = EnvSettingsSource(kind, case_sensitive=True)
+    source.env_vars = given = _set(environ)
+    problems = [
+        f"{name} is no setting of IMQ: did you mean {meant}?"
+        for name, meant in unknown_names(given, _NAMES).items()
+        if meant is not None
+    ]
+    try:
+        settings = kind(_build_sources=((source,), {}))
+    except ValidationError as error:
+        found = [(str(problem["loc"][0]), problem["type"], problem["msg"]) for problem in error.errors()]
+        raise SettingsProblem((*problems, *(_problem(*each) for each in found))) from None
+    if problems:
+        raise SettingsProblem(tuple(problems))
+    return settings
+
+
+def _set(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that count as set."""
+    return {name: value for name, value in environ.items() if value.strip()}
+
+
+def _problem(place: str, kind: str, message: str) -> str:
+    # A default that cannot be used is reported under its field's name.
+    field = Settings.model_fields.get(place)
+    name = str(field.validation_alias) if field else place
+    if kind == "missing":
+        return f"{name} is missing: {_WAYS_OUT[name]}"
+    if kind == "value_error":
+        return f"{name} {message.removeprefix('Value error, ')}"
+    return f"{name} cannot be used: {_WAYS_OUT[name]}"

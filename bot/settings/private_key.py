@@ -1,0 +1,12 @@
+"""Read the App's private key once per process, because the library proves it each time, which takes 40 ms."""
+
+from functools import lru_cache
+
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+
+@lru_cache(maxsize=2)
+def read_key(pem: str) -> PrivateKeyTypes:
+    """The key in `pem`. Raises TypeError when it is encrypted, and what the library raises when it is none."""
+    return load_pem_private_key(pem.encode(), password=None)

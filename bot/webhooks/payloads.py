@@ -1,0 +1,200 @@
+"""Schemas of webhook payloads, with the fields that IMQ reads; GitHub documents them."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+
+
+def _without_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("has a NUL character, which no database keeps")
+    return text
+
+
+Word = Annotated[str, Field(max_length=255), AfterValidator(_without_nul)]
+"""A name of something. GitHub's own limits are lower."""
+
+Phrase = Annotated[str, Field(max_length=1024), AfterValidator(_without_nul)]
+
+Text = Annotated[str, AfterValidator(_without_nul)]
+
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+"""The number of a pull request."""
+
+Identity = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Sender(BaseModel):
+    login: Word
+    type: Word = "User"
+
+
+class Repository(BaseModel):
+    id: Identity
+    full_name: Word
+    default_branch: Word | None = None
+    pushed_at: datetime | None = None
+
+
+class Id(BaseModel):
+    id: Identity
+
+
+class Payload(BaseModel):
+    """What every delivery to an App has; the parts of its event are read by a model of their own."""
+
+    installation: Id
+    action: Word | None = None
+    repository: Repository | None = None
+    sender: Sender | None = None
+
+    def hint(self, kind: WebhookKind, delivery: str, **parts: Any) -> WebhookEvent:
+        owner, _, name = self.repository.full_name.partition("/") if self.repository else ("", "", "")
+        return WebhookEvent(
+            kind=kind,
+            delivery=delivery,
+            action=self.action,
+            installation_id=self.installation.id,
+            repository_id=self.repository.id if self.repository else None,
+            owner=owner or None,
+            name=name or None,
+            sender=self.sender.login if self.sender else None,
+            sender_is_bot=self.sender is not None and self.sender.type == "Bot",
+            **parts,
+        )
+
+
+class OfRepository(Payload):
+    repository: Repository
+
+
+class Label(BaseModel):
+    name: Phrase
+
+
+class Head(BaseModel):
+    sha: Word
+
+
+class Base(BaseModel):
+    ref: Word
+
+
+class PullRequest(BaseModel):
+    number: Number
+    title: Phrase = ""
+    head: Head
+    base: Base | None = None
+    updated_at: datetime | None = None
+    state: Word | None = None
+    merged: bool | None = None
+    draft: bool | None = None
+    labels: tuple[Label, ...] = ()
+
+
+class Changes(BaseModel):
+    base: dict[str, Any] | None = None
+    title: dict[str, Any] | None = None
+
+
+class PullRequestEvent(OfRepository):
+    action: Word
+    pull_request: PullRequest
+    label: Label | None = None
+    before: Word | None = None
+    changes: Changes = Field(default_factory=Changes)
+
+
+class Review(BaseModel):
+    state: Word
+    user: Sender | None = None
+
+
+class ReviewEvent(OfRepository):
+    action: Word
+    pull_request: PullRequest
+    review: Review | None = None
+
+
+class Issue(BaseModel):
+    number: Number
+    user: Sender | None = None
+    pull_request: dict[str, Any] | None = None
+    """There only if the issue is a pull request."""
+    updated_at: datetime | None = None
+
+
+class Comment(BaseModel):
+    id: Identity
+    body: Text | None = None
+    created_at: datetime | None = None
+    author_association: Word | None = None
+
+
+class CommentEvent(OfRepository):
+    action: Word
+    issue: Issue
+    comment: Comment
+
+
+class CheckRun(BaseModel):
+    id: Identity | None = None
+    name: Phrase
+    head_sha: Word
+    conclusion: Word | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    app: Id | None = None
+
+
+class CheckRunEvent(OfRepository):
+    action: Word
+    check_run: CheckRun
+
+
+class CheckSuite(BaseModel):
+    head_sha: Word
+    conclusion: Word | None = None
+    app: Id | None = None
+
+
+class CheckSuiteEvent(OfRepository):
+    action: Word
+    check_suite: CheckSuite
+
+
+class WorkflowRun(BaseModel):
+    head_sha: Word
+    status: Word | None = None
+    conclusion: Word | None = None
+
+
+class WorkflowRunEvent(OfRepository):
+    action: Word
+    workflow_run: WorkflowRun
+
+
+class StatusEvent(OfRepository):
+    sha: Word
+    context: Phrase
+    state: Word
+    updated_at: datetime | None = None
+
+
+class PushedCommit(BaseModel):
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+
+
+class PushEvent(OfRepository):
+    ref: Word
+    after: Word
+    before: Word
+    deleted: bool = False
+    created: bool = False
+    forced: bool = False
+    commits: tuple[PushedCommit, ...] = ()

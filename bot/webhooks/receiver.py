@@ -1,0 +1,153 @@
+"""`POST /webhook`: verify, normalize and store a delivery, and only then answer it."""
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs
+
+import structlog
+from aiohttp import web
+from pydantic import SecretStr
+
+from bot.http.body import MAX_TIME, Refused, read_body
+from bot.http.repeats import Repeats
+from bot.webhooks.normalize import MalformedPayload, normalize, why_ignored
+from queue_engine.core.database.outage import fault_of
+from queue_engine.core.observability import trace
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.webhook_event import WebhookEvent
+
+MAX_BODY = 25 * 1024 * 1024
+"""Bytes. GitHub drops deliveries above 25 MB itself ("Webhook events and payloads")."""
+
+_EVENT = re.compile(r"[a-z0-9_]{1,64}")
+_DELIVERY = re.compile(r"[A-Za-z0-9-]{1,64}")
+_SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})")
+_JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
+
+log = structlog.get_logger(__name__)
+
+Store = Callable[[WebhookEvent], Awaitable[bool]]
+"""Stores a hint durably. False: this delivery was known already."""
+
+
+class Receiver:
+    """The handler of webhooks. `secret` is the App's webhook secret; `own_app_id` tells its own check runs.
+
+    `read_limit` is how long a sender may take.
+    """
+
+    def __init__(
+        self, *, secret: SecretStr, own_app_id: int, store: Store, clock: Clock, read_limit: timedelta = MAX_TIME
+    ) -> None:
+        if not secret.get_secret_value():
+            raise ValueError("a webhook secret is needed: without one anybody could speak for GitHub")
+        self._secret = secret
+        self._own_app_id = own_app_id
+        self._store = store
+        self._read_limit = read_limit
+        self._repeats = Repeats(clock)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """202 stored, known or meaningless; 400, 401, 408, 413, 415 refused; 503 not stored, to be redelivered."""
+        try:
+            # Whatever the header tells is judged before a byte of the body is waited for.
+            signature = _signature(request)
+            event, delivery = _event_and_delivery(request)
+            _check_content_type(request)
+            body = await read_body(request, "delivery", MAX_BODY, self._read_limit)
+            self._verify(signature, body)
+        except Refused as refused:
+            if (repeats := self._repeats.count(refused.sentence)) is not None:
+                log.warning("delivery refused", status=refused.status, why=refused.sentence, repeats=repeats)
+            return _refusal(refused)
+        # Only now: a sender other than GitHub must not write into the trace of a delivery.
+        with structlog.contextvars.bound_contextvars(delivery=delivery), trace.of_delivery(delivery):
+            try:
+                return await self._take(event, delivery, request.content_type, body)
+            except Refused as refused:
+                log.warning("delivery refused", status=refused.status, why=refused.sentence)
+                return _refusal(refused)
+
+    async def _take(self, event: str, delivery: str, content_type: str, body: bytes) -> web.Response:
+        payload = _payload(content_type, body)
+        try:
+            hint = normalize(event, delivery, payload, own_app_id=self._own_app_id)
+        except MalformedPayload as error:
+            raise Refused(400, str(error)) from None
+        if hint is None:
+            return _accepted("ignored", why=why_ignored(event, payload))
+        try:
+            new = await self._store(hint)
+        except Exception as error:
+            log.exception("delivery not stored", kind=hint.kind.value)
+            fault = fault_of(error)
+            why = "" if fault is None else f" {fault.sentence}"
+            raise Refused(503, f"the delivery could not be stored; redeliver it.{why}") from None
+        log.info("delivery stored" if new else "delivery known", kind=hint.kind.value, action=hint.action)
+        return _accepted("stored" if new else "known")
+
+    def _verify(self, signature: str, body: bytes) -> None:
+        expected = hmac.new(self._secret.get_secret_value().encode(), body, hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(signature, expected):
+            raise Refused(401, "the signature does not match the webhook secret")
+
+
+def _signature(request: web.Request) -> str:
+    """The signature's digits. Only SHA-256 counts: the older SHA-1 header gains a sender nothing."""
+    given = request.headers.getall("X-Hub-Signature-256", [])
+    if not given:
+        raise Refused(401, "the X-Hub-Signature-256 header is missing: set the App's webhook secret")
+    signature = _SIGNATURE.fullmatch(given[0])
+    if len(given) > 1 or signature is None:
+        raise Refused(401, "the X-Hub-Signature-256 header is no signature")
+    return signature[1]
+
+
+def _event_and_delivery(request: web.Request) -> tuple[str, str]:
+    """Each given once: of two that differ IMQ and a proxy before it might go by another one."""
+    event = _only(request, "X-GitHub-Event")
+    if not _EVENT.fullmatch(event):
+        raise Refused(400, "the X-GitHub-Event header is missing or no event's name")
+    delivery = _only(request, "X-GitHub-Delivery")
+    if not _DELIVERY.fullmatch(delivery):
+        raise Refused(400, "the X-GitHub-Delivery header is missing or no delivery's id")
+    return event, delivery
+
+
+def _only(request: web.Request, name: str) -> str:
+    given = request.headers.getall(name, [""])
+    if len(given) > 1:
+        raise Refused(400, f"the {name} header is given more than once")
+    return given[0]
+
+
+def _check_content_type(request: web.Request) -> None:
+    if request.content_type not in (_JSON, _FORM):
+        raise Refused(400, f"the content type must be {_JSON} or {_FORM}")
+
+
+def _payload(content_type: str, body: bytes) -> dict[str, Any]:
+    """The payload, as JSON or in a form's field `payload`: GitHub lets the operator choose."""
+    try:
+        text = body.decode()
+        if content_type == _FORM:
+            text = parse_qs(text, strict_parsing=True)["payload"][0]
+        payload = json.loads(text)
+    except (ValueError, KeyError, RecursionError):
+        raise Refused(400, "the body is not the JSON of a delivery") from None
+    if not isinstance(payload, dict):
+        raise Refused(400, "the body is JSON, but not an object")
+    return payload
+
+
+def _refusal(refused: Refused) -> web.Response:
+    return web.json_response({"error": refused.sentence}, status=refused.status)
+
+
+def _accepted(result: str, **more: str) -> web.Response:
+    return web.json_response({"result": result, **more}, status=202)

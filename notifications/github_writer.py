@@ -1,0 +1,265 @@
+"""Write one outbox item to GitHub, so that it may be sent twice and appears once.
+
+The race: a process may die after GitHub created a comment or a check run and before its id is stored. Therefore
+`maybe_created` is committed on its own before every creation, and a writer that finds it set looks for IMQ's marker (or
+external id) on GitHub before creating anything. Updates need no such care: sent twice, they say the same.
+
+A comment that somebody must act on replaces the one that stands: it is created first, both ids are noted, then the old
+one is deleted. `announced_at` tells which notice the newest comment was created for, so that it is created once.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC
+from functools import partial
+
+import structlog
+from cachetools import LRUCache
+
+from notifications import texts
+from notifications.render.check_run import completes, external_id, render_check_run
+from notifications.render.comment import MARKER, kind_of, must_act, render_comment
+from notifications.render.history import MOST_LINES, Events
+from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
+from queue_engine.domain.notice import CommandReply, Notice, NoticeKind
+from queue_engine.domain.own_check import OWN_CHECK
+from queue_engine.domain.port import GitHubComments
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.notices import renewed
+from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
+
+log = structlog.get_logger(__name__)
+
+_OF_LOST_ENTRIES = frozenset({Reason.NOT_QUEUED, Reason.MERGED_ELSEWHERE})
+"""Reasons that may tell of an entry that a lost database had: IMQ itself may have landed it."""
+
+
+class GithubWriter:
+    """Brings what stands on GitHub to what a claimed item wants, and notes that it does."""
+
+    def __init__(self, store: Store, github: GitHubComments, clock: Clock) -> None:
+        self._store = store
+        self._github = github
+        self._clock = clock
+        self._looked: LRUCache[int, int] = LRUCache(1000)
+        """By item, the deleted comment in whose place another one was looked for."""
+
+    async def send(self, item: OutboxItem) -> None:
+        """Send it and mark it done. Raises the errors of the port, with everything that did happen noted."""
+        async with self._store.reading() as tx:
+            merges_waiting = await tx.entries.count_of_installation(item.repository.installation_id)
+        with working(yields_to=merges_waiting):
+            await self._send(item)
+
+    async def _send(self, item: OutboxItem) -> None:
+        if item.kind is OutboxKind.LABEL_OFF:
+            for label in item.labels:
+                await self._github.remove_label(item.repository, item.number, label)
+            await self._done(item)
+            return
+        assert item.notice is not None
+        if item.kind is OutboxKind.COMMENT:
+            await self._comment(item, item.notice)
+        else:
+            with working(RequestPriority.NOW if completes(item.notice) else RequestPriority.BACKGROUND):
+                await self._check_run(item, item.notice)
+
+    async def _comment(self, item: OutboxItem, notice: Notice) -> None:
+        async with self._store.reading() as tx:
+            answer = await tx.answers.find(item.repository.id, item.number)
+            notice = await renewed(tx, item.repository, notice, self._clock.now())
+        urgent = must_act(notice) or _unseen(answer, item)
+        with working(RequestPriority.NOW if urgent else RequestPriority.BACKGROUND):
+            await self._write_comment(item, notice, answer)
+
+    async def _write_comment(self, item: OutboxItem, notice: Notice, answer: CommandReply | None) -> None:
+        body = render_comment(notice, events=await self._history(item, notice), answer=answer)
+        standing = await self._standing(item, notice)
+        known = standing.comment_id
+        if known is not None and standing.landed and notice.kind is not NoticeKind.LANDED:
+            # This database is older than what stands there, or was empty: what has landed stays landed.
+            await self._stays_landed(item, known)
+            return
+        if known is not None and (standing.announced or not must_act(notice)):
+            try:
+                await self._github.update_comment(item.repository, known, body)
+            except NotFound:
+                if self._looked.get(item.id) != known:
+                    # This database may be older than what stands there: another may have replaced it.
+                    self._looked[item.id] = known
+                    await self._write_comment(replace(item, maybe_created=True), notice, answer)
+                    return
+                # Somebody deleted it and wants to hear no more of IMQ's progress. The id is kept, so that later
+                # notices end here as well; only what somebody must act on, and what somebody has asked for since,
+                # are worth a new comment.
+                if not must_act(notice) and not _unseen(answer, item):
+                    await self._done(item)
+                    return
+                known = None
+            else:
+                await self._delete(item, standing.older)
+                await self._stands(item, known)
+                return
+        await self._delete(item, standing.older)
+        create = partial(self._github.create_comment, item.repository, item.number, body)
+        created = await self._create(item, create)
+        if known is not None:
+            async with self._store.transaction() as tx:
+                await tx.outbox.created(item, created, superseded_id=known)
+            if not await self._delete_one(item, known):
+                bodies = await self._github.find_comments(item.repository, item.number, MARKER)
+                await self._delete(item, tuple(set(bodies) - {created}))
+        await self._stands(item, created)
+
+    async def _create(self, item: OutboxItem, create: Callable[[], Awaitable[int]]) -> int:
+        """Create something. What GitHub refused, or was never asked, was not created, and need not be looked for."""
+        await self._mark_unsure(item)
+        try:
+            return await create()
+        except Unavailable:
+            raise
+        except GitHubError:
+            async with self._store.transaction() as tx:
+                await tx.outbox.not_created(item)
+            raise
+
+    async def _delete(self, item: OutboxItem, superseded: tuple[int, ...]) -> None:
+        for comment_id in superseded:
+            await self._delete_one(item, comment_id)
+
+    async def _delete_one(self, item: OutboxItem, comment_id: int) -> bool:
+        """Delete a superseded comment; False when it was gone.
+
+        Where GitHub forbids it the old comment stays: that must keep nobody from reading the new one.
+        """
+        try:
+            return await self._github.delete_comment(item.repository, comment_id)
+        except Forbidden as error:
+            log.warning("comment_not_deleted", comment_id=comment_id, message=error.message)
+            return True
+
+    async def _standing(self, item: OutboxItem, notice: Notice) -> "_Standing":
+        """What stands on GitHub, as far as the row knows.
+
+        It is looked for where a creation may have been lost or the known one is gone, and where somebody else is said
+        to have merged: that may have been IMQ itself, before its database was restored.
+        """
+        older = () if item.superseded_id is None else (item.superseded_id,)
+        announced = item.notice is not None and item.announced_at == item.notice.at
+        if not item.maybe_created and notice.reason is not Reason.MERGED_ELSEWHERE:
+            return _Standing(item.remote_id, older, announced)
+        # One may stand in the place of the known one, too, if that was deleted.
+        bodies = await self._github.find_comments(item.repository, item.number, MARKER)
+        found = sorted(bodies)
+        if not found:
+            return _Standing(item.remote_id, older, announced=False)
+        landed = kind_of(bodies[found[-1]]) == NoticeKind.LANDED
+        # A newer one than the known one is what the lost creation made, for the notice at `announced_at`.
+        newer = item.remote_id is None or found[-1] > item.remote_id
+        return _Standing(found[-1], tuple(dict.fromkeys((*older, *found[:-1]))), announced and newer, landed)
+
+    async def _check_run(self, item: OutboxItem, notice: Notice) -> None:
+        identity = external_id(item.repository, notice)
+        run = render_check_run(notice, external_id=identity, events=await self._history(item, notice))
+        known = item.remote_id if item.remote_head == notice.head_sha else None
+        if known is None and item.remote_id is not None:
+            await self._supersede(item, item.remote_id)
+        if notice.reason in _OF_LOST_ENTRIES or (item.maybe_created and notice.reason is Reason.CLOSED):
+            known = await self._unfinished(item, notice, identity, known)
+            if known is None:
+                await self._over(item)
+                return
+        elif known is None and item.maybe_created:
+            known = await self._github.find_check_run(item.repository, notice.head_sha, OWN_CHECK, identity)
+        if known is not None:
+            try:
+                changes = {name: value for name, value in run.items() if name != "head_sha"}
+                await self._github.update_check_run(item.repository, known, changes)
+            except NotFound:
+                known = None
+        if known is None:
+            known = await self._create(item, partial(self._github.create_check_run, item.repository, run))
+        # A completed run is not touched again: GitHub does not take its conclusion back when it is asked to run
+        # once more, so the next stay in the queue gets a run of its own.
+        await self._stands(item, known, head=notice.head_sha, over=completes(notice))
+
+    async def _unfinished(self, item: OutboxItem, notice: Notice, identity: str, known: int | None) -> int | None:
+        """The run to complete, if there is one. This database may be older than what stands there, or was empty: what
+        has ended stays as it ended. A list that lags may lack the known one."""
+        of_head = (item.repository, notice.head_sha, OWN_CHECK, identity)
+        found = await self._github.find_check_run(*of_head, unfinished=True)
+        if found is not None or known is None:
+            return found
+        return None if await self._github.find_check_run(*of_head) is not None else known
+
+    async def _over(self, item: OutboxItem) -> None:
+        """There is nothing to write: the run is over, or there never was one."""
+        async with self._store.transaction() as tx:
+            await tx.outbox.lost(item)
+            await tx.outbox.done(item, self._clock.now())
+
+    async def _history(self, item: OutboxItem, notice: Notice) -> Events:
+        """What happened by now: more than the notice knows if something happened since it was wanted."""
+        async with self._store.reading() as tx:
+            return await tx.timeline.history(item.repository.id, notice.base_branch, item.number, limit=2 * MOST_LINES)
+
+    async def _supersede(self, item: OutboxItem, run_id: int) -> None:
+        """Complete the run on a head that is no longer the one tested: it would show as running for weeks.
+
+        That is tidiness: a run that GitHub will not change must not cost the new one.
+        """
+        with suppress(NotFound, Invalid):
+            await self._github.update_check_run(
+                item.repository,
+                run_id,
+                {
+                    "name": OWN_CHECK,
+                    "status": "completed",
+                    "conclusion": "neutral",
+                    "completed_at": f"{self._clock.now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+                    "output": {"title": texts.SUPERSEDED_TITLE, "summary": texts.SUPERSEDED_SUMMARY},
+                },
+            )
+
+    async def _mark_unsure(self, item: OutboxItem) -> None:
+        async with self._store.transaction() as tx:
+            await tx.outbox.mark_maybe_created(item)
+
+    async def _stands(self, item: OutboxItem, remote_id: int, *, head: str | None = None, over: bool = False) -> None:
+        """Note in one transaction under which id it stands on GitHub, or that it is `over`, and that it is done."""
+        async with self._store.transaction() as tx:
+            if over:
+                await tx.outbox.lost(item)
+            elif item.maybe_created or (item.remote_id, item.remote_head) != (remote_id, head) or item.superseded_id:
+                await tx.outbox.created(item, remote_id, head)
+            await tx.outbox.done(item, self._clock.now())
+
+    async def _stays_landed(self, item: OutboxItem, remote_id: int) -> None:
+        """Note which comment says "Landed", and that each later notice has to look at it again."""
+        async with self._store.transaction() as tx:
+            await tx.outbox.created(item, remote_id)
+            await tx.outbox.mark_maybe_created(item)
+            await tx.outbox.done(item, self._clock.now())
+
+    async def _done(self, item: OutboxItem) -> None:
+        async with self._store.transaction() as tx:
+            await tx.outbox.done(item, self._clock.now())
+
+
+def _unseen(answer: CommandReply | None, item: OutboxItem) -> bool:
+    """Whether nobody can have read this answer: it is not older than what was done last."""
+    return answer is not None and answer.at >= item.settled_at
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """The comment that stands, those that it replaces, and whether it was created for the notice that is wanted."""
+
+    comment_id: int | None
+    older: tuple[int, ...]
+    announced: bool
+    landed: bool = False

@@ -1,0 +1,63 @@
+"""Send progress to the event bus, and to the check run of an entry whose checks take long."""
+
+from notifications.event_bus import EventBus
+from queue_engine.core.observability.progress import ProgressEvent
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.model import Entry
+from queue_engine.domain.notice import Notice, NoticeKind
+from queue_engine.domain.policy import Policy
+from queue_engine.rules.check_progress import pending_checks, tally
+from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import OutboxKind
+
+
+class BusProgress:
+    """Publishes progress as an event."""
+
+    def __init__(self, bus: EventBus) -> None:
+        self._bus = bus
+
+    async def on_progress(self, event: ProgressEvent) -> None:
+        """Publish the event on the bus."""
+        self._bus.publish(event)
+
+
+class CheckRunProgress:
+    """Has an entry's check run say how many of its checks have reported, at the few instants that the policy names.
+
+    Each change replaces the letter that waits for the next of these instants, and so does the end of the story: what
+    is over sooner costs no request, and what takes for ever one for each instant.
+    """
+
+    def __init__(self, store: Store, policy: Policy, clock: Clock) -> None:
+        self._store = store
+        self._policy = policy
+        self._clock = clock
+
+    async def on_progress(self, event: ProgressEvent) -> None:
+        """Put the entry's present state, if it is still being checked, into its check run's next letter."""
+        async with self._store.transaction() as tx:
+            entry = await tx.entries.get(event.correlation_id)
+            if entry is None or (counted := tally(entry)) is None:
+                return
+            now = self._clock.now()
+            instants = (entry.status_since + pause for pause in self._policy.progress_edits)
+            due = next((instant for instant in instants if instant > now), None)
+            shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
+            if due is None or shown is None or (shown.kind, shown.head_sha) != (NoticeKind.CHECKING, entry.head):
+                return
+            # Who changed it meanwhile tells of it: an entry that has left must not be told of as being checked.
+            if not await tx.entries.keep(entry):
+                return
+            notice = shown.model_copy(update={"at": now, "checks": _awaited(entry, shown), "progress": counted})
+            await tx.outbox.want(OutboxKind.CHECK_RUN, entry.repository, entry.number, due=due, notice=notice)
+
+
+def _awaited(entry: Entry, shown: Notice) -> tuple[CheckReport, ...]:
+    """The checks still to come, as they were last seen."""
+    seen = {check.name: check for check in shown.checks}
+    return tuple(
+        seen.get(name) or CheckReport(name, None, CheckState.PENDING, "expected", None, None, None)
+        for name in pending_checks(entry)
+    )

@@ -1,0 +1,4 @@
+"""Comments and check runs as Markdown. Pure functions.
+
+May not live here: sentences, which are in `notifications.texts`; the database, GitHub.
+"""

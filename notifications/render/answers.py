@@ -1,0 +1,150 @@
+"""Render the replies to the commands of a comment. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from notifications.render.escape import MESSAGE_LIMIT, code, inert
+from notifications.render.formats import duration, instant, pull_request
+from notifications.render.why import explained, read_instant, standstill
+from notifications.texts import REASONS
+from notifications.texts import answers as texts
+from queue_engine.commands.table import CATALOGUE
+from queue_engine.domain.notice import CommandReply, Notice, Reply
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.replies import ReplyKind
+
+_MOST_LISTED = 20
+
+
+def answered(answer: CommandReply, notice: Notice) -> str | None:
+    """The answers as a quotation, so that they are told apart from what IMQ says by itself; None if there are none."""
+    blocks = ["\n\n".join(_reply(reply, answer, notice)) for reply in answer.replies]
+    lines = "\n\n".join(blocks).split("\n")
+    return "\n".join(f"> {line}".rstrip() for line in lines) if blocks else None
+
+
+def _reply(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
+    """The paragraphs of one answer; of one that another version of IMQ wrote differently, only the first."""
+    opening = texts.DONE if reply.accepted else texts.NOT_DONE
+    asked = opening.format(by=code(answer.by), command=code(f"/{reply.command}"), time=instant(answer.at))
+    try:
+        return [asked, *_sentences(reply, answer, notice)]
+    except (KeyError, TypeError, ValueError):
+        return [asked]
+
+
+def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
+    facts = reply.facts
+    match reply.code:
+        case ReplyKind.REFUSED:
+            return [_refused(facts, notice)]
+        case ReplyKind.HELP:
+            return [texts.REPLIES[reply.code], *_commands()]
+        case ReplyKind.STATUS:
+            return [_filled(reply, answer), *_queue(facts), *_blockers(facts, notice)]
+        case ReplyKind.WHY:
+            return explained(facts, notice)
+        case ReplyKind.RESUMED | ReplyKind.NOT_PAUSED:
+            return [_filled(reply, answer), *_blockers(facts, notice)]
+        case ReplyKind.HELD if "priority" in facts:
+            return [f"{_filled(reply, answer)} {texts.JOINS_WITH.format(priority=int(facts['priority']))}"]
+        case ReplyKind.PRIORITY:
+            return [_filled(reply, answer), _overtaken(facts["overtakes"]), *_interrupted(facts)]
+        case ReplyKind.NOT_UNDERSTOOD if not facts["argument"]:
+            return [texts.ARGUMENT_MISSING.format(usage=code(facts["usage"]))]
+        case ReplyKind.NOT_UNDERSTOOD if facts.get("fault"):
+            # The end of a sentence of ours, in which a word of theirs may stand.
+            usage, argument = code(facts["usage"]), code(facts["argument"])
+            return [texts.ARGUMENT_AT_FAULT.format(argument=argument, fault=inert(facts["fault"]), usage=usage)]
+        case ReplyKind.PAUSED | ReplyKind.FROZEN:
+            return [" ".join((_filled(reply, answer), *_halted(facts)))]
+        case _:
+            return [_filled(reply, answer)]
+
+
+def _filled(reply: Reply, answer: CommandReply) -> str:
+    shown = {name: _fact(name, value) for name, value in reply.facts.items()}
+    return texts.REPLIES[reply.code].format(**{"by": code(answer.by)} | shown)
+
+
+def _fact(name: str, value: Any) -> str:
+    match name, value:
+        case "position", int():
+            return str(value + 1)
+        case "until", str():
+            return read_instant(value)
+        case _, int():
+            return str(value)
+        case _:
+            return code(str(value), MESSAGE_LIMIT)
+
+
+def _refused(facts: Mapping[str, Any], notice: Notice) -> str:
+    text = REASONS[Reason(facts["reason"])]
+    names = {"base": code(notice.base_branch), "label": code(facts["label"] or notice.trigger_label)}
+    sentence = text.sentence.format(**names)
+    if facts.get("detail"):
+        sentence += " " + texts.DETAIL.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+    return texts.REPLIES[ReplyKind.REFUSED].format(sentence=sentence, next_step=text.next_step.format(**names))
+
+
+def _commands() -> list[str]:
+    rows = (
+        texts.COMMAND.format(usage=code(command.usage), help=command.help, right=command.right.value)
+        for command in CATALOGUE.values()
+    )
+    return ["\n".join(f"- {row}" for row in rows)]
+
+
+def _halted(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What else is to be said of a pause or a freeze."""
+    if facts["detail"]:
+        yield texts.WORDS_GIVEN.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+    if facts.get("paused"):
+        yield texts.PAUSED_AS_WELL
+    if facts.get("then"):
+        yield texts.FROZEN_AFTERWARDS.format(until=read_instant(facts["then"]))
+
+
+def _queue(facts: Mapping[str, Any]) -> list[str]:
+    rows = [
+        texts.PLACE.format(
+            place=place,
+            number=pull_request(int(number)),
+            status=code(status),
+            since=read_instant(since),
+        )
+        for place, (number, status, since) in enumerate(facts["entries"][:_MOST_LISTED], start=1)
+    ]
+    found = ["\n".join(rows) if rows else texts.EMPTY]
+    if (more := facts["depth"] - len(rows)) > 0:
+        found.append(texts.MORE.format(count=more))
+    if facts["held"]:
+        found.append(texts.OTHERS_HELD.format(held=int(facts["held"])))
+    return found
+
+
+def _blockers(facts: Mapping[str, Any], notice: Notice) -> list[str]:
+    """Why the queue is blocked, one line for each blocker; nothing if it is not."""
+    return [texts.QUEUE_BLOCKED.format(sentence=standstill(halt, notice)) for halt in facts.get("halts") or ()]
+
+
+def _overtaken(overtakes: Sequence[Sequence[Any]]) -> str:
+    others = [
+        pull_request(int(number))
+        if seconds is None
+        else texts.LONGER_WAIT.format(number=pull_request(int(number)), delay=duration(timedelta(seconds=seconds)))
+        for number, seconds in overtakes[:_MOST_LISTED]
+    ]
+    return texts.LONGER_WAITS.format(others=", ".join(others)) if others else texts.NOBODY_WAITS_LONGER
+
+
+def _interrupted(facts: Mapping[str, Any]) -> list[str]:
+    """Whose turn it takes, and what of it is lost; nothing if it takes nobody's."""
+    if facts.get("interrupts") is None:
+        return []
+    number, lost = pull_request(int(facts["interrupts"])), facts.get("lost")
+    if lost is None:
+        return [texts.INTERRUPTS.format(number=number)]
+    return [texts.INTERRUPTS_LOSING.format(number=number, lost=duration(timedelta(seconds=lost)))]

@@ -1,0 +1,133 @@
+"""Render a pull request's history from the timeline, in lines with times. Pure."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from notifications.render.escape import code
+from notifications.render.formats import duration, instant, names, pull_request, pull_requests
+from notifications.texts import story as texts
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
+
+MOST_LINES = 30
+"""The last so many events are shown."""
+
+Events = Sequence[TimelineEvent]
+
+_JOINS = frozenset({"queued", "held"})
+_LEAVES = frozenset({"landed", "failed", "cancelled", "refused"})
+_SHORT_SHA = 7
+_MOST_DELAYED = 10
+
+
+def details_block(events: Events, *, before: Sequence[str] = ()) -> str | None:
+    """Return a folded block of these paragraphs and the history; None if there is nothing to show."""
+    parts = [*before, "\n".join(history_lines(events))]
+    shown = "\n\n".join(part for part in parts if part)
+    if not shown:
+        return None
+    return "\n".join(["<details>", f"<summary>{texts.SUMMARY}</summary>", "", shown, "", "</details>"])
+
+
+def history_lines(events: Events) -> list[str]:
+    """Return the lines of a list, oldest first. Events of the whole queue count while the pull request was in it."""
+    lines = [
+        f"- {instant(event.at)}: {_sentence(event, texts.STORY[event.event])}"
+        for event in _of_concern(events)
+        if event.event in texts.STORY
+    ]
+    return lines if len(lines) <= MOST_LINES else [f"- {texts.EARLIER}", *lines[-MOST_LINES:]]
+
+
+def run_again(events: Events) -> tuple[str, ...]:
+    """The checks that are being run again in this stay, as far as nothing is known of them yet."""
+    found: tuple[str, ...] = ()
+    for event in _stay(events):
+        found = _checks(event) if event.event == "rerun" else found if event.number == WHOLE_QUEUE else ()
+    return found
+
+
+def flaky(events: Events) -> tuple[str, ...]:
+    """The checks that passed in this stay when they were run again with nothing changed."""
+    found = (name for event in _stay(events) if event.event == "flaky" for name in _checks(event))
+    return tuple(dict.fromkeys(found))
+
+
+def time_in_ci(events: Events) -> timedelta | None:
+    """How long the checks of what landed took; None where no check was waited for."""
+    landed = next((event for event in reversed(_stay(events)) if event.event == "landed"), None)
+    seconds = landed.data.get("checks") if landed is not None else None
+    return timedelta(seconds=seconds) if isinstance(seconds, int | float) and seconds > 0 else None
+
+
+def moved_since(events: Events, at: datetime) -> bool:
+    """Whether it joined a queue, began to wait for a place, or left after that instant."""
+    return any(event.at > at for event in events if event.event in _JOINS | _LEAVES)
+
+
+def _of_concern(events: Events) -> list[TimelineEvent]:
+    found, inside = [], False
+    for event in events:
+        if event.number == WHOLE_QUEUE and not inside:
+            continue
+        inside = event.event in _JOINS or (inside and event.event not in _LEAVES)
+        found.append(event)
+    return found
+
+
+def _stay(events: Events) -> Events:
+    """What happened since it joined its queue last."""
+    begin = max((place for place, event in enumerate(events) if event.event == "queued"), default=0)
+    return events[begin:]
+
+
+def _checks(event: TimelineEvent) -> tuple[str, ...]:
+    found = event.data.get("checks")
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+def _sentence(event: TimelineEvent, text: texts.StoryText) -> str:
+    sentence = text.sentence.format(base=code(event.base_branch))
+    for name, addition in text.also.items():
+        if (shown := _fact(name, event.data.get(name))) is not None:
+            sentence += addition.format(**{name: shown})
+    return f"{sentence}: {_plain(event.reason)}" if event.reason is not None and text.says_why else sentence
+
+
+def _plain(reason: Reason) -> str:
+    return reason.value.replace("_", " ")
+
+
+def _fact(name: str, value: Any) -> str | None:
+    """A fact of an event, escaped; None if the event has none, or none that can be read."""
+    match name, value:
+        case _, None | "" | []:
+            return None
+        case "position", int():
+            return str(value + 1)
+        case "priority", int():
+            return str(value)
+        case "yields_to", int():
+            return pull_request(value)
+        case "delays", list():
+            numbers = [number for number in value if isinstance(number, int)]
+            return pull_requests(numbers[:_MOST_DELAYED]) + (", ..." if len(numbers) > _MOST_DELAYED else "")
+        case "checks" | "delay", int() | float():
+            return duration(timedelta(seconds=value))
+        case "checks", list():
+            return names([str(check) for check in value])
+        case "until", str():
+            return _read_instant(value)
+        case "head" | "sha", str():
+            return code(value[:_SHORT_SHA])
+        case _, str():
+            return code(value)
+    return None
+
+
+def _read_instant(written: str) -> str | None:
+    try:
+        return instant(datetime.fromisoformat(written))
+    except ValueError:
+        return None

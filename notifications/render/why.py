@@ -1,0 +1,97 @@
+"""Render the reply to `/why`. Pure."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from notifications.render.body import not_followed
+from notifications.render.escape import MESSAGE_LIMIT, code
+from notifications.render.formats import instant, names, pull_requests
+from notifications.texts import REASONS
+from notifications.texts import why as texts
+from queue_engine.domain.notice import Notice
+from queue_engine.domain.reasons import Reason
+
+Facts = Mapping[str, Any]
+
+
+def explained(facts: Facts, notice: Notice) -> list[str]:
+    """Paragraphs: where it stands, what it waits for, and what stands in its way.
+
+    Raises KeyError, TypeError or ValueError for facts of another form.
+    """
+    limits = not_followed(str(sentence) for sentence in facts.get("not_followed") or ())
+    if facts["state"] == "not_queued":
+        return [_state(facts, notice), *_last_time(facts, notice), *limits]
+    if facts["state"] == "held":
+        return [_state(facts, notice), *limits]
+    halts = [standstill(halt, notice) for halt in facts["halts"]]
+    blocked = [texts.BLOCKED.format(sentence=_reason(facts["blocked"], notice))] if facts.get("blocked") else []
+    return [
+        _state(facts, notice),
+        *_waiting(facts),
+        *blocked,
+        *(texts.QUEUE_BLOCKED.format(sentence=halt) for halt in halts),
+        *limits,
+    ]
+
+
+def standstill(halt: Facts, notice: Notice) -> str:
+    """Say why a queue is blocked, and until when, from `reason`, `detail` and `until`."""
+    sentence = _reason(halt["reason"], notice)
+    if halt.get("until"):
+        sentence += " " + texts.UNTIL.format(time=read_instant(halt["until"]))
+    if halt.get("detail"):
+        sentence += " " + texts.DETAIL.format(detail=code(halt["detail"], MESSAGE_LIMIT))
+    return sentence
+
+
+def read_instant(written: str) -> str:
+    """An instant that stands in facts as ISO 8601. Raises ValueError."""
+    return instant(datetime.fromisoformat(written))
+
+
+def _state(facts: Facts, notice: Notice) -> str:
+    shown = {"base": code(facts.get("base_branch") or notice.base_branch)}
+    for name in ("since", "joined"):
+        if name in facts:
+            shown[name] = read_instant(facts[name])
+    for name in ("label", "queued_by"):
+        if name in facts:
+            shown[name] = code(facts[name])
+    for name in ("ahead", "depth"):
+        if isinstance(facts.get(name), int):
+            shown[name] = str(facts[name])
+    if "position" in facts:
+        shown["place"] = str(int(facts["position"]) + 1)
+    return texts.STATES[facts["state"]].format(**shown)
+
+
+def _waiting(facts: Facts) -> Iterable[str]:
+    if numbers := [int(number) for number in facts["ahead"]]:
+        more = int(facts["position"]) - len(numbers)
+        template = texts.AHEAD_AND_MORE if more > 0 else texts.AHEAD
+        yield template.format(numbers=pull_requests(numbers), count=more)
+    if facts["awaited"]:
+        yield texts.AWAITED.format(checks=names([str(name) for name in facts["awaited"]]))
+    if facts["first"]:
+        yield texts.FIRST
+    elif facts["priority"]:
+        yield texts.PRIORITY.format(priority=int(facts["priority"]))
+    if facts.get("trouble_since"):
+        yield texts.TROUBLE.format(time=read_instant(facts["trouble_since"]))
+
+
+def _last_time(facts: Facts, notice: Notice) -> Iterable[str]:
+    if facts.get("reason"):
+        sentence = _reason(facts["reason"], notice)
+        if facts.get("detail"):
+            sentence += " " + texts.DETAIL.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+        yield texts.LAST_TIME.format(time=read_instant(facts["at"]), sentence=sentence)
+    elif facts.get("event") == "landed":
+        yield texts.LANDED.format(time=read_instant(facts["at"]))
+
+
+def _reason(reason: str, notice: Notice) -> str:
+    filled = {"base": code(notice.base_branch), "label": code(notice.trigger_label)}
+    return REASONS[Reason(reason)].sentence.format(**filled)

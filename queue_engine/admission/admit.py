@@ -1,0 +1,210 @@
+"""Admit pull requests: read the facts, judge them, and store the answer with all that follows from it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import structlog
+
+from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.entries import hold_back, keep_consent, store_entry
+from queue_engine.admission.label_consent import last_dequeue
+from queue_engine.admission.label_throttle import count_label, count_label_gone
+from queue_engine.admission.lost_webhooks import await_webhook, may_have_changed
+from queue_engine.admission.rejection import refuse
+from queue_engine.admission.rejection_history import RejectionHistory, announce_ignored, rejection_history
+from queue_engine.admission.required_facts import requirements_of
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
+from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
+from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.queue_depth import occupied_slots
+from queue_engine.rules.consent_changes import withdrawn_since_label
+from queue_engine.rules.eligibility import (
+    UNSEEN_HEAD,
+    Admit,
+    Answer,
+    Consent,
+    Hold,
+    Ignore,
+    Reject,
+    RequiredFacts,
+    check_eligibility,
+)
+from queue_engine.rules.priority import of_these
+from queue_engine.store.held import HeldPullRequest
+
+_log = structlog.get_logger("imq.admission")
+
+
+Admission = Entry | Answer
+"""The result of an enqueue request: the queued entry, or the answer of the eligibility check."""
+
+
+async def _at_once() -> None:
+    """Nobody is ahead."""
+
+
+async def handle_enqueue_request(
+    engine: Engine, request: EnqueueRequest, *, turn: Callable[[], Awaitable[None]] = _at_once
+) -> None:
+    """Check a pull request's eligibility and store the answer. Raises GitHubError when the facts cannot be read.
+
+    `turn` waits for earlier requests: facts are read side by side, places are given in order (P3).
+    """
+    async with engine.store.reading() as tx:
+        if await tx.entries.find(request.repository.id, request.number) is not None:
+            return
+        before = await rejection_history(tx, request.repository.id, request.number)
+        dequeued = await last_dequeue(tx, request.repository.id, request.number)
+    if before is not None and not _allows_retry(engine, request, before, request.head_sha or ""):
+        if request.by is not None and not request.by_machine:
+            await announce_ignored(engine, request.repository, request.number, request.by, request.delivery)
+        return
+    taken = await engine.github.snapshot(
+        request.repository, request.number, login=request.by, head_sha=request.head_sha
+    )
+    pull = taken.pull
+    if before is not None and not _allows_retry(engine, request, before, pull.head_sha):
+        return
+    policy = await engine.policies.of(request.repository, pull.base_branch)
+    if not pull.open or not policy.has_trigger_label(pull.labels):
+        await count_label_gone(engine, request.repository, policy, request.by, taken.permission)
+        return
+    by, labelled_at, last = request.by, request.labelled_at, None
+    if request.head_sha not in {pull.head_sha, None} or by is None:
+        last = await _last_labelling(engine, request, pull, policy)
+        labelled_at = labelled_at or (last.at if last else None)
+        if last is not None and request.labelled_at is not None and last.at > request.labelled_at:
+            # Deliveries come in any order: the label was set again since, and that consent is not this one's to refuse.
+            return
+        by = by or (last.by if last else None)
+    if request.head_sha is None and last is not None and may_have_changed(pull, last):
+        # A push after a label that IMQ did not hear of must not land by that label (P4).
+        if not request.webhook_is_late:
+            await await_webhook(engine, request.repository, request.number)
+            return
+        request = replace(request, head_sha=UNSEEN_HEAD)
+    if dequeued is not None and not dequeued.precedes(labelled_at):
+        _log.info("label_without_consent", repository=request.repository.full_name, number=request.number)
+        return
+    if before is not None and not _allows_retry(engine, replace(request, by=by), before, pull.head_sha):
+        return
+    if taken.permission is None:
+        taken = replace(taken, permission=await engine.github.permission(request.repository, by or ""))
+    await admit(engine, replace(request, labelled_at=labelled_at), taken, by=by or "", turn=turn)
+
+
+def _allows_retry(engine: Engine, request: EnqueueRequest, before: RejectionHistory, head_sha: str) -> bool:
+    insistent = request.by_machine or request.head_sha is None
+    return before.allows_retry(head_sha, by=request.by, by_machine=insistent, now=engine.clock.now())
+
+
+async def _last_labelling(
+    engine: Engine, request: EnqueueRequest, pull: PullRequest, policy: Policy
+) -> LabelEvent | None:
+    """Who set the last of the trigger labels that the pull request carries."""
+    carried = [label for label in policy.trigger_labels if has_label(pull.labels, [label])]
+    found = [await engine.github.last_labelling(request.repository, request.number, label) for label in carried]
+    return max((one for one in found if one is not None), key=lambda one: one.at, default=None)
+
+
+async def admit(
+    engine: Engine,
+    request: EnqueueRequest,
+    taken: Snapshot,
+    *,
+    by: str,
+    answered: bool = False,
+    turn: Callable[[], Awaitable[None]] = _at_once,
+    leaving: Entry | None = None,
+    why: Reason = Reason.HEAD_CHANGED,
+) -> Admission:
+    """Judge a pull request by facts just read, and store what follows.
+
+    With `answered` the caller answers the requester: a rejected request leaves no trace here. `leaving`
+    is an entry of it that stands, and leaves in the same transaction for the reason `why`. Raises GitHubError when
+    the branch's rules cannot be read, and StaleRecord if that entry changed since it was read.
+    """
+    policy = await engine.policies.of(request.repository, taken.pull.base_branch)
+    taken, requirements = await requirements_of(engine, request.repository, taken, policy)
+    pull = taken.pull
+    request = replace(request, by=by)
+    standing: Entry | None = None
+    await turn()
+    async with engine.change() as change:
+        queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
+        if pull.comments != 0:
+            await change.tx.outbox.look_first(request.repository, pull.number, change.now)
+        if leaving is not None:
+            await _leave(change, queue, leaving, why, policy, request.delivery)
+        depth = await occupied_slots(change, queue, pull.number)
+        waiting = await change.tx.held.find(request.repository.id, pull.number)
+        if (before := waiting or leaving) is None and not request.gives_consent:
+            # It was taken out of the line in this moment.
+            return Ignore()
+        trusted = _trusted_labels(request, pull, before)
+        answer = judged(request, taken, requirements, policy, depth=depth)
+        if not (answered and isinstance(answer, Reject)):
+            await count_label(change, request.repository, by, answer)
+        if request.gives_consent and isinstance(answer, Admit | Hold):
+            await keep_consent(change, request, pull)
+        match answer:
+            case Admit():
+                priority = None if waiting is None else waiting.priority
+                standing = await store_entry(change, queue, taken, policy, request, trusted, priority)
+            case Hold() if not answered:
+                await hold_back(engine, change, queue, pull, policy, request, trusted)
+            case Reject(reason, detail) if not answered:
+                await refuse(change, queue, pull, reason, policy, by=by, delivery=request.delivery, detail=detail)
+    name = request.repository.full_name
+    _log.info("eligibility", repository=name, number=request.number, answer=type(answer).__name__)
+    return answer if standing is None else standing
+
+
+def _trusted_labels(
+    request: EnqueueRequest, pull: PullRequest, before: Entry | HeldPullRequest | None
+) -> frozenset[str]:
+    """Trust the present labels if the request gives consent, else only those that were trusted before."""
+    if request.gives_consent or before is None:
+        return pull.labels
+    return of_these(pull.labels, before.trusted_labels)
+
+
+async def _leave(
+    change: Change, queue: Queue, leaving: Entry, why: Reason, policy: Policy, delivery: str | None
+) -> None:
+    # Others give places and then wake the queue: in this order nobody waits for each other.
+    await change.tx.queues.give_places(queue.id)
+    await record.dequeue(change, leaving, DequeueReason(why, delivery=delivery), policy)
+
+
+def judged(
+    request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts, policy: Policy, *, depth: int
+) -> Answer:
+    """Check the eligibility, with so many places taken."""
+    pull = taken.pull
+    consent = Consent(
+        by=request.by or "",
+        permission=taken.permission or Permission.NONE,
+        head=request.head_sha or pull.head_sha,
+        base_branch=request.base_branch or pull.base_branch,
+    )
+    answer = check_eligibility(pull, consent, requirements, repository=request.repository, depth=depth, policy=policy)
+    withdrawn = _withdrawn(request, pull, policy) if isinstance(answer, Admit | Hold) else None
+    if withdrawn is Reason.LABEL_REMOVED:
+        # Another person has set the label that is on now: its own webhook asks for that one.
+        return Ignore()
+    return answer if withdrawn is None else Reject(withdrawn)
+
+
+def _withdrawn(request: EnqueueRequest, pull: PullRequest, policy: Policy) -> Reason | None:
+    """Why the label that asks is no consent any more, by what webhooks told since it was set."""
+    if request.labelled_at is None:
+        return None
+    base_branch = request.base_branch or pull.base_branch
+    return withdrawn_since_label(
+        pull, base_branch=base_branch, policy=policy, labelled_at=request.labelled_at, by=request.by or ""
+    )

@@ -1,0 +1,111 @@
+"""P4: find the head and base branch that a command consents to. GitHub does not name them.
+
+A command consents to the head that stood there when it was typed. GitHub's times have whole seconds, and deliveries
+come in any order: a push of the same second, or one that IMQ was told of after the command, may be newer than it. Then
+the command consents to nothing, and what it queued already is dequeued when the push is told. The same holds for a
+changed base branch: the author of a pull request may change it without any right on the repository.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import structlog
+
+from queue_engine.admission.rejection import drop_held
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.known_facts import KEPT, CommandConsent, Fact, Known, PullRequestState, of_pull
+from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.effects import record
+from queue_engine.effects.context import Engine
+from queue_engine.store import Transaction
+from queue_engine.store.held import HeldPullRequest
+
+_log = structlog.get_logger("imq.command_consent")
+
+DETAIL = "commits were pushed in the same second as the command, or after it"
+
+
+_DETAILS = {
+    Reason.HEAD_CHANGED: DETAIL,
+    Reason.BASE_CHANGED: "the base branch was changed in the same second as the command, or after it",
+}
+
+
+def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime) -> Reason | None:
+    """The push to this head, or the change of the base branch, that may be newer than the command; or that the pull
+    request was closed, or a draft, after it."""
+    for one in known:
+        state = one.told
+        if not isinstance(state, PullRequestState) or max(state.updated_at, one.at) < commanded_at:
+            continue
+        if state.base_changed:
+            return Reason.BASE_CHANGED
+        if state.before is not None and state.head == head_sha:
+            return Reason.HEAD_CHANGED
+        if state.updated_at > commanded_at and not state.merged and (state.draft or not state.open):
+            return Reason.DRAFT if state.open else Reason.CLOSED
+    return None
+
+
+async def consents(engine: Engine, repository: Repository, number: int, head_sha: str, commanded_at: datetime) -> bool:
+    """Whether a command of that time consents to this head, by the pushes that are known; if so, that is kept."""
+    async with engine.change() as change:
+        if changed_since(await _known(change.tx, repository, number, change.now), head_sha, commanded_at) is not None:
+            return False
+        consent = Fact(subject=of_pull(number), told=CommandConsent(head=head_sha, at=commanded_at))
+        await change.tx.known.tell(repository.id, [consent], change.now)
+    return True
+
+
+async def overtaken(engine: Engine, repository: Repository, hint: WebhookEvent) -> bool:
+    """Whether a command has queued, or holds, a head or base branch although its push or change may be newer.
+
+    Then the pull request is dequeued, and people read why.
+    """
+    number = hint.number or 0
+    async with engine.store.reading() as tx:
+        known = await _known(tx, repository, number, engine.clock.now())
+        entry, waiting = await tx.entries.find(repository.id, number), await tx.held.find(repository.id, number)
+    queued = entry.queued_head if entry is not None else waiting.head_sha if waiting is not None else ""
+    head = hint.head_sha or queued
+    commands = [one.told for one in known if isinstance(one.told, CommandConsent) and one.told.head == head]
+    reason = next(filter(None, (changed_since(known, head, command.at) for command in commands)), None)
+    if reason is None or head != queued:
+        return False
+    if entry is None:
+        return await _release(engine, repository, hint, waiting, reason)
+    if entry.merge_requested_at is not None:
+        return False
+    await _dequeue(engine, entry, hint, reason)
+    return True
+
+
+async def _dequeue(engine: Engine, entry: Entry, hint: WebhookEvent, reason: Reason) -> None:
+    policy = await engine.policies.of(entry.repository, entry.base_branch)
+    async with engine.change() as change:
+        why = DequeueReason(reason, _DETAILS.get(reason), people=(entry.author,), delivery=hint.delivery)
+        await record.dequeue(change, entry, why, policy)
+    _log.info("left", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
+
+
+async def _release(
+    engine: Engine, repository: Repository, hint: WebhookEvent, waiting: HeldPullRequest | None, reason: Reason
+) -> bool:
+    """The same for a pull request that waits for a place."""
+    async with engine.store.reading() as tx:
+        queue = None if waiting is None else await tx.queues.get(waiting.queue_id)
+    if waiting is None or queue is None:
+        return False
+    policy = await engine.policies.of(repository, queue.base_branch)
+    async with engine.change() as change:
+        if await change.tx.held.find(repository.id, waiting.number) != waiting:
+            return False
+        await drop_held(change, waiting, reason, policy, delivery=hint.delivery)
+    return True
+
+
+async def _known(tx: Transaction, repository: Repository, number: int, now: datetime) -> list[Known]:
+    subject = of_pull(number)
+    return (await tx.known.about(repository.id, [subject], since=now - KEPT)).get(subject, [])

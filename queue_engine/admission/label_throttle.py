@@ -1,0 +1,151 @@
+"""Judge labels of people without the right later: after a few refusals ever fewer in an hour (P7).
+
+A label of a throttled person becomes a job of its own, which waits until the person is heard again. The jobs of one
+person are done one after another; nobody else's label waits for them. In the end each label is refused and removed.
+A person who proves to have the right is heard at once, with all labels that wait. docs/threat-model.md has the bound.
+
+The sweep leaves such a label alone.
+"""
+
+import sys
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+
+import structlog
+
+from queue_engine.admission.throttle import count_without_right, heard_from, labelling
+from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
+from queue_engine.core.jobs.job import Job
+from queue_engine.core.jobs.job_table import JobStatus
+from queue_engine.domain.facts import Permission
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import OF_THE_PERSON
+from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.effects.context import Change, Engine
+from queue_engine.rules.eligibility import Answer, Ignore, Reject, may_queue
+from queue_engine.store import Transaction
+
+THROTTLED_LABEL_JOB = "throttled_label"
+"""Kind of the job that judges a throttled person's label later. Its request is the label's hint."""
+
+_LAST = sys.maxsize
+"""The place of such a label in the order of labels: no other label waits for it, see
+`queue_engine.admission.label_order`."""
+
+_log = structlog.get_logger("imq.throttle")
+
+
+class LabelThrottle:
+    """Decides which labels are judged later."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lines = KeyOrder()
+        self._proven: set[tuple[int, str]] = set()
+        """People whose last label was not refused: their labels are judged side by side."""
+
+    def stand(self, repository: Repository, hint: WebhookEvent) -> AbstractContextManager[OrderWait]:
+        """Stand behind the earlier labels of the same person."""
+        return self._lines.enter(_person(repository, hint))
+
+    async def put_off(self, repository: Repository, hint: WebhookEvent, turn: OrderWait) -> bool:
+        """Whether the label is judged later, because its sender is throttled.
+
+        `turn` waits for this person's earlier labels. The first one tells whether the person is without the right;
+        then each waits for all those before it, so that labels set at once are counted one by one.
+        """
+        engine, person, by = self._engine, _person(repository, hint), hint.sender or ""
+        if person not in self._proven:
+            await turn(1)
+        if not await self._counted(repository, hint):
+            return False
+        self._proven.discard(person)
+        await turn()
+        until = await heard_from(engine, repository, labelling(by))
+        if until is None:
+            return False
+        async with engine.change() as change:
+            await _put_off(change, repository, hint, until)
+        _log.info("label_put_off", repository=repository.full_name, number=hint.number, by=by, until=until.isoformat())
+        return True
+
+    async def judged(self, repository: Repository, hint: WebhookEvent) -> None:
+        """A label was judged: remember whether its sender is without the right."""
+        person = _person(repository, hint)
+        if person not in self._proven and not await self._counted(repository, hint):
+            self._proven.add(person)
+
+    async def _counted(self, repository: Repository, hint: WebhookEvent) -> bool:
+        async with self._engine.store.reading() as tx:
+            return await tx.throttles.find(repository.id, labelling(hint.sender or "")) is not None
+
+
+def _person(repository: Repository, hint: WebhookEvent) -> tuple[int, str]:
+    return repository.id, (hint.sender or "").casefold()
+
+
+async def _put_off(change: Change, repository: Repository, hint: WebhookEvent, until: datetime) -> None:
+    """Store the job of this label, in place of one for an earlier label of this person on the pull request."""
+    process = _process_of(repository.id, hint.sender or "")
+    earlier = [
+        job.id
+        for job in await change.tx.jobs.unfinished(process)
+        if job.status is JobStatus.PENDING and job.request.get("number") == hint.number
+    ]
+    await change.tx.jobs.delete(earlier)
+    await change.tx.jobs.enqueue(
+        kind=THROTTLED_LABEL_JOB,
+        request=hint.model_copy(update={"arrived_at": None}).model_dump(mode="json", exclude_none=True),
+        process_id=process,
+        now=change.now,
+        not_before=until,
+    )
+
+
+async def put_off_again(engine: Engine, repository: Repository, hint: WebhookEvent) -> timedelta | None:
+    """How much longer a label waits that was put off; None if it is judged now."""
+    until = await heard_from(engine, repository, labelling(hint.sender or ""))
+    return None if until is None else until - engine.clock.now()
+
+
+def hint_of(job: Job) -> WebhookEvent:
+    """The label that was put off, behind all others in their order."""
+    return WebhookEvent.model_validate(job.request).model_copy(
+        update={"order": _LAST, "tries": sum(job.holds.values())}
+    )
+
+
+async def queued_by_others(engine: Engine, repository: Repository, number: int) -> bool:
+    """Return whether the pull request is queued or held: another person has queued it meanwhile."""
+    async with engine.store.reading() as tx:
+        return await tx.entries.stands(repository.id, number) or await tx.held.find(repository.id, number) is not None
+
+
+async def numbers_put_off(tx: Transaction, repository_id: int) -> set[int]:
+    """The pull requests with a label that is judged later."""
+    requests = await tx.jobs.unfinished_requests(THROTTLED_LABEL_JOB, _process_of(repository_id, ""))
+    return {int(request["number"]) for request in requests}
+
+
+async def count_label(change: Change, repository: Repository, by: str, answer: Answer) -> None:
+    """Count a label that was refused because its sender may not queue; any other answer proves the right."""
+    if not by or isinstance(answer, Ignore):
+        return
+    if isinstance(answer, Reject) and answer.reason in OF_THE_PERSON:
+        await count_without_right(change, repository, labelling(by))
+    elif await change.tx.throttles.clear(repository.id, labelling(by)):
+        await change.tx.jobs.hasten(_process_of(repository.id, by), change.now)
+
+
+async def count_label_gone(
+    engine: Engine, repository: Repository, policy: Policy, by: str | None, permission: Permission | None
+) -> None:
+    """Count a label that was removed before IMQ read it, if its sender may not queue: it cost a request as well."""
+    if by and permission is not None and may_queue(policy, by, permission) is not None:
+        async with engine.change() as change:
+            await count_without_right(change, repository, labelling(by))
+
+
+def _process_of(repository_id: int, login: str) -> str:
+    return f"{THROTTLED_LABEL_JOB}:{repository_id}:{login.casefold()}"

@@ -1,0 +1,46 @@
+"""Read what a base branch requires of a pull request, with reviews and signatures where they matter."""
+
+from dataclasses import replace
+
+from queue_engine.domain.facts import BranchRules, Snapshot
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import GitHub
+from queue_engine.effects.context import Engine
+from queue_engine.rules.eligibility import RequiredFacts, unmet_requirement
+from queue_engine.rules.merge_method import merge_method, needs_signed_commits
+from queue_engine.rules.reviews import reviews_of
+
+
+async def requirements_of(
+    engine: Engine, repository: Repository, taken: Snapshot, policy: Policy
+) -> tuple[Snapshot, RequiredFacts]:
+    """What its base branch demands of a pull request, and how that is met, with the snapshot to judge it by.
+
+    Raises GitHubError.
+    """
+    pull = taken.pull
+    rules = await engine.github.branch_rules(repository, pull.base_branch)
+    requirements = await read_requirements(engine.github, repository, taken, rules, policy)
+    if unmet_requirement(pull, repository, requirements, policy) is None:
+        return taken, requirements
+    # Somebody may have changed them since they were read: nobody is refused over rules that are only remembered.
+    engine.github.forget_rules(repository.id)
+    fresh = await engine.github.branch_rules(repository, pull.base_branch)
+    if merge_method(pull, fresh, policy) is None:
+        allowed = (await engine.github.snapshot(repository, pull.number, login=None)).pull.methods
+        taken = replace(taken, pull=replace(pull, methods=allowed))
+    if fresh == rules and taken.pull == pull:
+        return taken, requirements
+    return taken, await read_requirements(engine.github, repository, taken, fresh, policy)
+
+
+async def read_requirements(
+    github: GitHub, repository: Repository, taken: Snapshot, rules: BranchRules, policy: Policy
+) -> RequiredFacts:
+    """These rules, with reviews and signatures where they matter. Raises GitHubError."""
+    pull = taken.pull
+    signed = needs_signed_commits(pull, rules, policy)
+    unsigned = await github.unsigned_commits(repository, pull.number) if signed else ()
+    reviews = await reviews_of(github, repository, taken, rules)
+    return RequiredFacts(rules, reviews, unsigned, taken.decision, taken.resolved)

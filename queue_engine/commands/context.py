@@ -1,0 +1,78 @@
+"""The context of a command: its author, its pull request, its arguments."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from queue_engine.admission.enqueue import CONTROL_ROLES
+from queue_engine.commands.parse import CommandRequest
+from queue_engine.commands.table import Command, CommandPermission
+from queue_engine.domain.facts import Permission, PullRequest, Snapshot
+from queue_engine.domain.model import Repository
+from queue_engine.domain.notice import Reply
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.replies import ReplyKind
+from queue_engine.effects.context import Engine
+from queue_engine.rules.eligibility import may_queue
+
+
+@dataclass(slots=True)
+class CommandContext:
+    """One comment with commands: on what, by whom, when. Everything is as it was read after the comment came."""
+
+    engine: Engine
+    repository: Repository
+    taken: Snapshot
+    policy: Policy
+    by: str
+    at: datetime | None
+    """When the pull request changed last, as the comment's delivery told it; None if it did not."""
+    delivery: str
+
+    @property
+    def pull(self) -> PullRequest:
+        """The pull request itself."""
+        return self.taken.pull
+
+    async def permission(self) -> Permission:
+        """The person's right, asked of GitHub now; once for all the commands of a comment. Raises GitHubError."""
+        if self.taken.permission is None:
+            permission = await self.engine.github.permission(self.repository, self.by)
+            self.taken = replace(self.taken, permission=permission)
+            return permission
+        return self.taken.permission
+
+    async def refusal(self, typed: CommandRequest) -> Reply | None:
+        """Return why this person may not give this command; None if they may, or if admission decides."""
+        match typed.command.right:
+            case CommandPermission.ANYBODY:
+                return None
+            case CommandPermission.STEERING:
+                has = await self.permission()
+                return None if has in CONTROL_ROLES else _not_allowed(typed, Permission.MAINTAIN, has)
+            case CommandPermission.LEAVING if self.by.casefold() == self.pull.author.casefold():
+                return None
+            case CommandPermission.QUEUEING | CommandPermission.LEAVING:
+                has = await self.permission()
+                allowed = may_queue(self.policy, self.by, has) is None
+                return None if allowed else _not_allowed(typed, self.policy.may_queue, has)
+
+    def reply(self, typed: CommandRequest, code: ReplyKind, *, accepted: bool = True, **facts: Any) -> Reply:
+        """An answer to a command; the base branch is one of its facts."""
+        return Reply(
+            command=typed.line,
+            accepted=accepted,
+            code=code,
+            facts={"base_branch": self.pull.base_branch, **facts},
+        )
+
+
+def misread(line: str, command: Command, argument: str) -> Reply:
+    """The answer to a command with an argument that it does not take."""
+    facts = {"name": command.name.value, "argument": argument, "usage": command.usage}
+    return Reply(command=line, accepted=False, code=ReplyKind.NOT_UNDERSTOOD, facts=facts)
+
+
+def _not_allowed(typed: CommandRequest, needs: Permission, has: Permission) -> Reply:
+    facts = {"needs": needs.value, "has": has.value}
+    return Reply(command=typed.line, accepted=False, code=ReplyKind.NOT_ALLOWED, facts=facts)

@@ -1,0 +1,211 @@
+"""Execute the commands of a comment in order, and reply in the one comment.
+
+A command is followed as the job of its comment. What a command does to the queue is stored in the transaction of its
+answer, and what it does on GitHub may be done twice. So a worker that takes over from a dead process continues after
+the last stored answer, and nothing is done twice or left half done.
+"""
+
+import structlog
+
+from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
+from queue_engine.commands.context import CommandContext, misread
+from queue_engine.commands.control import freeze, pause, prioritise, resume
+from queue_engine.commands.enqueue import dequeue, queue, requeue, unqueue
+from queue_engine.commands.parse import CommandRequest, ParseError, read
+from queue_engine.commands.query import status, why
+from queue_engine.commands.table import MOST_COMMANDS, Command, CommandName, CommandPermission
+from queue_engine.domain.errors import Forbidden, Invalid, NotFound
+from queue_engine.domain.model import Repository
+from queue_engine.domain.notice import CommandReply, Reply
+from queue_engine.domain.replies import ReplyKind
+from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.effects import notices
+from queue_engine.effects.context import Change, Engine
+from queue_engine.store.outbox.command_replies import KEPT
+
+_log = structlog.get_logger("imq.commands")
+
+_STEERING = {
+    CommandName.PAUSE: pause,
+    CommandName.RESUME: resume,
+    CommandName.FREEZE: freeze,
+    CommandName.PRIORITY: prioritise,
+    CommandName.UNQUEUE: unqueue,
+}
+_LOOKING = {CommandName.WHY: why, CommandName.STATUS: status}
+
+
+class Commands:
+    """Carries out what people ask for in comments."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def execute(self, repository: Repository, hint: WebhookEvent) -> None:
+        """Do what a comment says, and answer it. Raises GitHubError and StaleRecord: to be done again then."""
+        number, comment, by = hint.number, hint.comment_id, hint.sender
+        if number is None or comment is None or by is None or hint.sender_is_bot or not hint.commands:
+            return
+        if hint.updated_at is not None and hint.updated_at < self._engine.clock.now() - KEPT:
+            # Whether it was answered is not known any more.
+            return
+        async with self._engine.store.reading() as tx:
+            answer = await tx.answers.find(repository.id, number, comment_id=comment)
+        replies = () if answer is None else answer.replies
+        if not replies and not await self._is_answered(repository, hint, by):
+            return
+        wanted = min(len(hint.commands), MOST_COMMANDS + 1)
+        if not replies and not await self._react(repository, comment, "eyes"):
+            return
+        if len(replies) < wanted:
+            asked = await self._context_of(repository, hint, by)
+            if not asked.pull.open:
+                await self._react(repository, comment, "confused")
+                return
+            for line in hint.commands[len(replies) : wanted]:
+                replies = await self._answer(asked, comment, line, replies)
+        await self._count(repository, hint, by, replies)
+        accepted = all(reply.accepted for reply in replies)
+        await self._react(repository, comment, "+1" if accepted else "confused")
+
+    async def _is_answered(self, repository: Repository, hint: WebhookEvent, by: str) -> bool:
+        """Whether this comment is answered. Raises GitHubError.
+
+        A stranger has answers to what everybody may ask, and the author of the pull request to everything; both are
+        counted as if they had no right to it. What everybody may ask is counted by itself.
+        """
+        rights = [command.right for command in _commands(hint)]
+        who = requested_by(by) if rights and set(rights) == {CommandPermission.ANYBODY} else by
+        if await is_throttled(self._engine, repository, who):
+            return False
+        if hint.association in TRUSTED:
+            return True
+        is_author = hint.author is not None and by.casefold() == hint.author.casefold()
+        if is_author or CommandPermission.ANYBODY in rights:
+            async with self._engine.change() as change:
+                await count_without_right(change, repository, who)
+            return True
+        return not await is_outsider(self._engine, repository, by)
+
+    async def _count(self, repository: Repository, hint: WebhookEvent, by: str, replies: tuple[Reply, ...]) -> None:
+        """Count a comment none of whose commands its author had the right to; else forget the count.
+
+        What everybody may ask proves no right.
+        """
+        codes = [reply.code for line, reply in zip(hint.commands, replies, strict=False) if _takes_right(line)]
+        if not codes:
+            return
+        async with self._engine.change() as change:
+            if all(code is ReplyKind.NOT_ALLOWED for code in codes):
+                await count_without_right(change, repository, by)
+            else:
+                await change.tx.throttles.clear(repository.id, by)
+
+    async def _context_of(self, repository: Repository, hint: WebhookEvent, by: str) -> CommandContext:
+        """One snapshot tells all that a command is judged by, with the person's right where one of them takes it."""
+        rights = {command.right for command in _commands(hint)}
+        login = by if rights & {CommandPermission.QUEUEING, CommandPermission.STEERING} else None
+        taken = await self._engine.github.snapshot(repository, hint.number or 0, login=login)
+        policy = await self._engine.policies.of(repository, taken.pull.base_branch)
+        async with self._engine.change() as change:
+            await change.tx.queues.refresh_repository(repository)
+        return CommandContext(self._engine, repository, taken, policy, by, hint.updated_at, hint.delivery)
+
+    async def _react(self, repository: Repository, comment: int, content: str) -> bool:
+        """Show that a command was taken up, or what became of it; False: who typed it has deleted it since."""
+        try:
+            await self._engine.github.react(repository, comment, content)
+        except NotFound:
+            return False
+        except (Forbidden, Invalid) as refused:
+            _log.warning("reaction_refused", repository=repository.full_name, error=refused.message)
+        return True
+
+    async def _answer(
+        self, asked: CommandContext, comment: int, line: str, before: tuple[Reply, ...]
+    ) -> tuple[Reply, ...]:
+        """Carry out one command, and store its answer behind those `before`."""
+        if len(before) >= MOST_COMMANDS:
+            facts = {"limit": MOST_COMMANDS}
+            return await self._keep(
+                asked, comment, Reply(command=line, accepted=False, code=ReplyKind.TOO_MANY, facts=facts), before
+            )
+        typed = read(line)
+        if isinstance(typed, ParseError):
+            return await self._keep(asked, comment, misread(typed.line, typed.command, typed.argument), before)
+        refusal = await asked.refusal(typed) or await self._prepared(asked, typed)
+        if refusal is not None:
+            return await self._keep(asked, comment, refusal, before)
+        async with self._engine.change() as change:
+            reply = await self._settled(change, asked, typed)
+            return await self._put(change, asked, comment, (*before, reply))
+
+    async def _prepared(self, asked: CommandContext, typed: CommandRequest) -> Reply | None:
+        """Do what takes GitHub's answers; the reply, unless there is more to do in one transaction."""
+        try:
+            match typed.command.name:
+                case CommandName.QUEUE:
+                    return await queue(asked, typed)
+                case CommandName.REQUEUE:
+                    return await requeue(asked, typed)
+                case CommandName.UNQUEUE:
+                    await dequeue(asked)
+                case CommandName.PRIORITY:
+                    joined = await queue(asked, typed)
+                    return None if joined.accepted else joined
+        except (Forbidden, Invalid, NotFound) as refused:
+            return asked.reply(typed, ReplyKind.FAILED, accepted=False, detail=refused.message)
+        return None
+
+    async def _settled(self, change: Change, asked: CommandContext, typed: CommandRequest) -> Reply:
+        """Do what is stored together with its answer."""
+        name = typed.command.name
+        if name in _STEERING:
+            return await _STEERING[name](change, asked, typed)
+        if name in _LOOKING:
+            return await _LOOKING[name](change.tx, asked, typed, change.now)
+        return asked.reply(typed, ReplyKind.HELP)
+
+    async def _keep(
+        self, asked: CommandContext, comment: int, reply: Reply, before: tuple[Reply, ...]
+    ) -> tuple[Reply, ...]:
+        async with self._engine.change() as change:
+            return await self._put(change, asked, comment, (*before, reply))
+
+    async def _put(
+        self, change: Change, asked: CommandContext, comment: int, replies: tuple[Reply, ...]
+    ) -> tuple[Reply, ...]:
+        """Store the answer, and have it shown."""
+        repository, pull = asked.repository, asked.pull
+        answer = CommandReply(at=change.now, by=asked.by, replies=replies)
+        await change.tx.answers.put(repository.id, pull.number, comment, answer)
+        await notices.announce_reply(
+            change.tx,
+            repository,
+            pull.number,
+            base_branch=pull.base_branch,
+            head=pull.head_sha,
+            policy=asked.policy,
+            asked_at=asked.at or change.now,
+            now=change.now,
+        )
+        last = replies[-1]
+        _log.info(
+            "command",
+            repository=repository.full_name,
+            number=pull.number,
+            by=asked.by,
+            command=last.command,
+            answer=last.code.value,
+        )
+        return replies
+
+
+def _takes_right(line: str) -> bool:
+    typed = read(line)
+    return isinstance(typed, CommandRequest) and typed.command.right is not CommandPermission.ANYBODY
+
+
+def _commands(hint: WebhookEvent) -> list[Command]:
+    """What a comment asks for, as far as it is understood."""
+    return [typed.command for typed in map(read, hint.commands) if isinstance(typed, CommandRequest)]

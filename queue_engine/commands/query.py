@@ -1,0 +1,92 @@
+"""Read commands: why a pull request waits, and its queue. They ask GitHub nothing."""
+
+from datetime import datetime
+from typing import Any
+
+from queue_engine.commands.context import CommandContext
+from queue_engine.commands.parse import CommandRequest
+from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.notice import Reply
+from queue_engine.domain.replies import ReplyKind
+from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
+from queue_engine.queries.queue_status import EntryView, load_queue
+from queue_engine.store import Transaction
+
+SHOWN = 10
+"""How many entries of a queue are shown."""
+
+
+async def why(tx: Transaction, asked: CommandContext, typed: CommandRequest, now: datetime) -> Reply:
+    """Where this pull request stands and what it waits for."""
+    policies = {asked.pull.base_branch: asked.policy}
+    found = await load_pull_request(tx, asked.repository.id, asked.pull.number, policies, now)
+    facts = _facts(found, asked.policy.trigger_label)
+    if found.base_branch is not None:
+        # Its entry is of the branch for which it was queued; the pull request may just have got another one.
+        facts["base_branch"] = found.base_branch
+    if asked.policy.not_followed:
+        facts["not_followed"] = list(asked.policy.not_followed)
+    return asked.reply(typed, ReplyKind.WHY, state=found.state, **facts)
+
+
+def _facts(found: PullRequestStatus, label: str) -> dict[str, Any]:
+    if found.entry is not None:
+        return entry_facts(found.entry)
+    if found.held_behind is not None:
+        return {"ahead": found.held_behind, "depth": found.depth}
+    last = found.previous
+    if last is None:
+        return {"label": label}
+    reason = None if last.reason is None else last.reason.value
+    return {"label": label, "event": last.event, "reason": reason, "detail": last.detail, "at": last.at.isoformat()}
+
+
+def entry_facts(view: EntryView) -> dict[str, Any]:
+    """The facts of an entry. Those that do not apply are left out.
+
+    `position`, `depth`; `ahead`: the numbers before it, the front first, at most ten; `since`: of its status; `joined`,
+    `queued_by`, `priority`; `awaited`: the checks that have not reported; `blocked`: the reason for which its queue
+    goes on without it; `trouble_since`: since when GitHub's faults hold it up; `halts`: the blockers that hold it, as a
+    list of `reason`, `detail` and `until`.
+    """
+    entry, position = view.entry, view.position
+    facts: dict[str, Any] = {
+        "position": position.position,
+        "depth": position.depth,
+        "since": view.since.isoformat(),
+        "joined": entry.enqueued_at.isoformat(),
+        "queued_by": entry.queued_by,
+        "priority": entry.priority,
+        "first": entry.hotfix,
+        "ahead": list(position.ahead),
+        "awaited": list(view.pending_checks),
+        "halts": [blocker_facts(blocker) for blocker in view.blockers],
+    }
+    if view.deferral is not None:
+        facts["blocked"] = view.deferral.reason.value
+    if view.outage is not None:
+        facts["trouble_since"] = view.outage.since.isoformat()
+    return facts
+
+
+def blocker_facts(blocker: Blocker) -> dict[str, Any]:
+    """`reason`, `detail`, and `until` (or null)."""
+    until = None if blocker.until is None else blocker.until.isoformat()
+    return {"reason": blocker.reason.value, "detail": blocker.detail, "until": until}
+
+
+async def status(tx: Transaction, asked: CommandContext, typed: CommandRequest, now: datetime) -> Reply:
+    """The queue of its base branch."""
+    queue = await tx.queues.find(asked.repository.id, asked.pull.base_branch)
+    if queue is None:
+        return asked.reply(typed, ReplyKind.STATUS, depth=0, entries=[], held=0)
+    found = await load_queue(tx, queue, asked.policy, now)
+    entries = [view.entry for view in found.entries[:SHOWN]]
+    facts: dict[str, Any] = {
+        "depth": found.depth,
+        "entries": [[each.number, each.status.value, each.status_since.isoformat()] for each in entries],
+        "held": found.held,
+    }
+    if found.blockers:
+        facts["halts"] = [blocker_facts(blocker) for blocker in found.blockers]
+    return asked.reply(typed, ReplyKind.STATUS, **facts)

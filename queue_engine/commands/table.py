@@ -1,0 +1,98 @@
+"""The commands: one table, from which help, documents and rights are made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class CommandName(StrEnum):
+    """A command's name, as it is typed behind the slash."""
+
+    QUEUE = "queue"
+    PRIORITY = "queue priority"
+    STATUS = "queue status"
+    HELP = "queue help"
+    UNQUEUE = "unqueue"
+    REQUEUE = "requeue"
+    WHY = "why"
+    PAUSE = "pause"
+    RESUME = "resume"
+    FREEZE = "freeze"
+
+
+class CommandPermission(StrEnum):
+    """Who may give a command. Asked of GitHub at that moment, never remembered."""
+
+    ANYBODY = "everyone who can comment"
+    QUEUEING = "people who may queue (write access, unless configured otherwise)"
+    LEAVING = "people who may queue, and the author"
+    STEERING = "the roles maintain and admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row: how it is written, whether text may follow, what it does, in one line, and who may give it."""
+
+    name: CommandName
+    usage: str
+    help: str
+    right: CommandPermission
+    takes: bool = False
+    """Whether anything may follow its name."""
+
+
+CATALOGUE: Mapping[CommandName, Command] = {
+    command.name: command
+    for command in (
+        Command(CommandName.QUEUE, "/queue", "Queue the pull request, as the label does.", CommandPermission.QUEUEING),
+        Command(
+            CommandName.PRIORITY,
+            "/queue priority=high",
+            "Queue it, or change its priority: `high`, `normal`, `low`, or a number from -1000 to 1000. "
+            "Higher goes first, unless another pull request has waited much longer.",
+            CommandPermission.STEERING,
+            takes=True,
+        ),
+        Command(CommandName.UNQUEUE, "/unqueue", "Dequeue it.", CommandPermission.LEAVING),
+        Command(
+            CommandName.REQUEUE,
+            "/requeue",
+            "Dequeue it, and queue its current head at the end.",
+            CommandPermission.QUEUEING,
+        ),
+        Command(CommandName.WHY, "/why", "Show its position and what it waits for.", CommandPermission.ANYBODY),
+        Command(CommandName.STATUS, "/queue status", "Show the queue of the base branch.", CommandPermission.ANYBODY),
+        Command(
+            CommandName.PAUSE,
+            "/pause [reason]",
+            "Pause the queue of the base branch until someone resumes it.",
+            CommandPermission.STEERING,
+            takes=True,
+        ),
+        Command(
+            CommandName.RESUME,
+            "/resume",
+            "Resume the queue. If it is also frozen, a second `/resume` ends the freeze.",
+            CommandPermission.STEERING,
+        ),
+        Command(
+            CommandName.FREEZE,
+            "/freeze until <when> [reason]",
+            "Freeze the queue for `2h`, until `2026-12-24 08:00`, or to the end of `2026-12-24`. "
+            "Times are in the time zone of the configured freezes, else in UTC.",
+            CommandPermission.STEERING,
+            takes=True,
+        ),
+        Command(CommandName.HELP, "/queue help", "Show these commands.", CommandPermission.ANYBODY),
+    )
+}
+"""In the order in which help shows them."""
+
+PRIORITIES: Mapping[str, int] = {"high": 10, "normal": 0, "low": -10}
+"""What the words mean, in points; how long one point may overtake is the policy's `ageing`."""
+
+MOST_POINTS = 1000
+"""The most that a number may say, to either side; as in the configuration."""
+
+MOST_COMMANDS = 5
+"""How many commands of one comment are carried out."""

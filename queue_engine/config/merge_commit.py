@@ -1,0 +1,152 @@
+"""Fill in a repository's templates for the messages of merge commits.
+
+What people wrote is not trusted. Placeholders are looked up in a fixed list, never evaluated, and what is put in is
+not looked at again. A title is one line. What names a person in the form of a trailer (`Signed-off-by: ...`) vouches
+for something, so only IMQ writes it: in a body such lines are quoted (`> Signed-off-by: ...`), which takes them out of
+what git reads as trailers and leaves them to read. Other trailers of a body (`Fixes: #7`) stay.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from queue_engine.config.problems import nearest, quoted
+from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.policy import Policy
+
+START, CUT = "<!-- imq:start -->", "<!-- imq:cut -->"
+"""In a body, what stands before START and what stands behind CUT is not for the commit."""
+
+PLACEHOLDERS: Mapping[str, str] = {
+    "title": "the pull request's title",
+    "body": f"its description: without what stands behind `{CUT}`, or before `{START}`",
+    "body_text": "the same without its HTML comments",
+    "number": "its number",
+    "author": "who opened it, as login",
+    "base": "the base branch",
+    "head": "the branch it comes from",
+    "label": "the label that queues",
+    "co_authors": "a line `Co-authored-by: ...` for everybody else who wrote its commits, or is named so there; last "
+    "in the body",
+}
+"""What a template of a commit may hold in braces."""
+
+_ONE_LINE = frozenset(PLACEHOLDERS) - {"body", "body_text", "co_authors"}
+_MOST_TITLE = 256
+_MOST_BODY = 50_000
+_MOST_CO_AUTHORS = 50
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}\s]*)\}|[{}]")
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_VOUCHING = re.compile(r"^[ \t]*(?=[A-Za-z][A-Za-z-]*-by[ \t]*:)", re.MULTILINE | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeCommit:
+    """Title and body of a commit; None leaves them to GitHub."""
+
+    title: str | None
+    body: str | None
+
+
+def commit_words(policy: Policy, pull: PullRequest, co_authors: Sequence[str]) -> MergeCommit:
+    """The words for merging this pull request. `co_authors` are `CommandName <address>`, each once, without its author.
+
+    A title that comes out empty is left to GitHub. A template that cannot be read is as well: what a configuration
+    holds has been checked before (`checked`).
+    """
+    one_line = {
+        "title": _line(pull.title)[:_MOST_TITLE],
+        "number": str(pull.number),
+        "author": _line(pull.author),
+        "base": _line(pull.base_branch),
+        "head": _line(pull.head_branch),
+        "label": _line(policy.trigger_label),
+    }
+    title = None if policy.commit_title is None else _line(filled(policy.commit_title, one_line)) or None
+    if policy.commit_body is None:
+        return MergeCommit(title, None)
+    body = _wanted(pull.body)
+    # What is cut is cut first, so that no trick across the cut brings a trailer back.
+    several = {
+        "body": _quoted(body[:_MOST_BODY].strip()),
+        "body_text": _quoted(without_comments(body)[:_MOST_BODY].strip()),
+        "title": _quoted(one_line["title"]),
+        "co_authors": _trailers(co_authors),
+    }
+    return MergeCommit(title, _tidy(filled(policy.commit_body, one_line | several)))
+
+
+def needs_co_authors(policy: Policy) -> bool:
+    """Whether the words name co-authors, for whom the pull request's commits have to be read."""
+    return policy.commit_body is not None and "co_authors" in names(policy.commit_body)
+
+
+def checked(template: str, allowed: Collection[str]) -> str:
+    """The template, if it holds no other placeholders than these. Raises ValueError."""
+    for found in _TOKEN.finditer(template):
+        if found[0] in ("{", "}"):
+            raise ValueError("has an unpaired brace: write {{ or }} for a brace")
+        if found[1] is not None and found[1] not in allowed:
+            raise ValueError(f"has an unknown placeholder {quoted(found[0])}{nearest(found[1], allowed)}")
+    return template
+
+
+def title_template(template: str) -> str:
+    """The template of a commit's title, if it is one. Raises ValueError."""
+    if _CONTROL.search(template) or "\n" in template:
+        raise ValueError("must be one line")
+    return checked(template, _ONE_LINE)
+
+
+def body_template(template: str) -> str:
+    """The template of a commit's body, if it is one. Raises ValueError."""
+    found = names(checked(template, PLACEHOLDERS))
+    for name in ("body", "body_text", "co_authors"):
+        if found.count(name) > 1:
+            raise ValueError(f"has {{{name}}} twice")
+    if "co_authors" in found and not template.rstrip().endswith("{co_authors}"):
+        raise ValueError("must end with {co_authors}, where git reads trailers")
+    return template
+
+
+def names(template: str) -> list[str]:
+    """The placeholders of a template, in their order."""
+    return [found[1] for found in _TOKEN.finditer(template) if found[1] is not None]
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """The template with its values; a placeholder without one stays as it is."""
+    fixed = {"{{": "{", "}}": "}"}
+    return _TOKEN.sub(lambda found: fixed.get(found[0]) or values.get(found[1] or "", found[0]), template)
+
+
+def without_comments(text: str) -> str:
+    """The text without its HTML comments; one that does not end takes all that follows, as GitHub shows it."""
+    return _COMMENT.sub("", text)
+
+
+def _wanted(body: str) -> str:
+    text = _CONTROL.sub("", body.replace("\r\n", "\n").replace("\r", "\n"))
+    _, started, rest = text.partition(START)
+    return (rest if started else text).partition(CUT)[0]
+
+
+def _quoted(text: str) -> str:
+    return _VOUCHING.sub("> ", text)
+
+
+def _line(text: str) -> str:
+    return _CONTROL.sub("", " ".join(text.split()))
+
+
+def _trailers(co_authors: Iterable[str]) -> str:
+    """An empty line first, so that what stands before is no part of the same block."""
+    lines = dict.fromkeys(f"Co-authored-by: {_line(who)[:_MOST_TITLE]}" for who in co_authors if _line(who))
+    return "\n\n" + "\n".join(list(lines)[:_MOST_CO_AUTHORS]) if lines else ""
+
+
+def _tidy(text: str) -> str:
+    """At most one empty line in a row, none at the ends."""
+    return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", text).strip()

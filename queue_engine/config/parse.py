@@ -1,0 +1,196 @@
+"""Parse a configuration from its text, or list all its faults, each with its line."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from queue_engine.config.document import Document, Place, parse
+from queue_engine.config.model import Config, Rules
+from queue_engine.config.problems import ConfigError, Problem, nearest, quoted, visible
+from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.own_check import own_check
+from queue_engine.domain.policy import Policy
+
+_SENTENCES: Mapping[str, str] = {
+    "bool_type": "must be true or false, not {input}",
+    "dict_type": "must be a section, not {input}",
+    "int_type": "must be a whole number, not {input}",
+    "list_type": "must be a list, not {input}",
+    "literal_error": "must be {expected}, not {input}",
+    "missing": "is missing",
+    "model_type": "must be a section, not {input}",
+    "string_pattern_mismatch": "is not a GitHub login: {input}",
+    "string_too_long": "is longer than {max_length} characters",
+    "string_too_short": "is empty",
+    "string_type": "must be text, not {input}: quote it",
+    "greater_than_equal": "must be {ge} or more, not {input}",
+    "less_than_equal": "must be {le} or less, not {input}",
+    "too_long": "has more than {max_length} values",
+}
+"""By pydantic's kinds of errors; `test_parse.py` holds that each kind which the model can give is here."""
+
+
+def decoded(content: bytes) -> str:
+    """The text in a file. Raises ConfigError where it is not UTF-8."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError([Problem(line, "", "The file is not UTF-8: save it as UTF-8.")]) from None
+
+
+def read(text: str, defaults: Policy | None = None) -> Config:
+    """The configuration. A file with nothing in it sets nothing. Raises ConfigError with every problem.
+
+    `defaults` is what holds where the file says nothing: the operator's; without it IMQ's own.
+    """
+    document = parse(text)
+    if document.value is not None and not isinstance(document.value, dict):
+        raise ConfigError([Problem(1, "", "The file must be keys with values, such as `depth: 20`.")])
+    problems = list(document.problems)
+    try:
+        config = Config.model_validate(_without_nothings(document.value or {}))
+    except ValidationError as error:
+        problems += (_problem(document, each) for each in error.errors(include_url=False))
+        raise ConfigError(problems) from None
+    if problems := [*problems, *_contradictions(config, document, defaults or Policy())]:
+        raise ConfigError(problems)
+    return config
+
+
+def _without_nothings(value: Any) -> Any:
+    """A key without a value is as good as not there; so are all lines of a section commented out."""
+    if isinstance(value, dict):
+        return {key: _without_nothings(each) for key, each in value.items() if each is not None}
+    return [_without_nothings(each) for each in value] if isinstance(value, list) else value
+
+
+def _problem(document: Document, error: ErrorDetails) -> Problem:
+    location = error["loc"]
+    # Of a mapping's key pydantic says so in a last part of its own.
+    place: Place = location[:-1] if location[-1:] == ("[key]",) else location
+    sentence = _unknown(place) if error["type"] == "extra_forbidden" else _sentence(error)
+    return Problem(document.line(place), _shown(document, place), sentence)
+
+
+def _sentence(error: ErrorDetails) -> str:
+    if error["type"] == "value_error":
+        return error["msg"].removeprefix("Value error, ")
+    template = _SENTENCES.get(error["type"])
+    if template is None:
+        return f"cannot be used: {error['msg']}"
+    given = error["input"]
+    return template.format(**error.get("ctx", {}), input=_named(given))
+
+
+def _named(given: object) -> str:
+    """What stands in the file, in its own words."""
+    if isinstance(given, bool):
+        return str(given).lower()
+    return "a section" if isinstance(given, dict) else "a list" if isinstance(given, list) else quoted(given)
+
+
+def _unknown(place: Place) -> str:
+    """An unknown key, with the one that was meant: in the same section, or another section's."""
+    key = str(place[-1])
+    known = keys(_section(place[:-1]))
+    if at_home := [name for name, section in _sections(Rules) if key in keys(section) and key not in known]:
+        return f"is unknown here; it belongs under {' or '.join(at_home)}"
+    return f"is unknown{nearest(key, known)}"
+
+
+def keys(section: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The keys of a section as they are written."""
+    return {field.alias or name: field for name, field in section.model_fields.items()}
+
+
+def _section(place: Place) -> type[BaseModel]:
+    """The section at this place, of which it is known that there is one."""
+    section: type[BaseModel] = Config
+    for part in place:
+        if isinstance(part, str) and part in keys(section):
+            section = next(_models(keys(section)[part].annotation), section)
+    return section
+
+
+def _sections(rules: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    for name, field in keys(rules).items():
+        for model in _models(field.annotation):
+            yield name, model
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
+
+
+def _contradictions(config: Config, document: Document, defaults: Policy) -> Iterator[Problem]:
+    """What is wrong only when taken together."""
+    yield from _shadowed(config, document)
+    levels: list[tuple[Place, Rules]] = [((), config)]
+    levels += [(("branches", index), rules) for index, rules in enumerate(config.branches or ())]
+    for at, rules in levels:
+        yield from _twins(rules, at, document)
+        yield from _own_checks(rules, at, document, defaults)
+        triggers = rules.trigger_labels or config.trigger_labels or defaults.trigger_labels
+        blocking = (rules.blocking and rules.blocking.labels) or (config.blocking and config.blocking.labels) or ()
+        if both := {each.casefold() for each in triggers} & {each.casefold() for each in blocking}:
+            place = (*at, "blocking" if rules.blocking else "trigger_labels")
+            sentence = f"has {quoted(min(both))}, which both queues and blocks"
+            yield Problem(document.line(place), _shown(document, place), sentence)
+
+
+def _twins(rules: Rules, at: Place, document: Document) -> Iterator[Problem]:
+    """Labels that GitHub does not tell apart, with a meaning each: one would win in silence."""
+    mappings: tuple[tuple[Place, Iterable[str]], ...] = (
+        (("merge", "method_labels"), (rules.merge and rules.merge.method_labels) or ()),
+        (("priority", "labels"), (rules.priority and rules.priority.labels) or ()),
+    )
+    for place, labels in mappings:
+        seen: dict[str, str] = {}
+        for label in labels:
+            if (twin := seen.setdefault(label.casefold(), label)) != label:
+                where = (*at, *place, label)
+                sentence = f"is the same label as {quoted(twin)} on GitHub"
+                yield Problem(document.line(where), _shown(document, where), sentence)
+
+
+def _own_checks(rules: Rules, at: Place, document: Document, defaults: Policy) -> Iterator[Problem]:
+    """Checks that IMQ itself would have to report."""
+    for index, check in enumerate((rules.checks and rules.checks.required) or ()):
+        if own_check([RequiredCheck(check.name, check.app)], defaults) is not None:
+            place = (*at, "checks", "required", index)
+            sentence = f"requires IMQ's own check {quoted(check.name)}, which passes only after the landing"
+            yield Problem(document.line(place), _shown(document, place), sentence)
+
+
+def _shadowed(config: Config, document: Document) -> Iterator[Problem]:
+    """Patterns of branches for which an earlier rule holds."""
+    seen: dict[str, int] = {}
+    for index, rule in enumerate(config.branches or ()):
+        for pattern in rule.match:
+            if "**" in seen or pattern in seen:
+                place: Place = ("branches", index, "match")
+                earlier = document.line(("branches", seen.get("**", seen.get(pattern, 0))))
+                sentence = f"never applies to {quoted(pattern)}: the rule on line {earlier} matches first"
+                yield Problem(document.line(place), _shown(document, place), sentence)
+            seen.setdefault(pattern, index)
+
+
+def _shown(document: Document, place: Place) -> str:
+    """The place as people say it: `branches[0].checks.timeout`; only parts that stand in the file, and a missing key.
+
+    A single value that stands for a list has no place in it of its own.
+    """
+    text = ""
+    for end, part in enumerate(place, start=1):
+        if isinstance(part, str):
+            text += f".{part}" if text else part
+        elif place[:end] in document.lines:
+            text += f"[{part}]"
+    return visible(text)[:200]

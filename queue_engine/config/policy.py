@@ -1,0 +1,185 @@
+"""Apply a configuration to the operator's policy, for each base branch; and write a policy as a file."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from queue_engine.config import durations, freezes
+from queue_engine.config.model import BranchRules, Config, ConfigModel, Rules
+from queue_engine.config.patterns import branch_matches
+from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
+from queue_engine.domain.policy import FIX, CommentPolicy, Policy, PriorityLabel, PushPolicy, has_label
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of the file, the field of the policy that it sets, and the way from one to the other and back."""
+
+    name: str
+    """With its section: `checks.timeout`."""
+    field: str
+    meant: Callable[[Any], object]
+    shown: Callable[[Any], object]
+
+
+def _same(value: Any) -> object:
+    return value
+
+
+def _folded(values: Iterable[str]) -> frozenset[str]:
+    return frozenset(value.casefold() for value in values)
+
+
+def _method(value: str) -> MergeMethod | None:
+    return None if value == "auto" else MergeMethod(value)
+
+
+def _limit(value: timedelta | None) -> str:
+    return "auto" if value is None else durations.shown(value)
+
+
+def _check(check: RequiredCheck) -> object:
+    return check.name if check.app_id is None else {"name": check.name, "app": check.app_id}
+
+
+_FIELDS = {"first": "hotfix", "interrupts": "preempts", "fixes_base": "fixes_base"}
+"""The fields of a `PriorityLabel` that a label may give, by their keys in the file."""
+
+
+def _priorities(rules: Mapping[str, Iterable[tuple[str, Any]]]) -> tuple[PriorityLabel, ...]:
+    """What the labels give; with the label for fixes, unless another one is for them or it is given something else."""
+    given = tuple(
+        PriorityLabel(label, **{_FIELDS.get(key, key): value for key, value in rule}) for label, rule in rules.items()
+    )
+    named = any(each.fixes_base for each in given) or has_label(rules, [FIX.label])
+    return given if named else (*given, FIX)
+
+
+def _label_priority(given: PriorityLabel) -> object:
+    marks = {key: True for key, name in _FIELDS.items() if getattr(given, name)}
+    return {"priority": given.priority, **marks} if marks else given.priority
+
+
+KEYS = (
+    Key("enabled", "served", _same, _same),
+    Key("trigger_labels", "trigger_labels", tuple, list),
+    Key("depth", "max_depth", _same, _same),
+    Key("on_push", "on_push", PushPolicy, str),
+    Key("who_may_queue.permission", "may_queue", Permission, str),
+    Key("who_may_queue.people", "may_queue_too", _folded, sorted),
+    Key("blocking.labels", "blocking_labels", _folded, sorted),
+    Key("blocking.titles", "blocking_titles", tuple, list),
+    Key(
+        "priority.labels",
+        "priorities",
+        _priorities,
+        lambda given: {each.label: _label_priority(each) for each in given},
+    ),
+    Key("priority.ageing", "ageing", _same, durations.shown),
+    Key("merge.method", "method", _method, lambda value: "auto" if value is None else str(value)),
+    Key(
+        "merge.method_labels",
+        "method_labels",
+        lambda methods: {label.casefold(): MergeMethod(method) for label, method in methods.items()},
+        lambda methods: {label: str(method) for label, method in methods.items()},
+    ),
+    Key("merge.title", "commit_title", _same, _same),
+    Key("merge.body", "commit_body", _same, _same),
+    Key("merge.delete_branch", "delete_branch", _same, _same),
+    Key(
+        "checks.required",
+        "required_checks",
+        lambda checks: frozenset(RequiredCheck(each.name, each.app) for each in checks),
+        lambda checks: [_check(each) for each in sorted(checks, key=lambda each: (each.name, each.app_id or 0))],
+    ),
+    Key("checks.ignored", "ignored_checks", tuple, list),
+    Key("checks.land_without", "land_without_checks", _same, _same),
+    Key("checks.timeout", "check_timeout", _same, _limit),
+    Key("checks.fallback_timeout", "fallback_check_timeout", _same, durations.shown),
+    Key("checks.reruns", "check_reruns", _same, _same),
+    Key("checks.cancel_outdated", "cancel_outdated", _same, _same),
+    Key("checks.first_report", "first_report", _same, durations.shown),
+    Key("checks.settle", "settle", _same, durations.shown),
+    Key("timeouts.update", "update_timeout", _same, durations.shown),
+    Key("timeouts.hold", "hold_timeout", _same, durations.shown),
+    Key("timeouts.turn", "turn_timeout", _same, durations.shown),
+    Key(
+        "freeze.windows",
+        "freezes",
+        lambda windows: tuple(each.freeze() for each in windows),
+        lambda given: [freezes.shown(each) for each in given],
+    ),
+    Key("freeze.exempt_labels", "freeze_exempt_labels", _folded, sorted),
+    Key("comments.level", "comments", CommentPolicy, str),
+    Key("comments.texts", "texts", dict, dict),
+)
+"""Every key, in the order of the file's model. What a policy has beside these is the operator's."""
+
+
+def policy_for(config: Config, defaults: Policy, base_branch: str) -> Policy:
+    """The policy of this base branch: the operator's, then what stands at the top level, then the branch's rule."""
+    rule = rule_for(config, base_branch)
+    policy = _with(defaults, config)
+    return policy if rule is None else _with(policy, rule)
+
+
+def rule_for(config: Config, base_branch: str) -> BranchRules | None:
+    """The first rule of which a pattern matches this branch."""
+    for rule in config.branches or ():
+        if any(branch_matches(pattern, base_branch) for pattern in rule.match):
+            return rule
+    return None
+
+
+def levels(config: Config, defaults: Policy) -> tuple[tuple[tuple[str, ...], Policy], ...]:
+    """The policy of each rule under its patterns, in order; first, under none, that of all branches without a rule."""
+    common = _with(defaults, config)
+    rules = ((tuple(rule.match), _with(common, rule)) for rule in config.branches or ())
+    return (((), common), *rules)
+
+
+def labels_of(config: Config, defaults: Policy) -> tuple[str, ...]:
+    """The trigger labels of all branches, each once whatever its case."""
+    levels = (
+        _with(defaults, config),
+        *(_with(defaults, rule) for rule in config.branches or () if rule.trigger_labels),
+    )
+    found: dict[str, str] = {}
+    for label in (label for policy in levels for label in policy.trigger_labels):
+        found.setdefault(label.casefold(), label)
+    return tuple(found.values())
+
+
+def as_keys(policy: Policy) -> dict[str, Any]:
+    """The policy as nested keys of the file, with values of JSON; a freeze as one line."""
+    shown: dict[str, Any] = {}
+    for key in KEYS:
+        *sections, last = key.name.split(".")
+        within = shown
+        for section in sections:
+            within = within.setdefault(section, {})
+        value = getattr(policy, key.field)
+        within[last] = None if value is None and last in ("title", "body") else key.shown(value)
+    return shown
+
+
+def _with(policy: Policy, rules: Rules) -> Policy:
+    """What is set, in the place of what the policy says; lists are replaced as a whole."""
+    changes: Mapping[str, Any] = {key.field: key.meant(_value(rules, key)) for key in KEYS if _is_set(rules, key)}
+    return replace(policy, **changes)
+
+
+def _is_set(rules: ConfigModel, key: Key) -> bool:
+    section: ConfigModel | None = rules
+    *sections, last = key.name.split(".")
+    for name in sections:
+        section = getattr(section, name)
+    return section is not None and last in section.model_fields_set
+
+
+def _value(rules: ConfigModel, key: Key) -> Any:
+    value: Any = rules
+    for name in key.name.split("."):
+        value = getattr(value, name)
+    return value

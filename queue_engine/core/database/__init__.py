@@ -1,0 +1,4 @@
+"""One database, SQLite or PostgreSQL: transactions, outages, notifications.
+
+May not live here: tables of queues or jobs.
+"""

@@ -1,0 +1,288 @@
+"""One database, SQLite or PostgreSQL, with the same promises: atomic transactions, instants in UTC.
+
+SQLite is written by one connection per process, in turn, and read by others; every writing transaction begins with
+`BEGIN IMMEDIATE`, because one that turns from reading to writing half-way is refused when another writes meanwhile.
+
+It runs in WAL mode with `synchronous=NORMAL`: what was committed survives the process, `kill -9` included, which is
+what a stored delivery needs. A power cut may take the last commits, never a part of one. The sweep then finds on
+GitHub what is missing, so a disk flush for each of hundreds of deliveries a second would buy little. Who needs
+that too takes PostgreSQL.
+
+Statements are built once, as constants of their module, and called with values for their `bindparam`s (`its_…` where a
+column has the name). What the two databases spell differently is an `Upsert`. Building a statement costs SQLAlchemy
+many times what running it costs.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cache, partial
+from typing import Any, TypeAlias
+
+import aiosqlite
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    DateTime,
+    Dialect,
+    Executable,
+    Integer,
+    MetaData,
+    Table,
+    event,
+    make_url,
+    text,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
+from sqlalchemy.types import TypeDecorator
+
+from queue_engine.core.database.checkpoints import LOG_PAGES, Checkpoints
+from queue_engine.core.database.file_permissions import keep_private
+from queue_engine.core.database.outage import Busy, ReadOnly
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+"""Every table of IMQ. Names of constraints are given, so that migrations find them again on both databases."""
+
+Counter = BigInteger().with_variant(Integer, "sqlite")
+"""A growing number as primary key: SQLite numbers rows only in a column that is exactly `INTEGER`."""
+
+_POOL_SECONDS = 30.0
+_WAL_TRIES = 200
+_USER_VERSION = 0
+"""SQLite's number for applications, which IMQ leaves as it is."""
+_PATIENCE = {
+    "connect_timeout": "10",
+    "keepalives_idle": "15",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+"""For libpq, unless the URL says otherwise: a server that vanished without a word is given up after half a minute."""
+
+_DRIVERS = {
+    "sqlite": "sqlite+aiosqlite",
+    "sqlite+aiosqlite": "sqlite+aiosqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+
+
+def database_url(url: str) -> URL:
+    """Read a database URL as platforms write it, and name the driver; query parameters such as `sslmode` are kept.
+
+    Raises ValueError with a sentence for the operator, which never repeats the URL: it may hold a password.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise ValueError("The database URL cannot be read; write sqlite:///imq.db or postgresql://…") from error
+    if parsed.drivername not in _DRIVERS:
+        raise ValueError(
+            f"The database URL starts with {parsed.drivername}://; IMQ knows sqlite:///FILE and postgresql://…"
+        )
+    if parsed.get_backend_name() == "sqlite" and (not parsed.database or parsed.database == ":memory:"):
+        raise ValueError("The database URL names no file; a queue kept in memory would be lost: write sqlite:///imq.db")
+    return parsed.set(drivername=_DRIVERS[parsed.drivername])
+
+
+class DatabaseInstant(TypeDecorator[datetime]):
+    """An instant: timezone-aware in UTC on both databases, to the microsecond. A naive datetime is refused."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Aware in, as UTC; SQLite stores it as text, so it must be the same zone always to compare."""
+        if value is None:
+            return None
+        if value.utcoffset() is None:
+            raise ValueError("a naive datetime is no instant")
+        value = value.astimezone(UTC)
+        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """UTC out; PostgreSQL answers in the zone of the session."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
+
+
+class Database:
+    """The connections to one database. Used in one event loop; `close` when done."""
+
+    def __init__(self, url: str, *, pool_size: int = 5, busy: timedelta = timedelta(seconds=10)) -> None:
+        """Connects at first use. `pool_size` bounds PostgreSQL's connections, and SQLite's reading ones.
+
+        `busy` is how long SQLite waits for another process that has the file locked. What the surroundings do to the
+        database is raised as the drivers raise it; `queue_engine.core.database.outage` tells what it means.
+
+        Raises ValueError as `database_url` does.
+        """
+        self.url = database_url(url)
+        self.dialect = self.url.get_backend_name()
+        """`sqlite` or `postgresql`."""
+        pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": _POOL_SECONDS}
+        if self.dialect == "sqlite":
+            self._turn: asyncio.Lock | None = asyncio.Lock()
+            self._writer = _sqlite_engine(
+                self.url, "BEGIN IMMEDIATE", busy, query_only=False, pool=pool | {"pool_size": 1}
+            )
+            self._reader = _sqlite_engine(self.url, "BEGIN", busy, query_only=True, pool=pool)
+            self._checkpoints: Checkpoints | None = Checkpoints(self._reader)
+        else:
+            self._turn = self._checkpoints = None
+            # A pre-ping, because a restarted server or an idle firewall leaves dead connections behind.
+            self._writer = create_async_engine(self.url, pool_pre_ping=True, connect_args=_patience(self.url), **pool)
+            self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    @property
+    def connect_args(self) -> dict[str, Any]:
+        """What psycopg's `connect` needs for a connection beside the pool's, with all that the URL says."""
+        _, given = self._writer.dialect.create_connect_args(self.url)
+        return {**_patience(self.url), **given}
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[AsyncConnection]:
+        """A connection that may write: commits at the end, rolls back on any exception.
+
+        Do not open a second one inside: on SQLite it would wait for the first (and raise after 30 seconds).
+        """
+        async with self._in_turn(), self._writer.begin() as connection:
+            yield connection
+        if self._checkpoints is not None:
+            self._checkpoints.committed()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncGenerator[AsyncConnection]:
+        """A connection that cannot write and sees one instant of the database, however many statements it runs."""
+        async with self._reader.connect() as connection:
+            yield connection
+
+    async def ping(self) -> None:
+        """See that the database can be written. Raises what the driver raises, or ReadOnly."""
+        async with self.transaction() as connection:
+            if self.dialect == "sqlite":
+                # A page is written, to the same effect: nothing less tells a full disk from one with room.
+                await connection.exec_driver_sql(f"PRAGMA user_version={_USER_VERSION}")
+            elif (await connection.execute(text("SHOW transaction_read_only"))).scalar_one() == "on":
+                raise ReadOnly("the database is a standby, or was set read-only")
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._checkpoints is not None:
+            await self._checkpoints.close()
+        await self._writer.dispose()
+        await self._reader.dispose()
+
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncGenerator[None]:
+        """SQLite's one writer serves in the order of asking; a connection pool lets later callers overtake."""
+        if self._turn is None:
+            yield
+            return
+        try:
+            async with asyncio.timeout(_POOL_SECONDS):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise Busy("the database's one writer was not free in time") from None
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+
+Insert: TypeAlias = "postgresql.Insert | sqlite.Insert"
+"""An INSERT that has `on_conflict_do_nothing` and `on_conflict_do_update`; both databases spell them alike."""
+
+
+def insert_into(connection: AsyncConnection, table: Table) -> Insert:
+    """An INSERT for the database of this connection."""
+    return _insert(connection.dialect.name, table)
+
+
+class Upsert:
+    """An INSERT that minds what is there already: built once for each database, at its first use.
+
+    `conflict` says what is to happen then. Values come beside the statement, as parameters of `execute`.
+    """
+
+    def __init__(self, table: Table, conflict: Callable[[Insert], Executable]) -> None:
+        self._on = cache(lambda dialect: conflict(_insert(dialect, table)))
+
+    def on(self, connection: AsyncConnection) -> Executable:
+        """The statement for the database of this connection."""
+        return self._on(connection.dialect.name)
+
+
+def _insert(dialect: str, table: Table) -> Insert:
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+
+
+def _patience(url: URL) -> dict[str, str]:
+    return {name: value for name, value in _PATIENCE.items() if name not in url.query}
+
+
+def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, pool: dict[str, Any]) -> AsyncEngine:
+    arguments = {"timeout": busy.total_seconds(), "async_creator_fn": _connect_privately}
+    engine = create_async_engine(url, connect_args=arguments, **pool)
+
+    # SQLAlchemy's documented recipe for sqlite3: keep the driver from beginning transactions, and begin them ourselves.
+    @event.listens_for(engine.sync_engine, "connect")
+    def on_connect(dbapi_connection: Any, record: ConnectionPoolEntry) -> None:
+        record.info["begin"] = begin
+        dbapi_connection.isolation_level = None
+        try:
+            dbapi_connection.run_async(partial(_use_wal, busy=busy))
+            cursor = dbapi_connection.cursor()
+            own = (f"query_only={int(query_only)}", f"wal_autocheckpoint={LOG_PAGES}")
+            for pragma in ("synchronous=NORMAL", "foreign_keys=ON", *own):
+                cursor.execute(f"PRAGMA {pragma}")
+            cursor.close()
+        except Exception:
+            # Nobody else knows of this connection yet, and it has a thread that would go on.
+            dbapi_connection.run_async(aiosqlite.Connection.close)
+            raise
+
+    # The recipe's listener for "begin" would have SQLAlchemy look for listeners at each step of each statement.
+    engine.dialect.do_begin = _begin  # type: ignore[assignment]  # it is called with the connection alone
+    return engine
+
+
+def _begin(connection: PoolProxiedConnection) -> None:
+    # By the driver's cursor: on SQLAlchemy's own way to it this would cost as much as a statement of ours.
+    connection.cursor().execute(connection.info["begin"])
+
+
+def _connect_privately(file: str, **arguments: Any) -> aiosqlite.Connection:
+    """Connect to a file that is its owner's alone; before that, for who has opened a file may go on reading it."""
+    keep_private(file)
+    connection = aiosqlite.connect(file, **arguments)
+    # As SQLAlchemy does: a connection that nobody closed must not keep the process from ending.
+    connection._thread.daemon = True
+    return connection
+
+
+async def _use_wal(connection: aiosqlite.Connection, *, busy: timedelta) -> None:
+    """Switch the file to WAL. Two that do so at once refuse each other without regard to the busy timeout."""
+    for left in reversed(range(_WAL_TRIES)):
+        try:
+            await connection.execute("PRAGMA journal_mode=WAL")
+        except aiosqlite.OperationalError as error:
+            if "locked" not in str(error) or not left:
+                raise
+            await asyncio.sleep(busy.total_seconds() / _WAL_TRIES)
+        else:
+            return

@@ -1,0 +1,128 @@
+"""Wake on other processes' commits, by PostgreSQL's LISTEN and NOTIFY, without polling every second.
+
+A note is sent within the transaction that made something due, so that it arrives with the commit or not at all. It may
+be lost with a connection; therefore a listener still looks now and then, and at everything after a new
+connection. SQLite has nothing of the kind: there, one process does all.
+"""
+
+from collections.abc import Callable, Collection
+from contextlib import aclosing
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import structlog
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database.database import Database
+from queue_engine.core.timing.backoff import Backoff, wait
+from queue_engine.core.timing.clock import Clock
+
+if TYPE_CHECKING:
+    import psycopg
+
+_log = structlog.get_logger("imq.listener")
+
+_CHANNEL = "imq"
+_PROOF = "proof"
+_PROOF_SECONDS = 10.0
+"""How long a note of our own may take to come back before we say that notes do not arrive."""
+
+_RECONNECT = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=30))
+
+
+class DatabaseNotifier:
+    """What one process tells the others; it knows its own notes again. Topics are words of the caller's choice."""
+
+    def __init__(self) -> None:
+        self._name = uuid4().hex
+
+    async def send(self, connection: AsyncConnection, topics: Collection[str]) -> None:
+        """Tell every listening process of these topics when this transaction commits; on SQLite, nobody."""
+        if topics and connection.dialect.name == "postgresql":
+            await connection.execute(select(func.pg_notify(_CHANNEL, " ".join([self._name, *sorted(topics)]))))
+
+    def understand(self, note: str) -> tuple[bool, tuple[str, ...]]:
+        """Whether a note is our own, and its topics."""
+        name, *topics = note.split(" ")
+        return name == self._name, tuple(topics)
+
+
+class DatabaseListener:
+    """One connection beside the pool's that listens, and is replaced whenever it is lost."""
+
+    def __init__(
+        self,
+        database: Database,
+        voice: DatabaseNotifier,
+        heard: Callable[[str | None], None],
+        *,
+        clock: Clock,
+        random: Callable[[], float],
+        lost: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`heard` is called with each topic of another process, and with None when anything may have happened.
+
+        `lost` is called when the connection was lost. `random` gives numbers in [0, 1) for jitter.
+        """
+        self.connected = False
+        """Whether notes are known to arrive: not while the connection is away, and never behind a pooler that gives
+        the statements of a session to several connections. While it is False, look often."""
+        self._database = database
+        self._voice = voice
+        self._heard = heard
+        self._clock = clock
+        self._random = random
+        self._lost = lost
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Listen until cancelled."""
+        # Imported when needed: on SQLite PostgreSQL's driver is never loaded.
+        import psycopg
+
+        while True:
+            try:
+                await self._listen()
+            except (psycopg.Error, SQLAlchemyError, OSError) as error:
+                self._failures += 1
+                _log.warning("listener_lost", attempt=self._failures, exc_info=error)
+            if self.connected:
+                self.connected = False
+                self._lost()
+                self._heard(None)
+            await self._clock.sleep(wait(_RECONNECT, max(0, self._failures - 1), random=self._random))
+
+    async def _listen(self) -> None:
+        import psycopg
+
+        connection = await psycopg.AsyncConnection.connect(**self._database.connect_args, autocommit=True)
+        try:
+            await connection.execute(f"LISTEN {_CHANNEL}")
+            # By another connection: told on this one, it would come back even where nobody else's notes do.
+            async with self._database.transaction() as another:
+                await self._voice.send(another, [_PROOF])
+            await self._attend(connection, _PROOF_SECONDS)
+            if not self.connected:
+                _log.warning("notes_do_not_arrive", advice="connect without a pooler, or give each session its own")
+            await self._attend(connection, None)
+        finally:
+            await connection.close()
+
+    async def _attend(self, connection: "psycopg.AsyncConnection", seconds: float | None) -> None:
+        async with aclosing(connection.notifies(timeout=seconds)) as notes:
+            async for note in notes:
+                self._take(note.payload)
+
+    def _take(self, note: str) -> None:
+        own, topics = self._voice.understand(note)
+        if not own:
+            for topic in topics:
+                self._heard(topic)
+        elif not self.connected:
+            # From here on nothing is missed; what came before has to be looked for.
+            self.connected, self._failures = True, 0
+            self._heard(None)
+            _log.info("listening_to_other_processes")

@@ -1,0 +1,265 @@
+"""Store jobs so that work survives its process. Requests are opaque.
+
+One worker claims a job for the time of a lease and renews it at every third of that time. A dead worker's job becomes
+claimable when the lease ends. That counts as a death, not as a failure, and lengthens no wait. After three deaths in a
+row a job is poison: a process runs one such job at a time, so that it takes no other along. After nine it is dead.
+Claims are fenced: a worker that lost its lease cannot finish the job.
+
+Jobs with one `process_id` (events of one pull request, say) run in their order and one at a time. Only a failed job
+that waits for its next try is overtaken. On PostgreSQL claims skip locked rows. Where two workers might see different
+jobs of one `process_id` as next, the claim locks that process and reads again.
+
+A finished job is deleted, in one transaction with its consumer's work where one collects results
+(`Jobs.take_results`). A job that failed for good moves to the dead letters in one transaction. So the table stays as
+small as the work; `make bench` sends a million jobs through and compares with a well-kept peer.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.jobs.job import FIELDS, Job, LeaseLost, claimed, job_of, lost, new_job
+from queue_engine.core.jobs.job_leases import claim
+from queue_engine.core.jobs.job_table import (
+    ENQUEUE,
+    FINISH,
+    FIRST_DUE,
+    FIRST_NOT_POISON_DUE,
+    HOLD_FAST,
+    NEXT_DUE,
+    NEXT_NOT_POISON_DUE,
+    RELEASE_ALL,
+    RENEW,
+    SETTLE,
+    UNFINISHED,
+    JobStatus,
+    jobs,
+)
+from queue_engine.core.observability.log import logged
+from queue_engine.core.observability.trace import current
+
+__all__ = ["Job", "JobStatus", "Jobs", "LeaseLost", "jobs"]
+
+
+_UNFINISHED = select(*FIELDS).where(jobs.c.process_id == bindparam("its_process"), UNFINISHED).order_by(jobs.c.seq)
+
+
+@logged("jobs")
+class Jobs:
+    """The jobs, on one connection; what is done here is part of that connection's transaction."""
+
+    def __init__(self, connection: AsyncConnection, due: Callable[[], None] = lambda: None) -> None:
+        """`due` is called for everything that is enqueued."""
+        self._connection = connection
+        self._due = due
+
+    async def enqueue(
+        self,
+        *,
+        kind: str,
+        request: Mapping[str, Any],
+        process_id: str,
+        now: datetime,
+        not_before: datetime | None = None,
+        priority: int = 0,
+    ) -> str:
+        """Store a job, due at `not_before` or now; higher `priority` goes first. Returns its id."""
+        values = new_job(kind, process_id, request, now, current()) | {
+            "not_before": not_before or now,
+            "priority": priority,
+        }
+        await self._connection.execute(ENQUEUE, values)
+        self._due()
+        return str(values["id"])
+
+    async def enqueue_once(
+        self,
+        *,
+        kind: str,
+        request: Mapping[str, Any],
+        process_id: str,
+        now: datetime,
+        not_before: datetime | None = None,
+        priority: int = 0,
+    ) -> None:
+        """Store a job as `enqueue` does, unless the same one waits already and will be done before this one could be.
+
+        Only for jobs that read what they need when they run. One in progress does not count: it may have read before.
+        """
+        for job in await self.unfinished(process_id):
+            waits = job.status is JobStatus.PENDING and job.error_message is None
+            if waits and job.kind == kind and job.request == request:
+                return
+        await self.enqueue(
+            kind=kind, request=request, process_id=process_id, now=now, not_before=not_before, priority=priority
+        )
+
+    async def enqueue_all(
+        self,
+        *,
+        kind: str,
+        requests: Sequence[tuple[str, Mapping[str, Any]]],
+        now: datetime,
+        traces: Sequence[str | None] | None = None,
+    ) -> None:
+        """Store many jobs of one kind at once, due now, in this order: each a process id and its request.
+
+        They belong to the work under way, unless `traces` tells for each what it belongs to.
+        """
+        if not requests:
+            return
+        belonging = [current()] * len(requests) if traces is None else traces
+        values = [
+            new_job(kind, process, request, now, trace)
+            for (process, request), trace in zip(requests, belonging, strict=True)
+        ]
+        await self._connection.execute(ENQUEUE, values)
+        self._due()
+
+    async def claim_some(
+        self, limit: int, *, owner: str, now: datetime, lease: timedelta, poison: bool = True
+    ) -> tuple[Job, ...]:
+        """Take up to `limit` due jobs, each of another process, until `now + lease`.
+
+        The highest priority comes first, then the oldest. A job in progress whose lease has ended is taken like a
+        pending one, with one death more. Jobs of one process are done in their order and one at a time, by any
+        worker; only one that failed, and waits to be tried again, is overtaken.
+
+        Of the jobs whose workers died again and again it takes one at most, and none unless `poison`: what one of
+        them does to its worker must not be done to the others.
+        """
+        if not poison:
+            return await claim(self._connection, FIRST_NOT_POISON_DUE, limit, owner, now, lease)
+        claimed = await claim(self._connection, FIRST_DUE, limit, owner, now, lease)
+        if len(claimed) < limit and any(job.poison for job in claimed):
+            # Others of them may have stood before the rest.
+            claimed += await claim(self._connection, FIRST_NOT_POISON_DUE, limit - len(claimed), owner, now, lease)
+        return claimed
+
+    async def renew(self, job: Job, until: datetime) -> bool:
+        """Prolong the lease of a claim. False when it no longer stands."""
+        return await self._changes(RENEW, {**claimed(job), "leased_until": until})
+
+    async def complete(self, job: Job, response: Mapping[str, Any] | None, now: datetime) -> None:
+        """The job is done; its result waits for `take_results`. Raises LeaseLost."""
+        await self._settle(
+            job,
+            status=JobStatus.COMPLETED,
+            response_json=None if response is None else dict(response),
+            error_message=None,
+            updated_at=now,
+        )
+
+    async def finish(self, done: Sequence[Job]) -> None:
+        """These jobs are done and nobody waits for their results: they are deleted for good.
+
+        One whose lease was lost is left to its present worker.
+        """
+        if done:
+            await self._connection.execute(FINISH, [claimed(job) for job in done])
+
+    async def retry(self, job: Job, *, at: datetime, error: str, now: datetime) -> None:
+        """The job failed and is due again at `at`: counts an attempt. Raises LeaseLost."""
+        await self._settle(
+            job,
+            status=JobStatus.PENDING,
+            attempt=job.attempt + 1,
+            deaths=0,
+            not_before=at,
+            error_message=error,
+            updated_at=now,
+        )
+
+    async def hold(self, job: Job, *, at: datetime, now: datetime, why: str | None = None) -> None:
+        """The job cannot be done yet, through no fault of its own: due again at `at`. Raises LeaseLost.
+
+        Its worker lives, so the job is not what ended those before.
+        """
+        counted = {} if why is None else {"holds": {**job.holds, why: job.holds.get(why, 0) + 1}}
+        await self._settle(job, status=JobStatus.PENDING, deaths=0, not_before=at, updated_at=now, **counted)
+
+    async def fail(self, job: Job, error: str, now: datetime) -> None:
+        """The job failed for good, which a consumer of its process learns by `take_results`. Raises LeaseLost."""
+        await self._settle(
+            job,
+            status=JobStatus.FAILED,
+            attempt=job.attempt + 1,
+            response_json=None,
+            error_message=error,
+            updated_at=now,
+        )
+
+    async def remove(self, job: Job) -> None:
+        """Remove a claimed job from the store, for a caller that keeps it elsewhere. Raises LeaseLost."""
+        if not await self._changes(FINISH, claimed(job)):
+            raise lost(job)
+
+    async def get_results(self, process_id: str) -> tuple[Job, ...]:
+        """The finished jobs of a process, completed and failed, in the order in which they were enqueued."""
+        finished = jobs.c.status.in_([JobStatus.COMPLETED, JobStatus.FAILED])
+        rows = await self._connection.execute(
+            select(*FIELDS).where(jobs.c.process_id == process_id, finished).order_by(jobs.c.seq)
+        )
+        return tuple(map(job_of, rows))
+
+    async def unfinished(self, process_id: str) -> tuple[Job, ...]:
+        """The jobs of a process that are pending or in progress, in the order in which they were enqueued."""
+        return tuple(map(job_of, await self._connection.execute(_UNFINISHED, {"its_process": process_id})))
+
+    async def assert_lease(self, job: Job) -> None:
+        """Make sure that the claim still stands, and will until this transaction ends. Raises LeaseLost."""
+        if (await self._connection.execute(HOLD_FAST, claimed(job))).first() is None:
+            raise lost(job)
+
+    async def take_results(self, process_id: str) -> tuple[Job, ...]:
+        """As `get_results`, and delete them for good: in the transaction in which the consumer stores them."""
+        results = await self.get_results(process_id)
+        await self.delete([job.id for job in results])
+        return results
+
+    async def delete(self, ids: Collection[str]) -> int:
+        """Delete jobs for good, in whatever status, once their results are safe elsewhere. Returns how many."""
+        if not ids:
+            return 0
+        return (await self._connection.execute(delete(jobs).where(jobs.c.id.in_(ids)))).rowcount
+
+    async def release_all(self, now: datetime) -> int:
+        """Make every job in progress pending again: for the start of the only process on this database.
+
+        With several processes leases do this; called then, it would have jobs done twice. Returns how many.
+        """
+        return (await self._connection.execute(RELEASE_ALL, {"updated_at": now})).rowcount
+
+    async def next_due(self, *, poison: bool = True) -> datetime | None:
+        """When the next job can be claimed: an instant that may be past; None if nothing waits. See `claim_some`."""
+        statement = NEXT_DUE if poison else NEXT_NOT_POISON_DUE
+        found: datetime | None = (await self._connection.execute(statement)).scalar_one()
+        return found
+
+    async def hasten(self, process_id: str, now: datetime) -> None:
+        """Make the untried jobs of a process due now that were to wait longer."""
+        waits = (jobs.c.status == JobStatus.PENDING) & jobs.c.error_message.is_(None) & (jobs.c.not_before > now)
+        statement = update(jobs).where(jobs.c.process_id == process_id, waits)
+        if (await self._connection.execute(statement.values(not_before=now, updated_at=now))).rowcount:
+            self._due()
+
+    async def unfinished_requests(self, kind: str, processes: str) -> tuple[Mapping[str, Any], ...]:
+        """What the unfinished jobs of one kind are to do, of all processes whose ids begin with `processes`."""
+        of_these = jobs.c.process_id.startswith(processes, autoescape=True)
+        statement = select(jobs.c.request_json).where(jobs.c.kind == kind, of_these, UNFINISHED)
+        return tuple((await self._connection.scalars(statement.order_by(jobs.c.seq))).all())
+
+    async def depth(self) -> int:
+        """How many jobs are pending or in progress."""
+        unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
+        return (await self._connection.execute(select(func.count()).select_from(jobs).where(unfinished))).scalar_one()
+
+    async def _settle(self, job: Job, **values: object) -> None:
+        if not await self._changes(SETTLE, {**claimed(job), **values}):
+            raise lost(job)
+
+    async def _changes(self, statement: Any, values: Mapping[str, Any]) -> bool:
+        return (await self._connection.execute(statement, values)).rowcount == 1

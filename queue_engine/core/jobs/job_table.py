@@ -1,0 +1,201 @@
+"""The table of jobs, and its frequent statements, built once."""
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    Index,
+    Integer,
+    Select,
+    String,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.sql.dml import ReturningUpdate
+
+from queue_engine.core.database.database import Counter, DatabaseInstant, metadata
+from queue_engine.core.database.instants import InstantKind, instant
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    PENDING = "PENDING"
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("seq", Counter, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("process_id", String(255), nullable=False, index=True),
+    Column("kind", String(64), nullable=False),
+    Column("request_json", JSON, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("batch_job_id", String(255)),
+    Column("response_json", JSON(none_as_null=True)),
+    Column("error_message", Text),
+    Column("attempt", Integer, nullable=False),
+    Column("deaths", Integer, nullable=False, server_default="0"),
+    Column("priority", Integer, nullable=False),
+    Column("not_before", DatabaseInstant, nullable=False, info=instant(InstantKind.WAIT)),
+    Column("created_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("updated_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("owner", String(255)),
+    Column("leased_until", DatabaseInstant, info=instant(InstantKind.LEASE)),
+    Column("claims", Integer, nullable=False),
+    Column("holds", JSON(none_as_null=True)),
+    Column("trace", String(64)),
+    CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'COMPLETED', 'FAILED')", name="status"),
+    sqlite_autoincrement=True,
+)
+Index("ix_jobs_status_priority_seq", jobs.c.status, jobs.c.priority.desc(), jobs.c.seq)
+
+failed_jobs = Table(
+    "failed_jobs",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("process_id", String(255), nullable=False),
+    Column("job_type", String(64), nullable=False),
+    Column("error_message", Text, nullable=False),
+    Column("payload", JSON, nullable=False),
+    Column("failed_at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
+    Column("retryable", Boolean, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("created_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("trace", String(64)),
+)
+"""Dead letters: jobs that failed for good, with all that is needed to do them again."""
+
+
+POISON_DEATHS = 3
+"""Tries in a row that ended with their worker, after which a job may be what ends them."""
+
+DEATHS = jobs.c.deaths + case((jobs.c.status == JobStatus.IN_PROGRESS, 1), else_=0)
+"""How many its deaths are by the next claim: who holds it when its lease has ended, has died."""
+
+_LOCKS = 20_260
+"""What tells the locks of processes apart from other advisory locks on the same PostgreSQL."""
+
+
+def _in_turn() -> ColumnElement[bool]:
+    """Nothing of the same process is in progress, and nothing earlier of it is still to be tried.
+
+    One that failed, which its error tells, is overtaken while it waits. A job whose lease has ended waits only for
+    earlier ones in progress: two jobs that waited for each other would wait for ever. One that waits to be tried may be
+    earlier all the same: it got its number first, and its transaction ended after the other job was claimed.
+    """
+    other = jobs.alias("other")
+    in_progress = other.c.status == JobStatus.IN_PROGRESS
+    untried = and_(other.c.status == JobStatus.PENDING, other.c.error_message.is_(None))
+    waits = jobs.c.status == JobStatus.PENDING
+    earlier = and_(other.c.seq < jobs.c.seq, or_(in_progress, and_(untried, waits)))
+    later = and_(in_progress, waits)
+    return ~exists(select(other.c.seq).where(other.c.process_id == jobs.c.process_id, or_(earlier, later)))
+
+
+def _contested() -> ColumnElement[bool]:
+    """Something of its process has failed and waits: then two of that process may be next, for two workers at once."""
+    failed = jobs.alias("failed")
+    its_process = failed.c.process_id == jobs.c.process_id
+    return exists(select(failed.c.seq).where(its_process, failed.c.error_message.is_not(None)))
+
+
+def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
+    """The first of those that wait, and the first of those whose lease has ended.
+
+    Two statements, because each can walk the index in order and end early; one with OR sorts all that wait.
+    """
+    now = bindparam("claimed_at", type_=DatabaseInstant)
+    at_most = bindparam("at_most", type_=Integer)
+    return tuple(
+        select(jobs.c.seq, jobs.c.process_id, jobs.c.priority, DEATHS.label("deaths"), _contested().label("contested"))
+        .where(jobs.c.status == status, since <= now, _in_turn(), *conditions)
+        .order_by(jobs.c.priority.desc(), jobs.c.seq)
+        .limit(at_most)
+        .with_for_update(skip_locked=True)
+        for status, since in (
+            (JobStatus.PENDING, jobs.c.not_before),
+            (JobStatus.IN_PROGRESS, jobs.c.leased_until),
+        )
+    )
+
+
+def _take(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
+    return (
+        update(jobs)
+        .where(jobs.c.seq.in_(bindparam("chosen", expanding=True)), *conditions)
+        .values(
+            status=JobStatus.IN_PROGRESS,
+            owner=bindparam("claimed_by"),
+            leased_until=bindparam("claimed_until", type_=DatabaseInstant),
+            deaths=DEATHS,
+            claims=jobs.c.claims + 1,
+            updated_at=bindparam("claimed_at", type_=DatabaseInstant),
+        )
+        .returning(jobs)
+    )
+
+
+def _lock() -> Select[Any]:
+    own = func.pg_try_advisory_xact_lock(_LOCKS, func.hashtext(jobs.c.process_id))
+    return select(jobs.c.seq).where(jobs.c.seq.in_(bindparam("chosen", expanding=True)), own)
+
+
+def _next_due(*conditions: ColumnElement[bool]) -> Select[Any]:
+    due = case((jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until), else_=jobs.c.not_before)
+    unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
+    return select(type_coerce(func.min(due), DatabaseInstant)).where(unfinished, _in_turn(), *conditions)
+
+
+# Built once: building them takes SQLAlchemy many times as long as running them, and a burst of jobs runs them often.
+ENQUEUE = jobs.insert()
+_NOT_POISON = DEATHS < POISON_DEATHS
+UNFINISHED = and_(jobs.c.status != JobStatus.COMPLETED, jobs.c.status != JobStatus.FAILED)
+"""The job is pending or in progress. `NOT IN` would be written out for each execution."""
+FIRST_DUE = first_due()
+FIRST_NOT_POISON_DUE = first_due(_NOT_POISON)
+CLAIMED = and_(
+    jobs.c.seq == bindparam("its_seq"),
+    jobs.c.status == JobStatus.IN_PROGRESS,
+    jobs.c.owner == bindparam("its_owner"),
+    jobs.c.claims == bindparam("its_claims"),
+)
+"""The row is still under a claim.
+
+`its_claims` tells two claims of one owner apart, and `its_seq` what a job was from what it is when it was done again.
+"""
+
+TAKE = _take()
+TAKE_CONTESTED = _take(_in_turn())
+LOCK_CONTESTED = _lock()
+FINISH = delete(jobs).where(CLAIMED)
+RENEW = update(jobs).where(CLAIMED)
+SETTLE = RENEW.values(owner=None, leased_until=None)
+HOLD_FAST = select(jobs.c.seq).where(CLAIMED).with_for_update()
+NEXT_DUE = _next_due()
+NEXT_NOT_POISON_DUE = _next_due(_NOT_POISON)
+RELEASE_ALL = (
+    update(jobs)
+    .where(jobs.c.status == JobStatus.IN_PROGRESS)
+    .values(status=JobStatus.PENDING, owner=None, leased_until=None, deaths=jobs.c.deaths + 1)
+)

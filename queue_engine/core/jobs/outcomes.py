@@ -1,0 +1,52 @@
+"""Outcomes of a job's handler: data, which the worker carries out.
+
+A handler returns an outcome, or raises. `is_retryable` (`queue_engine.domain.errors`) says whether trying again may
+help: yes for no connection, 5xx, 408 and limits, never for another 4xx. What cannot be read is dead at once; faults
+of IMQ are tried again. A hold is no attempt, and neither is a fault of the database. Holds are counted for their
+reason alone, so that one does not use up the tries of another (`Job.holds`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """It is done. `response` is kept where a consumer collects results."""
+
+    response: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """It failed for a reason that may pass: an attempt, and another after `delay`, or after the series of the worker.
+
+    When the attempts are used up it is dead.
+    """
+
+    error: str
+    delay: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """It cannot be done yet, which is nobody's failure and no attempt: again after `delay`.
+
+    `Job.holds` counts the holds of each `why`, for a handler that bounds how often it holds a job for that reason.
+    """
+
+    delay: timedelta
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """It failed for good, and a person should know. `retryable` if doing it again, as it is, may help one day."""
+
+    error: str
+    retryable: bool
+
+
+Outcome = JobResult | Retry | Hold | Dead

@@ -1,0 +1,109 @@
+"""Trace contexts of units of work: W3C, by the OpenTelemetry API alone.
+
+Where an operator's SDK is active, each of these is a span of its. Without one nothing is recorded, and the ids still
+exist: they are on every line of the log, and are stored beside what waits, so that a story outlives its process.
+
+A delivery's trace id is its GUID. IMQ stores it with the job, the held pull request, the entry and the outbox item, and
+continues it with each. One processor puts the ids on lines of the log (`bot/process/logs.py`).
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from hashlib import sha256
+from typing import Final
+from uuid import UUID, uuid4
+
+from opentelemetry.context import Context
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    StatusCode,
+    TraceFlags,
+    get_current_span,
+    get_tracer,
+    set_span_in_context,
+    use_span,
+)
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+_TRACER = get_tracer("imq")
+_W3C = TraceContextTextMapPropagator()
+_PARENT: Final = "traceparent"
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+_OUTSIDE = Context()
+"""No trace: work that starts here starts one."""
+
+
+def current() -> str | None:
+    """The W3C traceparent of the work under way, of 55 characters; None outside of any."""
+    carrier: dict[str, str] = {}
+    _W3C.inject(carrier)
+    return carrier.get(_PARENT)
+
+
+def ids() -> Mapping[str, str]:
+    """`trace_id` and `span_id` of the work under way, in hexadecimal digits; nothing outside of any."""
+    here = get_current_span().get_span_context()
+    if not here.is_valid:
+        return {}
+    return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"}
+
+
+def span(name: str) -> AbstractContextManager[None]:
+    """A part of the work under way, or the beginning of a trace where there is none.
+
+    `name` is a kind of work, such as `job hint`, never a single case. No data goes along: what an error says may be
+    secret, so that only its type is told.
+    """
+    return _within(None, name)
+
+
+def continued(traceparent: str | None, name: str = "work") -> AbstractContextManager[None]:
+    """Go on with a stored trace, under a span of its own; `span` if there is none, or none that can be read."""
+    stored = _W3C.extract({_PARENT: traceparent or ""}, _OUTSIDE)
+    readable = get_current_span(stored).get_span_context().is_valid
+    return _within(stored if readable else None, name)
+
+
+def of_delivery(guid: str) -> AbstractContextManager[None]:
+    """The trace of a webhook's delivery. Its id is the GUID's 32 hexadecimal digits, so that one finds the other.
+
+    An id that is no GUID has its SHA-256 stand for it. A repeated delivery belongs to the trace of the first.
+    """
+    digest = sha256(guid.encode()).digest()
+    root = SpanContext(
+        trace_id=_trace_id_of(guid) or int.from_bytes(digest[:16], "big"),
+        span_id=int.from_bytes(digest[16:24], "big"),
+        is_remote=True,
+        trace_flags=_SAMPLED,
+    )
+    return _within(set_span_in_context(NonRecordingSpan(root), _OUTSIDE), "delivery")
+
+
+@contextmanager
+def _within(parent: Context | None, name: str) -> Iterator[None]:
+    started = _own(_TRACER.start_span(name, parent), get_current_span(parent).get_span_context())
+    with use_span(started, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+        try:
+            yield
+        except Exception as error:
+            started.set_status(StatusCode.ERROR, type(error).__name__)
+            raise
+
+
+def _own(started: Span, parent: SpanContext) -> Span:
+    """The span, or ids of its own where nobody records: the API then hands the parent back."""
+    given = started.get_span_context()
+    if given.is_valid and given.span_id != parent.span_id:
+        return started
+    trace_id, flags = (parent.trace_id, parent.trace_flags) if parent.is_valid else (uuid4().int, _SAMPLED)
+    return NonRecordingSpan(SpanContext(trace_id, uuid4().int >> 64, is_remote=False, trace_flags=flags))
+
+
+def _trace_id_of(guid: str) -> int:
+    """The trace id that a GUID is, zero (which no trace has) for anything else."""
+    try:
+        return UUID(guid).int
+    except ValueError:
+        return 0

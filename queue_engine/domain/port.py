@@ -1,0 +1,299 @@
+"""The calls to GitHub that the engine and the notifications need. The gateway in `bot` answers them over HTTP.
+
+Every method raises the errors of `queue_engine.domain.errors` and no others, and has its time limit in the gateway.
+Methods that write may have happened although they raised `Unavailable`.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from queue_engine.domain.facts import (
+    Branch,
+    BranchRules,
+    CheckReport,
+    Commit,
+    Comparison,
+    Delivery,
+    LabelEvent,
+    MergeMethod,
+    OwnComment,
+    Permission,
+    PullRequest,
+    RepositoryState,
+    RequiredCheck,
+    Review,
+    Snapshot,
+)
+from queue_engine.domain.model import Repository
+from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
+
+PAGE = 100
+"""The most that GitHub lists in one answer."""
+
+
+class GitHub(Protocol):
+    """The facts and the few effects that landing needs."""
+
+    async def pull_request(self, repository: Repository, number: int) -> PullRequest:
+        """`GET /repos/{o}/{r}/pulls/{n}`. Asking also makes GitHub compute `mergeable`."""
+        ...
+
+    async def snapshot(
+        self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
+    ) -> Snapshot:
+        """The pull request with the permission of `login` and what else stands around it, in one GraphQL query.
+
+        With `head_sha`, the head that is expected, it is compared with the base too. What GitHub does not tell so is
+        None, but for the permission: it is asked for by itself then. Costs more requests where GraphQL is missing.
+        """
+        ...
+
+    async def permission(self, repository: Repository, login: str) -> Permission:
+        """`GET /repos/{o}/{r}/collaborators/{u}/permission`, never cached. An unknown person has none."""
+        ...
+
+    async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
+        """`GET /repos/{o}/{r}/compare/{base}...{head}`: base tip, merge base, and the head commit, in one request."""
+        ...
+
+    async def commit(self, repository: Repository, sha: str) -> Commit:
+        """`GET /repos/{o}/{r}/git/commits/{sha}`."""
+        ...
+
+    async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
+        """Classic protection (branch object) and rulesets together; remembered for two hours.
+
+        `forget_rules` drops the cache. Raises NotFound when the branch does not exist.
+        """
+        ...
+
+    async def prepare_writes(self, repository: Repository) -> None:
+        """Have what a write to this repository is signed with, so that the next one waits for nothing. Never raises."""
+        ...
+
+    def forget_token(self, installation_id: int) -> None:
+        """Drop the installation's cached token: its permissions changed, and a token keeps those it was made with."""
+        ...
+
+    def forget_rules(self, repository_id: int) -> None:
+        """Drop cached rules of this repository: a webhook says that they changed."""
+        ...
+
+    async def check_reports(
+        self, repository: Repository, sha: str, required: Collection[RequiredCheck]
+    ) -> tuple[CheckReport, ...]:
+        """All pages of check runs and the combined status of a commit; newest per app and name; never IMQ's own.
+
+        Of jobs of one name in several workflow runs the newest per workflow and event counts: `workflow_runs` are asked
+        for where one of them failed.
+
+        Statuses are not asked for when every `required` check is bound to an App and has a run of it: no status can
+        change the verdict then.
+        """
+        ...
+
+    async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
+        """`GET /repos/{o}/{r}/actions/runs?head_sha=`: the runs of GitHub Actions on a commit, parked ones included.
+
+        None where IMQ may not read them.
+        """
+        ...
+
+    async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
+        """`GET /repos/{o}/{r}/commits/{ref}/check-suites`: the suites of all Apps on a commit, without IMQ's own."""
+        ...
+
+    async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
+        """`PUT /repos/{o}/{r}/pulls/{n}/update-branch`; the new head appears later.
+
+        Raises Invalid for a head that moved, nothing to update, or a conflict; Forbidden without access to a fork.
+        """
+        ...
+
+    async def merge(
+        self,
+        repository: Repository,
+        number: int,
+        head_sha: str,
+        method: MergeMethod,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+    ) -> str:
+        """`PUT /repos/{o}/{r}/pulls/{n}/merge` with `sha` as precondition. Returns the SHA that landed."""
+        ...
+
+    async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
+        """The text of `.github/imq.yml` at the tip of this branch, or of the repository's default branch.
+
+        In place of a branch a commit may be named. None if there is none. Raises NotFound for a branch or commit that
+        does not exist, and Invalid when it is no file, or no text.
+        """
+        ...
+
+    async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
+        """The text of `.github/imq.yml` in its owner's repository `.github`; None if there is none to be read.
+
+        At the tip of its default branch, or at this commit: raises NotFound if that does not exist.
+        """
+        ...
+
+    async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
+        """Whether the rules ask for an approving review before the default branch of the owner's `.github` changes.
+
+        False where it is not known: the repository belongs to somebody else by now, or its rules may not be read.
+        """
+        ...
+
+    async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
+        """`GET /repos/{o}/{r}/pulls/{n}/reviews`, all pages, oldest first."""
+        ...
+
+    async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
+        """`GET /repos/{o}/{r}/pulls/{n}/commits`: who wrote its commits, as `CommandName <address>`, each once.
+
+        Without the account `author`, and without merges, which add nobody's work.
+        """
+        ...
+
+    async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
+        """The same list: SHAs of the commits that GitHub says have no valid signature, oldest first.
+
+        One whose signature GitHub could not check just then, or says nothing of, is not among them.
+        """
+        ...
+
+    async def rerun(self, repository: Repository, actions_run: int) -> None:
+        """`POST .../actions/runs/{id}/rerun-failed-jobs`: have the failed jobs of a run of GitHub Actions run again.
+
+        IMQ can run nothing else again: GitHub lets no App rerequest another App's check run.
+        """
+        ...
+
+    async def cancel_run(self, repository: Repository, actions_run: int) -> None:
+        """`POST .../actions/runs/{id}/cancel`. Raises HeadConflict (409) for a run that is over."""
+        ...
+
+    async def is_in_use(self, repository: Repository, branch: str) -> bool:
+        """`GET /repos/{o}/{r}/pulls` by base, then by head: whether an open pull request needs this branch."""
+        ...
+
+    async def branch_tip(self, repository: Repository, branch: str) -> Branch | None:
+        """`GET /repos/{o}/{r}/branches/{branch}`; None if there is no such branch."""
+        ...
+
+    async def delete_branch(self, repository: Repository, branch: str) -> None:
+        """`DELETE /repos/{o}/{r}/git/refs/heads/{branch}`; one that is gone already is no error."""
+        ...
+
+    async def react(self, repository: Repository, comment_id: int, content: str) -> None:
+        """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; one that is there already is no error."""
+        ...
+
+    async def add_label(self, repository: Repository, number: int, label: str) -> None:
+        """`POST /repos/{o}/{r}/issues/{n}/labels`; one that is there already is no error."""
+        ...
+
+    async def remove_label(self, repository: Repository, number: int, label: str) -> None:
+        """Take a label off; one that is not there is no error."""
+        ...
+
+    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
+        """Numbers of the open pull requests with this label, oldest first (`GET /repos/{o}/{r}/issues`, all pages)."""
+        ...
+
+    async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
+        """The hundred open pull requests that changed last, in one request (`GET /repos/{o}/{r}/pulls`).
+
+        A list tells no `mergeable`: it is None in each.
+        """
+        ...
+
+    async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:
+        """IMQ's own comments that changed since, the latest change first, of the three hundred comments that did so
+        last (`GET /repos/{o}/{r}/issues/comments`, at most three requests)."""
+        ...
+
+    async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
+        """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if GitHub does not tell."""
+        ...
+
+    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
+        """Who took this label off last, by the same events; None if GitHub does not tell."""
+        ...
+
+    async def installations(self) -> tuple[int, ...]:
+        """The installations that are not suspended (`GET /app/installations`)."""
+        ...
+
+    async def repositories(self, installation_id: int) -> tuple[Repository, ...]:
+        """The repositories of an installation that can be written (`GET /installation/repositories`)."""
+        ...
+
+    async def repository(self, repository: Repository) -> RepositoryState:
+        """`GET /repositories/{id}`: the repository of this id, whatever it is called."""
+        ...
+
+    async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
+        """A page of attempts to deliver webhooks, newest first, and the cursor of the next one if there is one.
+
+        `GET /app/hook/deliveries`, without its filter by status, which is documented as 400 to 599: an attempt that
+        never reached IMQ may have no such code.
+        """
+        ...
+
+    async def redeliver(self, number: int) -> None:
+        """Have one delivery sent again; GitHub never does by itself (`POST /app/hook/deliveries/{id}/attempts`)."""
+        ...
+
+    async def own_login(self) -> str:
+        """The login under which IMQ acts, `slug[bot]`, from `GET /app`; asked once."""
+        ...
+
+
+class GitHubComments(Protocol):
+    """The writes that people read. Implemented by the same gateway."""
+
+    async def create_comment(self, repository: Repository, number: int, body: str) -> int:
+        """`POST .../issues/{n}/comments`. Returns the comment's id.
+
+        Merges go before comments: `RateLimitError` where the content that GitHub still lets the installation create
+        is needed for the merges that wait, which `working(yields_to=...)` tells.
+        """
+        ...
+
+    async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
+        """`PATCH .../issues/comments/{id}`. Raises NotFound when somebody deleted it."""
+        ...
+
+    async def delete_comment(self, repository: Repository, comment_id: int) -> bool:
+        """`DELETE .../issues/comments/{id}`. Returns whether it was there."""
+        ...
+
+    async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
+        """IMQ's own comments on this pull request whose body contains `marker`, by id, oldest first; all pages."""
+        ...
+
+    async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
+        """`POST .../check-runs` with GitHub's own fields (name, head_sha, external_id, status, ...)."""
+        ...
+
+    async def update_check_run(self, repository: Repository, check_run_id: int, check_run: Mapping[str, Any]) -> None:
+        """`PATCH .../check-runs/{id}`. Raises NotFound when GitHub no longer knows it."""
+        ...
+
+    async def find_check_run(
+        self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
+    ) -> int | None:
+        """The id of IMQ's own check run on this commit with this external id; only of one that has not ended, if
+        `unfinished`."""
+        ...
+
+    async def remove_label(self, repository: Repository, number: int, label: str) -> None:
+        """Take a label off; one that is not there is no error."""
+        ...
+
+
+class GitHubPorts(GitHub, GitHubComments, Protocol):
+    """Both ports, as the gateway answers them."""

@@ -1,0 +1,178 @@
+"""Reason codes: why an entry left, a pull request was refused, or a queue was paused; the outcome and the next actor.
+
+The sentences that people read for each code live in `notifications.texts`; a test holds the two complete.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ReasonActor(StrEnum):
+    """Whose turn it is after an entry left."""
+
+    AUTHOR = "author"
+    MAINTAINER = "maintainer"
+    OPERATOR = "operator"
+    NOBODY = "nobody"
+
+
+class Outcome(StrEnum):
+    """What became of the pull request's stay in the queue."""
+
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    HELD = "held"
+    PAUSED = "paused"
+
+
+class Reason(StrEnum):
+    """A reason code: stable, stored in the timeline, named in logs and pages."""
+
+    # Consent withdrawn or changed
+    LABEL_REMOVED = "label_removed"
+    UNQUEUED = "unqueued"
+    CLOSED = "closed"
+    MERGED_ELSEWHERE = "merged_elsewhere"
+    DRAFT = "draft"
+    BASE_CHANGED = "base_changed"
+    BASE_CHANGED_AT_MERGE = "base_changed_at_merge"
+    HEAD_CHANGED = "head_changed"
+    PERMISSION_LOST = "permission_lost"
+    NOT_QUEUED = "not_queued"
+    # At admission
+    LABEL_WITHOUT_RIGHT = "label_without_right"
+    LABEL_NOT_RECEIVED = "label_not_received"
+    QUEUE_FULL = "queue_full"
+    FORK_DELETED = "fork_deleted"
+    NOT_ALLOWED_TO_QUEUE = "not_allowed_to_queue"
+    BRANCH_NOT_SERVED = "branch_not_served"
+    BLOCKED_BY_LABEL = "blocked_by_label"
+    BLOCKED_BY_TITLE = "blocked_by_title"
+    HOLD_TIMED_OUT = "hold_timed_out"
+    ASKED_TOO_OFTEN = "asked_too_often"
+    # Faults of the change, or what looks like it
+    CONFLICT = "conflict"
+    CHECKS_FAILED = "checks_failed"
+    CHECKS_TIMED_OUT = "checks_timed_out"
+    NO_CHECKS = "no_checks"
+    CHECKS_BROKE_DOWN = "checks_broke_down"
+    CHECKS_NOT_REPEATED = "checks_not_repeated"
+    WORKFLOWS_UNAPPROVED = "workflows_unapproved"
+    BASE_STAYS_RED = "base_stays_red"
+    # What GitHub or its rules do not let us do
+    MERGEABLE_UNKNOWN = "mergeable_unknown"
+    UPDATE_REFUSED = "update_refused"
+    HEAD_PROTECTED = "head_protected"
+    UPDATE_TIMED_OUT = "update_timed_out"
+    BASE_KEEPS_MOVING = "base_keeps_moving"
+    REFUSED_BY_RULES = "refused_by_rules"
+    NATIVE_QUEUE_REQUIRED = "native_queue_required"
+    OWN_CHECK_REQUIRED = "own_check_required"
+    APPROVAL_MISSING = "approval_missing"
+    CHANGES_REQUESTED = "changes_requested"
+    CODE_OWNER_MISSING = "code_owner_missing"
+    CONVERSATIONS_UNRESOLVED = "conversations_unresolved"
+    SIGNATURES_MISSING = "signatures_missing"
+    LINEAR_HISTORY_REQUIRED = "linear_history_required"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    BRANCH_LOCKED = "branch_locked"
+    PUSH_RESTRICTED = "push_restricted"
+    RULESET_BYPASSED = "ruleset_bypassed"
+    DEPLOYMENT_MISSING = "deployment_missing"
+    WORKFLOWS_PERMISSION = "workflows_permission"
+    STACKED = "stacked"
+    FORK_NOT_EDITABLE = "fork_not_editable"
+    PERMISSION_MISSING = "permission_missing"
+    REPOSITORY_ARCHIVED = "repository_archived"
+    REPOSITORY_GONE = "repository_gone"
+    GITHUB_TROUBLE = "github_trouble"
+    # What IMQ does not do
+    INTERNAL_ERROR = "internal_error"
+    # Pauses of a whole queue
+    TREE_MISMATCH = "tree_mismatch"
+    INVARIANT_BROKEN = "invariant_broken"
+    PAUSED_BY_HAND = "paused_by_hand"
+    FROZEN = "frozen"
+    BASE_RED = "base_red"
+    CHECKS_NOT_STARTING = "checks_not_starting"
+    MISCONFIGURED = "misconfigured"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonFacts:
+    """The outcome that a reason leads to, whose move it is, and whether the trigger label comes off."""
+
+    outcome: Outcome
+    move: ReasonActor
+    label_off: bool = True
+
+
+REASONS: Mapping[Reason, ReasonFacts] = {
+    Reason.LABEL_REMOVED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NOBODY, label_off=False),
+    Reason.UNQUEUED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NOBODY),
+    Reason.CLOSED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NOBODY),
+    Reason.MERGED_ELSEWHERE: ReasonFacts(Outcome.CANCELLED, ReasonActor.NOBODY),
+    Reason.DRAFT: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
+    Reason.BASE_CHANGED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
+    Reason.BASE_CHANGED_AT_MERGE: ReasonFacts(Outcome.CANCELLED, ReasonActor.MAINTAINER),
+    Reason.HEAD_CHANGED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
+    Reason.PERMISSION_LOST: ReasonFacts(Outcome.CANCELLED, ReasonActor.MAINTAINER),
+    Reason.NOT_QUEUED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NOBODY, label_off=False),
+    Reason.LABEL_WITHOUT_RIGHT: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
+    Reason.LABEL_NOT_RECEIVED: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
+    Reason.QUEUE_FULL: ReasonFacts(Outcome.HELD, ReasonActor.NOBODY, label_off=False),
+    Reason.FORK_DELETED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.NOT_ALLOWED_TO_QUEUE: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
+    Reason.BRANCH_NOT_SERVED: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
+    Reason.BLOCKED_BY_LABEL: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.BLOCKED_BY_TITLE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.HOLD_TIMED_OUT: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.ASKED_TOO_OFTEN: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
+    Reason.CONFLICT: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.CHECKS_FAILED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.CHECKS_TIMED_OUT: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.NO_CHECKS: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.CHECKS_BROKE_DOWN: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.CHECKS_NOT_REPEATED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.WORKFLOWS_UNAPPROVED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.BASE_STAYS_RED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.MERGEABLE_UNKNOWN: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.UPDATE_REFUSED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.HEAD_PROTECTED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.UPDATE_TIMED_OUT: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.BASE_KEEPS_MOVING: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.REFUSED_BY_RULES: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.NATIVE_QUEUE_REQUIRED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.OWN_CHECK_REQUIRED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.APPROVAL_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.CHANGES_REQUESTED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.CODE_OWNER_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.CONVERSATIONS_UNRESOLVED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.SIGNATURES_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.LINEAR_HISTORY_REQUIRED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.METHOD_NOT_ALLOWED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.BRANCH_LOCKED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.PUSH_RESTRICTED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.RULESET_BYPASSED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.DEPLOYMENT_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.WORKFLOWS_PERMISSION: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.STACKED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.OPERATOR),
+    Reason.REPOSITORY_ARCHIVED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.REPOSITORY_GONE: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.GITHUB_TROUBLE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.INTERNAL_ERROR: ReasonFacts(Outcome.FAILED, ReasonActor.OPERATOR),
+    Reason.TREE_MISMATCH: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
+    Reason.INVARIANT_BROKEN: ReasonFacts(Outcome.PAUSED, ReasonActor.OPERATOR, label_off=False),
+    Reason.PAUSED_BY_HAND: ReasonFacts(Outcome.PAUSED, ReasonActor.NOBODY, label_off=False),
+    Reason.FROZEN: ReasonFacts(Outcome.PAUSED, ReasonActor.NOBODY, label_off=False),
+    Reason.BASE_RED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
+    Reason.CHECKS_NOT_STARTING: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
+    Reason.MISCONFIGURED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
+}
+
+OF_THE_PERSON = frozenset({Reason.LABEL_WITHOUT_RIGHT, Reason.NOT_ALLOWED_TO_QUEUE})
+"""Reasons to reject a request because of its sender, whatever the change: they do not hold for other people."""

@@ -1,0 +1,96 @@
+"""The context of all parts of the engine: one record, made once by the wiring."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from queue_engine.core.concurrency.wakeup import Wakeup
+from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.observability.progress import NullNotifier, ProgressEvent, ProgressNotifier
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.port import GitHub
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
+from queue_engine.rules.policies import Policies
+from queue_engine.store import Store, Transaction
+
+Publish = Callable[[TimelineEvent], None]
+"""Takes the events of a committed transaction, one by one; must not raise."""
+
+
+def _no_subscriber(event: TimelineEvent) -> None:
+    """Publish nothing: there is no subscriber."""
+
+
+@dataclass(slots=True)
+class Change:
+    """One transaction under way, with the events that are published when it has been committed."""
+
+    tx: Transaction
+    now: datetime
+    events: list[TimelineEvent] = field(default_factory=list)
+    progress: list[ProgressEvent] = field(default_factory=list)
+
+    async def record(
+        self,
+        event: str,
+        subject: Entry | Queue,
+        *,
+        number: int = WHOLE_QUEUE,
+        reason: Reason | None = None,
+        delivery: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Append an event of an entry or of a queue to the timeline, to be published after the commit.
+
+        `number` names a pull request that has no entry in the queue.
+        """
+        entry = subject if isinstance(subject, Entry) else None
+        happened = TimelineEvent(
+            at=self.now,
+            event=event,
+            repository_id=subject.repository.id,
+            base_branch=subject.base_branch,
+            number=number if entry is None else entry.number,
+            entry_id=None if entry is None else entry.id,
+            reason=reason,
+            delivery=delivery,
+            data=data or {},
+        )
+        self.events.append(await self.tx.timeline.append(happened))
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The engine's surroundings. `random` gives numbers in [0, 1) for jitter; `owner` names this process's leases."""
+
+    store: Store
+    github: GitHub
+    clock: Clock
+    policies: Policies
+    random: Callable[[], float]
+    owner: str
+    publish: Publish = _no_subscriber
+    progress: ProgressNotifier = field(default_factory=NullNotifier)
+    """Hears how far the checks of entries are; must not raise."""
+    lease: timedelta = timedelta(seconds=30)
+    """How long a dead process can keep a queue or a job; a living one renews every third of it."""
+    bell: Wakeup = field(default_factory=Wakeup)
+    """Rung whenever a queue, a job or a letter may have become due; each topic is a `WakeupKind`."""
+    meter: Meter = field(default_factory=NullMeter)
+
+    @asynccontextmanager
+    async def change(self) -> AsyncIterator[Change]:
+        """A transaction; after its commit its events are published and the loops that it concerns are woken."""
+        async with self.store.transaction() as tx:
+            change = Change(tx, self.clock.now())
+            yield change
+        for event in change.events:
+            self.publish(event)
+        for due in change.tx.due:
+            self.bell.notify(due)
+        for progressed in change.progress:
+            await self.progress.on_progress(progressed)

@@ -1,0 +1,291 @@
+"""Make notices of the queue's state, in the transaction that makes it true.
+
+The rules of speaking are here: how much a repository wants to hear, its own words in the place of ours, and that
+nothing is said any more once a pull request was closed by others. The words are in `notifications`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.model import Entry, EntryStatus, Repository
+from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind
+from queue_engine.domain.policy import CommentPolicy, Policy
+from queue_engine.domain.reasons import REASONS, Outcome, Reason, ReasonActor
+from queue_engine.effects.labels import queued_by
+from queue_engine.queries.position import load_position
+from queue_engine.rules.check_progress import pending_checks
+from queue_engine.store import Transaction
+from queue_engine.store.outbox.outbox import OutboxKind
+
+PASSING = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
+"""Kinds that tell of progress, not of what became of a pull request."""
+
+_CLOSED = frozenset({Reason.CLOSED, Reason.MERGED_ELSEWHERE})
+_CHECKED = frozenset({EntryStatus.CHECKING, EntryStatus.READY})
+
+_NOTICE_OF_STATUS = {
+    EntryStatus.PENDING: NoticeKind.QUEUED,
+    EntryStatus.UPDATING: NoticeKind.UPDATING,
+    EntryStatus.CHECKING: NoticeKind.CHECKING,
+    EntryStatus.READY: NoticeKind.READY,
+}
+_NOTICE_OF_OUTCOME = {
+    Outcome.FAILED: NoticeKind.FAILED,
+    Outcome.CANCELLED: NoticeKind.CANCELLED,
+    Outcome.REFUSED: NoticeKind.REFUSED,
+    Outcome.HELD: NoticeKind.HELD,
+    Outcome.PAUSED: NoticeKind.PAUSED,
+}
+
+
+async def announce(tx: Transaction, repository: Repository, notice: Notice, policy: Policy, *, due: datetime) -> None:
+    """Bring the comment up to this notice, if its repository wants to hear of it."""
+    if policy.comments is CommentPolicy.NONE:
+        return
+    if policy.comments is CommentPolicy.OUTCOMES and notice.kind in PASSING:
+        shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, notice.number)
+        # Progress is told only where the comment would go on saying what is not true any more.
+        if shown is None or shown.kind in PASSING:
+            return
+    worded = _in_own_words(notice, policy)
+    if worded.kind is NoticeKind.REFUSED and policy.not_followed:
+        worded = worded.model_copy(update={"not_followed": policy.not_followed})
+    await tx.outbox.want(OutboxKind.COMMENT, repository, notice.number, due=due, notice=worded)
+
+
+async def announce_progress(
+    tx: Transaction,
+    entry: Entry,
+    kind: NoticeKind,
+    policy: Policy,
+    now: datetime,
+    *,
+    depth: int,
+    checks: Sequence[CheckReport] = (),
+    check_run: bool = True,
+) -> None:
+    """Bring comment and `check_run` up to a passing state, after the courtesy pause that joins quick changes."""
+    notice = await _progress(tx, entry, kind, policy, now, depth=depth, checks=checks)
+    due = now + policy.comment_debounce
+    await announce(tx, entry.repository, notice, policy, due=due)
+    if (check_run and entry.status in _CHECKED) or (kind is NoticeKind.QUEUED and await _is_shown(tx, entry)):
+        await _check_run(tx, entry, notice, policy, due)
+
+
+async def announce_retrying(
+    tx: Transaction, entry: Entry, next_try: datetime, policy: Policy, now: datetime, *, depth: int
+) -> None:
+    """Say since when GitHub has not answered as it should, and when IMQ asks again."""
+    told = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    notice = told.model_copy(update={"retrying_since": entry.github_failing_since, "next_try": next_try, "eta": None})
+    await announce(tx, entry.repository, notice, policy, due=now)
+    if await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
+        await _check_run(tx, entry, notice, policy, now)
+
+
+async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: datetime) -> Notice:
+    """The notice with the place in line as it is now, if it tells of one and that has changed.
+
+    One that waits for a place reads how many were before it when it began to wait, which stays true.
+    """
+    if notice.position is None or notice.kind is NoticeKind.HELD:
+        return notice
+    entry = await tx.entries.find(repository.id, notice.number)
+    if entry is None or entry.position == notice.position:
+        return notice
+    if notice.kind is not NoticeKind.QUEUED:
+        return notice.model_copy(update={"position": entry.position})
+    if entry.status is not EntryStatus.PENDING:
+        return notice
+    depth = await tx.entries.count(entry.queue_id)
+    return notice.model_copy(update={"at": now, **asdict(await load_position(tx, entry, now, depth=depth))})
+
+
+async def announce_dequeued(tx: Transaction, entry: Entry, why: DequeueReason, policy: Policy, now: datetime) -> None:
+    """Finish comment, check run and label for an entry that was dequeued."""
+    meaning = REASONS[why.reason]
+    people = why.people if meaning.move is ReasonActor.AUTHOR else ()
+    facts = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
+    notice = _notice(entry, _NOTICE_OF_OUTCOME[meaning.outcome], policy, now, **facts)
+    await _announce_last(tx, entry, notice, policy, label_off=meaning.label_off)
+
+
+async def announce_landed(
+    tx: Transaction, entry: Entry, landed_sha: str, policy: Policy, now: datetime, *, mismatch: str | None
+) -> None:
+    """Finish comment, check run and label for an entry that landed.
+
+    `mismatch` says how the landed tree differs from the tested one; the check run says so too, even a new one (P1).
+    """
+    reason = None if mismatch is None else Reason.TREE_MISMATCH
+    notice = _notice(entry, NoticeKind.LANDED, policy, now, landed_sha=landed_sha, reason=reason, detail=mismatch)
+    await _announce_last(tx, entry, notice, policy, label_off=True, check_run=mismatch is not None)
+
+
+async def _announce_last(
+    tx: Transaction, entry: Entry, notice: Notice, policy: Policy, *, label_off: bool, check_run: bool = False
+) -> None:
+    """Tell the last notice of an entry. Without `check_run` only a check run that exists already tells it."""
+    await announce(tx, entry.repository, notice, policy, due=notice.at)
+    if check_run or await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
+        await _check_run(tx, entry, notice, policy, notice.at)
+    if label_off:
+        earlier = await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy)
+        await remove_label(tx, entry.repository, entry.number, policy, notice.at, also=earlier)
+
+
+async def remove_label(
+    tx: Transaction, repository: Repository, number: int, policy: Policy, now: datetime, *, also: Iterable[str] = ()
+) -> None:
+    """Have every trigger label removed, and those that were one when it was queued: the stay they asked for is over."""
+    earlier = sorted(label for label in also if not policy.has_trigger_label([label]))
+    labels = "\n".join((*policy.trigger_labels, *earlier))
+    await tx.outbox.want(OutboxKind.LABEL_OFF, repository, number, due=now, label=labels)
+
+
+async def announce_blockers(
+    tx: Transaction,
+    entry: Entry,
+    blockers: Sequence[Blocker],
+    policy: Policy,
+    now: datetime,
+    *,
+    kind: NoticeKind = NoticeKind.PAUSED,
+) -> None:
+    """Say why the queue stops for this entry, or goes on without it: all blockers, the most important first.
+
+    A check run that exists says so too. A broken configuration is shown in all check runs, where maintainers look.
+    """
+    first, *others = blockers
+    facts = {
+        "position": entry.position,
+        "reason": first.reason,
+        "detail": first.detail or None,
+        "until": first.until,
+        "other_blockers": tuple(
+            BlockerFacts(reason=each.reason, detail=each.detail or None, until=each.until) for each in others
+        ),
+    }
+    notice = _notice(entry, kind, policy, now, **facts)
+    await announce(tx, entry.repository, notice, policy, due=now)
+    stands = await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
+    if stands or any(blocker.reason is Reason.MISCONFIGURED for blocker in blockers):
+        await _check_run(tx, entry, notice, policy, now)
+
+
+async def announce_resumed(tx: Transaction, entry: Entry, policy: Policy, now: datetime, *, depth: int) -> None:
+    """Say where an entry stands that no blocker concerns any more."""
+    due = now + policy.comment_debounce
+    notice = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    await announce(tx, entry.repository, notice, policy, due=due)
+    if await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
+        await _check_run(tx, entry, notice, policy, due)
+
+
+async def announce_reply(
+    tx: Transaction,
+    repository: Repository,
+    number: int,
+    *,
+    base_branch: str,
+    head: str,
+    policy: Policy,
+    asked_at: datetime,
+    now: datetime,
+) -> bool:
+    """Bring the comment up to the answer that was just put; whether there is anything to be read on GitHub.
+
+    Who asked before the pull request was closed by others gets no answer after it.
+    """
+    if policy.comments is CommentPolicy.NONE:
+        return False
+    shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
+    if shown is not None and shown.reason in _CLOSED and asked_at < shown.at:
+        return False
+    if await tx.outbox.resend(OutboxKind.COMMENT, repository.id, number, due=now):
+        return True
+    # Somebody typed the command: this is not the first comment, and one of them may be an earlier IMQ's.
+    await tx.outbox.look_first(repository, number, now)
+    entry = await tx.entries.find(repository.id, number)
+    if entry is None:
+        notice = Notice(
+            kind=NoticeKind.ANSWERED,
+            number=number,
+            base_branch=base_branch,
+            head_sha=head,
+            at=now,
+            trigger_label=policy.trigger_label,
+            fix_labels=policy.fix_labels,
+        )
+    else:
+        # It waits where only outcomes are told: who asks is told of the rest.
+        depth = await tx.entries.count(entry.queue_id)
+        notice = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    worded = _in_own_words(notice, policy)
+    await tx.outbox.want(OutboxKind.COMMENT, repository, number, due=now, notice=worded)
+    return True
+
+
+async def _progress(
+    tx: Transaction,
+    entry: Entry,
+    kind: NoticeKind,
+    policy: Policy,
+    now: datetime,
+    *,
+    depth: int,
+    checks: Sequence[CheckReport] = (),
+) -> Notice:
+    position = asdict(await load_position(tx, entry, now, depth=depth))
+    return _notice(entry, kind, policy, now, checks=tuple(checks) or _awaited(entry), **position)
+
+
+def _notice(entry: Entry, kind: NoticeKind, policy: Policy, now: datetime, **facts: Any) -> Notice:
+    """A notice of an entry, with these further fields."""
+    return Notice(
+        kind=kind,
+        number=entry.number,
+        base_branch=entry.base_branch,
+        head_sha=entry.head,
+        at=now,
+        enqueued_at=entry.enqueued_at,
+        started_at=entry.started_at,
+        queued_by=entry.queued_by,
+        trigger_label=policy.trigger_label,
+        fix_labels=policy.fix_labels,
+        **facts,
+    )
+
+
+async def _is_shown(tx: Transaction, entry: Entry) -> bool:
+    """Whether the check run tells of this very stay: of one that began, and was sent back into line."""
+    shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
+    return shown is not None and shown.kind in PASSING | {NoticeKind.PAUSED}
+
+
+async def _check_run(tx: Transaction, entry: Entry, notice: Notice, policy: Policy, due: datetime) -> None:
+    worded = _in_own_words(notice, policy)
+    await tx.outbox.want(OutboxKind.CHECK_RUN, entry.repository, entry.number, due=due, notice=worded)
+
+
+def _in_own_words(notice: Notice, policy: Policy) -> Notice:
+    """The notice with the repository's own words, if it has some for this reason, or for this kind.
+
+    Words for a landing are none for one whose tree is not the tested one.
+    """
+    text = policy.texts.get(notice.reason or "")
+    if notice.kind is not NoticeKind.LANDED or notice.reason is None:
+        text = text or policy.texts.get(notice.kind)
+    return notice.model_copy(update={"text": text})
+
+
+def _awaited(entry: Entry) -> tuple[CheckReport, ...]:
+    """The checks that an entry waits for, as far as they are known by name only."""
+    return tuple(
+        CheckReport(name, None, CheckState.PENDING, "expected", None, None, None) for name in pending_checks(entry)
+    )

@@ -1,0 +1,86 @@
+"""Write together: an entry's change, its row in the timeline, and the notice of it.
+
+Each function works inside the caller's transaction, so that a state change and the effects that it calls for are
+stored together or not at all (P2). What people are told is made in `queue_engine.effects.notices`.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.effects.context import Change
+from queue_engine.effects.notices import announce_dequeued
+from queue_engine.effects.stale_runs import cancel_later
+from queue_engine.queries.position import load_delay
+from queue_engine.store import Transaction
+
+__all__ = [
+    "ADMIT_WAITING_JOB",
+    "wake_waiting",
+    "delays_caused",
+    "dequeue",
+    "free_slot",
+    "pause",
+    "status_of",
+]
+
+ADMIT_WAITING_JOB = "admit_waiting"
+"""Kind of the job that lets those who are held in as far as there are places."""
+
+
+def status_of(reason: Reason) -> EntryStatus:
+    """The final status that leaving for this reason means."""
+    return EntryStatus.FAILED if REASONS[reason].outcome is Outcome.FAILED else EntryStatus.CANCELLED
+
+
+async def delays_caused(tx: Transaction, entry: Entry, now: datetime) -> dict[str, Any]:
+    """Whom an entry's precedence makes wait, and each for about how many seconds longer, as facts of an event."""
+    if entry.priority <= 0 and not entry.hotfix:
+        return {}
+    _, found = await load_delay(tx, entry, now)
+    if not found.numbers:
+        return {}
+    return {"delays": list(found.numbers), "delay": None if found.by is None else round(found.by.total_seconds())}
+
+
+async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Policy) -> None:
+    """Remove an entry from its queue without landing it. Raises StaleRecord if it changed since it was read."""
+    tx, now, reason = change.tx, change.now, why.reason
+    await tx.entries.remove(entry)
+    await announce_dequeued(tx, entry, why, policy, now)
+    # Automation that sets the label again does not overrule a person who dequeued it.
+    if REASONS[reason].outcome is Outcome.FAILED or reason is Reason.UNQUEUED:
+        await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
+    await cancel_later(tx, entry, policy, now)
+    await free_slot(tx, entry.queue_id, now)
+    checks = [check.name for check in why.checks]
+    data = {"head": entry.head, "from": entry.status.value, "checks": checks, "detail": why.detail}
+    if why.by is not None:
+        data["dequeued_by"] = why.by
+    await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)
+
+
+async def free_slot(tx: Transaction, queue_id: int, now: datetime) -> None:
+    """An entry left: wake the queue for the next one, and call those who wait for a place."""
+    await tx.queues.wake(queue_id, now)
+    await wake_waiting(tx, queue_id, now)
+
+
+async def wake_waiting(tx: Transaction, queue_id: int, now: datetime) -> None:
+    """Schedule the admission of held pull requests, in their order: there may be a place."""
+    if await tx.held.next(queue_id) is not None:
+        await tx.jobs.enqueue(
+            kind=ADMIT_WAITING_JOB,
+            request={"queue_id": queue_id},
+            process_id=f"{ADMIT_WAITING_JOB}:{queue_id}",
+            now=now,
+        )
+
+
+async def pause(change: Change, queue: Queue, reason: Reason, detail: str) -> None:
+    """Stop this queue until a maintainer resumes it; the pass that follows at once announces the pause."""
+    await change.tx.pauses.put(queue.id, Pause(reason, detail, change.now))
+    await change.record("paused", queue, reason=reason, data={"detail": detail})

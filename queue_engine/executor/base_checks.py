@@ -1,0 +1,102 @@
+"""Read a base branch for which a queue waits: a red one, or one that a push by hand left untested."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+
+from queue_engine.domain.errors import GitHubError, RateLimitError
+from queue_engine.domain.facts import CheckReport, RequiredCheck
+from queue_engine.domain.model import PROCESSING, Entry, Queue, RedBase
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Change, Engine
+from queue_engine.executor import base_labels
+from queue_engine.planner.github_outage import later
+from queue_engine.rules.blockers import (
+    base_looked_at,
+    base_unseen,
+    failed_jobs,
+    in_flight,
+    untested_looked_at,
+)
+from queue_engine.rules.checks import required_checks, with_runs
+
+_log = structlog.get_logger("imq.base")
+
+
+async def look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequence[Entry], policy: Policy) -> None:
+    """See whether a red base passes by now, or has moved on; what failed there is run again, once for each tip."""
+    github, now, tip = engine.github, engine.clock.now(), red.tip
+    known: RedBase | None
+    marked: dict[str, str] = {}
+    again: tuple[CheckReport, ...] = ()
+    try:
+        tip = (await github.comparison(queue.repository, queue.base_branch, entries[0].head)).base_tip
+        wanted = frozenset({RequiredCheck(red.check, red.app_id)})
+        reports = await github.check_reports(queue.repository, tip, wanted)
+        known = base_looked_at(red, tip, reports, policy, now)
+        if known is not None:
+            if again := failed_jobs(known, tip, reports, policy):
+                known = replace(known, rerun=tip)
+            marked = await base_labels.marked(engine, queue, entries, policy)
+    except RateLimitError as limited:
+        known = replace(red, look_at=later(limited, now))
+    except GitHubError as error:
+        _log.warning("base_unseen", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
+        known = base_unseen(red, policy, now)
+    async with engine.change() as change:
+        for entry_id, by in marked.items():
+            await base_labels.let_through(change, entry_id, by)
+        # A report, a push or a person may have come meanwhile, of which this look saw nothing: then it looks again.
+        noted = await change.tx.red_bases.note(queue.id, known, seen=red)
+        for entry in await change.tx.entries.of_queue(queue.id) if noted and tip != red.tip else ():
+            if entry.base_tip != tip and not in_flight(entry):
+                its_tip = entry.base_tip if entry.status in PROCESSING else tip
+                await change.tx.entries.save(replace(entry, known_behind=True, base_tip=its_tip))
+    if noted and again:
+        await _run_again(engine, queue, tip, again)
+
+
+async def _run_again(engine: Engine, queue: Queue, tip: str, failed: tuple[CheckReport, ...]) -> None:
+    """Have these jobs run again on the base's tip. A rerun that GitHub refuses, or that gets lost, is not repeated."""
+    github, repository = engine.github, queue.repository
+    try:
+        proved = with_runs(failed, await github.workflow_runs(repository, tip), tip)
+        for run in sorted({job.actions_run for job in proved if job.actions_run is not None}):
+            await github.rerun(repository, run)
+            _log.info("base_rerun", repository=repository.full_name, base_branch=queue.base_branch, run=run)
+    except GitHubError as error:
+        _log.warning("no_base_rerun", repository=repository.full_name, error=f"{type(error).__name__}: {error}")
+
+
+async def look_at_untested(engine: Engine, queue: Queue, red: RedBase, policy: Policy) -> None:
+    """See whether the checks of a tip that was never tested pass: then nobody has to resume the queue."""
+    github, now, tip = engine.github, engine.clock.now(), red.tip
+    known: RedBase | None
+    try:
+        found = await github.branch_tip(queue.repository, queue.base_branch)
+        tip = tip if found is None else found.sha
+        required = required_checks(await github.branch_rules(queue.repository, queue.base_branch), policy)
+        reports = await github.check_reports(queue.repository, tip, required)
+        known = untested_looked_at(red, tip, required, reports, policy, now)
+    except RateLimitError as limited:
+        known = replace(red, look_at=later(limited, now))
+    except GitHubError as error:
+        _log.warning("base_unseen", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
+        known = base_unseen(red, policy, now)
+    async with engine.change() as change:
+        stored = await change.tx.queues.get(queue.id)
+        if not await change.tx.red_bases.note(queue.id, known, seen=red) or stored is None:
+            return
+        if (known is None or not known.untested) and stored.pause(Reason.TREE_MISMATCH) is not None:
+            await _lift_mismatch(change, stored, tip, passed=known is None)
+
+
+async def _lift_mismatch(change: Change, queue: Queue, tip: str, *, passed: bool) -> None:
+    """The checks of the untested tip have told what it is like: no person has to."""
+    await change.tx.pauses.lift(queue.id, Reason.TREE_MISMATCH, now=change.now)
+    detail = f"the checks of {tip} {'passed' if passed else 'failed'}"
+    data = {"by": None, "detail": detail, "until": None}
+    await change.record("resumed", queue, reason=Reason.TREE_MISMATCH, data=data)
+    _log.info("resumed", repository=queue.repository.full_name, base_branch=queue.base_branch, detail=detail)

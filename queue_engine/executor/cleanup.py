@@ -1,0 +1,87 @@
+"""Delete the branch of a landed pull request, where a repository wants that."""
+
+from datetime import datetime, timedelta
+
+import structlog
+
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.outcomes import Hold
+from queue_engine.domain.errors import Forbidden, Invalid, NotFound
+from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.model import Entry, Queue, Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.effects.context import Engine
+from queue_engine.store import Transaction
+
+_log = structlog.get_logger("imq.cleanup")
+
+BRANCH_JOB = "delete_branch"
+"""Kind of the job that deletes the branch of a pull request that landed."""
+
+_LOOKS, _LATER = 5, timedelta(seconds=10)
+"""GitHub may show a pull request open for a moment after it merged it: how often that is looked at, and when again."""
+
+
+async def schedule_branch_deletion(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
+    """Have the branch of an entry that lands deleted, if its repository wants that."""
+    if policy.delete_branch:
+        await tx.jobs.enqueue(
+            kind=BRANCH_JOB,
+            request={"queue_id": entry.queue_id, "number": entry.number, "head": entry.head},
+            process_id=f"{BRANCH_JOB}:{entry.repository.id}:{entry.number}",
+            now=now,
+        )
+
+
+class Cleanup:
+    """Deletes branches that nobody needs any more, and leaves every other alone."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def delete_branch(self, job: Job) -> Hold | None:
+        """Delete the branch of a pull request that landed. Done twice it does no more; a refusal is no failure.
+
+        Raises RateLimitError and Unavailable.
+        """
+        github, number, head = self._engine.github, job.request["number"], job.request["head"]
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.get(job.request["queue_id"])
+        assert queue is not None
+        repository = queue.repository
+        try:
+            pull = await github.pull_request(repository, number)
+            if not pull.merged and job.claims < _LOOKS:
+                return Hold(_LATER)
+            kept = await self._why_kept(queue, pull, head)
+            if kept is None:
+                await github.delete_branch(repository, pull.head_branch)
+        except (Forbidden, Invalid, NotFound) as refusal:
+            kept = refusal.message
+        event = "branch_deleted" if kept is None else "branch_kept"
+        _log.info(event, repository=repository.full_name, number=number, why=kept)
+        return None
+
+    async def _why_kept(self, queue: Queue, pull: PullRequest, head: str) -> str | None:
+        """Why this branch stays; None if nothing speaks against its end. Asks GitHub no more than it must."""
+        repository, branch = queue.repository, pull.head_branch
+        if not pull.merged:
+            return "it has not landed"
+        if pull.head_repository != repository.full_name:
+            return "it is a fork's"
+        if branch in {pull.base_branch, pull.default_branch} or await self._has_queue(repository, branch):
+            return "others are merged into it"
+        tip = await self._engine.github.branch_tip(repository, branch)
+        if tip is None:
+            return "it is gone"
+        if tip.protected:
+            return "it is protected"
+        if tip.sha != head:
+            return "it has gone on"
+        if await self._engine.github.is_in_use(repository, branch):
+            return "another open pull request needs it"
+        return None
+
+    async def _has_queue(self, repository: Repository, branch: str) -> bool:
+        async with self._engine.store.reading() as tx:
+            return await tx.queues.find(repository.id, branch) is not None

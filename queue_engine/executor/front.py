@@ -1,0 +1,237 @@
+"""Select the front of a queue, and announce its blockers: once when one begins or ends, to whom it concerns.
+
+A blocked queue asks GitHub nothing, but for an ever rarer look at a red base.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.errors import InvariantError, StaleRecord
+from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Pause, Queue, RedBase, Stall
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import notices, record
+from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.base_checks import look_at_base, look_at_untested
+from queue_engine.planner.check_limits import waits_for_start
+from queue_engine.rules.blockers import (
+    blockers_of,
+    in_flight,
+    is_blocked,
+    next_look,
+    select_front,
+    unannounced,
+    unblocked_at,
+    waits_for_base,
+    waits_until,
+)
+from queue_engine.rules.invariants import check_queue, check_transition
+from queue_engine.rules.transitions import preempted
+
+_log = structlog.get_logger("imq.front")
+
+_STEPS = 20
+"""More changes than can come between two looks at a queue; a pass that reaches this limit looks again at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The entry to work on, and how many stand in its queue."""
+
+    entry: Entry
+    depth: int
+    stall: Stall | None = None
+    """What is known of a CI that starts no check for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueWait:
+    """There is nothing to work on until then, or until the queue is woken."""
+
+    until: datetime | None
+
+
+async def find_front(engine: Engine, queue_id: int, policy: Policy | None) -> Front | QueueWait:
+    """Whose turn it is in a leased queue, with all done that has to be done before.
+
+    A queue whose stored state is broken is paused and harms no other. `policy` None: it cannot be read now, so that
+    nothing can be said of why the queue is blocked, but for what is stored.
+    """
+    for _ in range(_STEPS):
+        async with engine.store.reading() as tx:
+            queue = await tx.queues.get(queue_id)
+            entries = await tx.entries.of_queue(queue_id)
+        if queue is None:
+            return QueueWait(None)
+        if policy is None:
+            return _unread(queue, entries, engine.clock.now())
+        try:
+            found = await _next(engine, queue, entries, policy)
+        except StaleRecord:
+            continue
+        if found is not None:
+            return found
+    return QueueWait(engine.clock.now())
+
+
+def _unread(queue: Queue, entries: Sequence[Entry], now: datetime) -> Front | QueueWait:
+    if not entries or _fault(entries) is not None:
+        return QueueWait(None)
+    if pauses := [pause for pause in queue.pauses if not pause.has_ended(now)]:
+        return QueueWait(_first(pause.until for pause in pauses))
+    free = next((entry for entry in entries if not is_blocked(entry, now)), None)
+    return QueueWait(unblocked_at(entries, now)) if free is None else Front(free, len(entries))
+
+
+def _first(instants: Iterable[datetime | None]) -> datetime | None:
+    return min((at for at in instants if at is not None), default=None)
+
+
+async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy: Policy) -> Front | QueueWait | None:
+    """The turn, or None when something was done about the queue so that it has to be read again."""
+    now = engine.clock.now()
+    if over := [pause for pause in queue.pauses if pause.has_ended(now)]:
+        await _lift(engine, queue, over[0])
+        return None
+    broken = queue.pause(Reason.INVARIANT_BROKEN) is not None
+    if not broken and (fault := _fault(entries)) is not None:
+        await _pause(engine, queue, fault)
+        return None
+    if queue.stall is not None and not (entries and waits_for_start(entries[0], queue.stall.head)):
+        async with engine.change() as change:
+            await change.tx.stalls.note(queue.id, None)
+        return None
+    blockers = blockers_of(queue, policy, now)
+    if await _announce(engine, queue, entries, blockers, policy):
+        return None
+    if queue.red is not None and queue.red.untested and queue.red.look_at <= now:
+        await look_at_untested(engine, queue, queue.red, policy)
+        return None
+    untested_look = queue.red.look_at if queue.red is not None and queue.red.untested else None
+    if broken or not entries:
+        return QueueWait(_first((*(blocker.until for blocker in blockers), untested_look)))
+    ends = None
+    if queue.red is not None and waits_for_base(blockers):
+        if queue.red.look_at <= now:
+            await look_at_base(engine, queue, queue.red, entries, policy)
+            return None
+        waiting = [entry for entry in entries if not (blockers[0].exempts(entry) or in_flight(entry))]
+        if await _dequeue_overdue(engine, queue.red, waiting, policy, now):
+            return None
+        ends = _first(waits_until(queue.red, entry, policy) for entry in waiting)
+    chosen = select_front(entries, blockers, now)
+    if chosen is None:
+        return QueueWait(_first((next_look(blockers), ends, unblocked_at(entries, now), untested_look)))
+    front = entries[0]
+    if chosen.id != front.id and front.status in PROCESSING:
+        await _preempt(engine, front, chosen, policy, len(entries))
+        return None
+    # An entry that starts is before all others from then on.
+    return Front(replace(chosen, position=0), len(entries), queue.stall)
+
+
+def _fault(entries: Sequence[Entry]) -> str | None:
+    try:
+        check_queue(entries)
+    except InvariantError as broken:
+        return str(broken)
+    return None
+
+
+async def _pause(engine: Engine, queue: Queue, fault: str) -> None:
+    _log.critical("invariant_broken", queue=queue.id, detail=fault)
+    async with engine.change() as change:
+        await record.pause(change, queue, Reason.INVARIANT_BROKEN, fault)
+
+
+async def _lift(engine: Engine, queue: Queue, over: Pause) -> None:
+    """A pause came to its end."""
+    async with engine.change() as change:
+        stored = await change.tx.queues.get(queue.id)
+        if stored is None or stored.pause(over.reason) != over:
+            return
+        await change.tx.pauses.lift(queue.id, over.reason, now=change.now)
+        await _record(change, queue, "resumed", over.reason, over.detail, None)
+
+
+async def _announce(
+    engine: Engine, queue: Queue, entries: Sequence[Entry], blockers: Sequence[Blocker], policy: Policy
+) -> bool:
+    """Announce the blockers, or that there are none any more; False if everybody knows already."""
+    known = BlockerNotices.from_json(queue.announced)
+    before = known or BlockerNotices((), 0)
+    outdated = unannounced(known, blockers, entries)
+    began, ended = before.began(blockers), before.ended(blockers)
+    if not (outdated or began or ended):
+        return False
+    async with engine.change() as change:
+        after = before.followed_by(blockers, entries, change.now)
+        await change.tx.queues.note_announced(queue.id, after.to_json() if blockers else None)
+        if entries and all(blocker.exempts(entries[0]) for blocker in blockers):
+            going_on = before.resumed_entry(entries[0], change.now)
+            if going_on != entries[0]:
+                await change.tx.entries.save(going_on)
+        for entry, concerning in outdated:
+            if concerning:
+                await notices.announce_blockers(change.tx, entry, concerning, policy, change.now)
+            else:
+                await notices.announce_resumed(change.tx, entry, policy, change.now, depth=len(entries))
+        await _record_changes(change, queue, began, ended)
+    return True
+
+
+async def _record_changes(
+    change: Change, queue: Queue, began: Sequence[Blocker], ended: Sequence[BlockerNotice]
+) -> None:
+    """Write into the timeline which blockers began and ended, where what set or lifted them has not done so."""
+    changed = {blocker.reason for blocker in began if not blocker.recorded}
+    for each in ended:
+        if not each.recorded and each.reason not in changed:
+            await _record(change, queue, "resumed", each.reason, each.detail, None)
+    for blocker in began:
+        if not blocker.recorded:
+            await _record(change, queue, "paused", blocker.reason, blocker.detail, blocker.until)
+
+
+async def _record(
+    change: Change, queue: Queue, event: str, reason: Reason, detail: str, until: datetime | None
+) -> None:
+    data = {"by": None, "detail": detail, "until": until and until.isoformat()}
+    await change.record(event, queue, reason=reason, data=data)
+    _log.info(event, repository=queue.repository.full_name, base_branch=queue.base_branch, reason=reason.value)
+
+
+async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, depth: int) -> None:
+    """The front gives its turn to another, and waits in its place; what it was updated to stays its own."""
+    back = preempted(front, engine.clock.now())
+    check_transition(front.status, back.status)
+    async with engine.change() as change:
+        await change.tx.entries.save(back)
+        saved = await change.tx.entries.get(front.id)
+        assert saved is not None
+        await notices.announce_progress(change.tx, saved, NoticeKind.QUEUED, policy, change.now, depth=depth)
+        await change.record(EntryStatus.PENDING.value, saved, data={"head": saved.head, "yields_to": other.number})
+    _log.info("preempted", repository=front.repository.full_name, number=front.number, by=other.number)
+
+
+async def _dequeue_overdue(
+    engine: Engine, red: RedBase, waiting: Sequence[Entry], policy: Policy, now: datetime
+) -> bool:
+    """Let those go who have waited for a red base for as long as anybody waits (P5); whether there were any."""
+    overdue = [entry for entry in waiting if waits_until(red, entry, policy) <= now]
+    if not overdue:
+        return False
+    async with engine.change() as change:
+        # Locks all of them before anything else is written: a handler locks its entry first, and its queue then.
+        if not all([await change.tx.entries.keep(entry) for entry in overdue]):
+            raise StaleRecord("an entry changed while it waited for a base that passes")
+        for entry in overdue:
+            await record.dequeue(change, entry, DequeueReason(Reason.BASE_STAYS_RED, red.check), policy)
+    _log.info("left", repository=overdue[0].repository.full_name, numbers=[each.number for each in overdue])
+    return True

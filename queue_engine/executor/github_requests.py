@@ -1,0 +1,151 @@
+"""Call GitHub for the front entry: read facts, update, merge, rerun.
+
+A refusal that tells something of the pull request becomes a fact to decide on; every other error is raised.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
+from queue_engine.domain.facts import CheckReport, Commit, MergeMethod, Snapshot
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import GitHub
+from queue_engine.domain.reasons import Reason
+from queue_engine.planner.actions import FactKind, Facts, Merge
+from queue_engine.planner.merge_errors import refused_merge
+from queue_engine.rules.checks import required_checks
+from queue_engine.rules.consent import needs_signature
+from queue_engine.rules.reviews import reviews_of
+
+
+async def look(github: GitHub, entry: Entry, fact: FactKind, seen: Facts, policy: Policy) -> Facts:
+    """Read one fact, and return what has been seen with it."""
+    repository, base = entry.repository, entry.base_branch
+    match fact:
+        case FactKind.PULL:
+            return replace(seen, pull=await github.pull_request(repository, entry.number))
+        case FactKind.SNAPSHOT:
+            return await _snapshot(github, entry, seen, policy)
+        case FactKind.FRESH_RULES:
+            github.forget_rules(repository.id)
+            rules = await github.branch_rules(repository, base)
+            return await _snapshot(github, entry, replace(seen, rules=rules, rules_fresh=True), policy)
+        case FactKind.COMPARISON:
+            head = entry.candidate_head or entry.head
+            return replace(seen, comparison=await github.comparison(repository, base, head))
+        case FactKind.CHECKS:
+            required = required_checks(seen.rules, policy)
+            return replace(seen, reports=await github.check_reports(repository, entry.head, required))
+        case FactKind.BASE_REPORTS:
+            required = required_checks(seen.rules, policy)
+            reports = await github.check_reports(repository, entry.base_tip or base, required)
+            return replace(seen, base_reports=reports)
+        case FactKind.WORKFLOW_RUNS:
+            return replace(seen, workflow_runs=await github.workflow_runs(repository, entry.head))
+        case FactKind.FORMER_REPORTS:
+            # Whatever reported there counts, so every source is asked for.
+            reports = await github.check_reports(repository, entry.queued_head, frozenset())
+            return replace(seen, former_reports=reports)
+        case FactKind.SUITES:
+            return replace(seen, suites=await github.check_suites(repository, entry.head))
+        case FactKind.CO_AUTHORS:
+            assert seen.pull is not None
+            authors = await github.co_authors(repository, entry.number, author=seen.pull.author)
+            return replace(seen, co_authors=authors)
+        case FactKind.PERMISSION:
+            return replace(seen, permission=await github.permission(repository, entry.queued_by))
+        case FactKind.REVIEWS:
+            assert seen.pull is not None
+            assert seen.rules is not None
+            reviews = await reviews_of(github, repository, seen.snapshot or Snapshot(seen.pull), seen.rules)
+            return replace(seen, reviews=reviews or ())
+        case FactKind.RULES:
+            return replace(seen, rules=await github.branch_rules(repository, base))
+
+
+async def _snapshot(github: GitHub, entry: Entry, seen: Facts, policy: Policy) -> Facts:
+    taken = await github.snapshot(entry.repository, entry.number, login=entry.queued_by, head_sha=entry.head)
+    if not entry.head_proved and needs_signature(policy):
+        # GraphQL names no bot as a commit's author: REST tells whether IMQ made it.
+        taken = replace(taken, comparison=None)
+    return with_snapshot(seen, taken)
+
+
+def with_snapshot(seen: Facts, taken: Snapshot) -> Facts:
+    """What has been seen, with a snapshot of the pull request; a comparison that it lacks is asked for by itself."""
+    return replace(seen, pull=taken.pull, permission=taken.permission, comparison=taken.comparison, snapshot=taken)
+
+
+async def update(github: GitHub, entry: Entry) -> Facts:
+    """Ask for the update of the entry's branch; what is known afterwards: nothing, or the refusal.
+
+    IMQ may be let past the rules of a branch, and people who write may not: with a pull request from `main` to a branch
+    of their own they would have IMQ merge that into `main` ("merged dev into master": react-boilerplate #2585).
+    """
+    if entry.shared_head is not None:
+        tip = await github.branch_tip(entry.repository, entry.shared_head)
+        if tip is not None and tip.protected:
+            return Facts(update_refused=entry.shared_head, head_protected=True)
+    try:
+        await github.update_branch(entry.repository, entry.number, entry.head)
+    except Invalid as refusal:
+        return Facts(update_refused=refusal.message)
+    except Forbidden as refusal:
+        return Facts(update_refused=refusal.message, update_forbidden=True)
+    return Facts()
+
+
+async def merge(github: GitHub, entry: Entry, how: Merge, refused: frozenset[MergeMethod] = frozenset()) -> str | Facts:
+    """Merge the entry's head: the SHA that landed, or the refusal. One with a status of its own names its reason.
+
+    `refused` are the methods that GitHub refused before; the refusal that names this one adds it.
+    """
+    try:
+        return await github.merge(
+            entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
+        )
+    except (MergeError, HeadConflict) as refusal:
+        github.forget_rules(entry.repository.id)
+        return refused_merge(refusal.message, how.method, refused)
+    except Invalid as refusal:
+        return Facts(merge_refused=refusal.message, merge_denied=Reason.REFUSED_BY_RULES)
+    except Forbidden as refusal:
+        return Facts(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
+
+
+async def landed(github: GitHub, entry: Entry, sha: str | None, seen: Facts) -> tuple[Commit, str]:
+    """The commit that landed the entry, the base's tip if `sha` is None, and the branch that it landed on."""
+    if sha is None:
+        sha = (await github.comparison(entry.repository, entry.base_branch, entry.head)).base_tip
+    commit = await github.commit(entry.repository, sha)
+    return commit, await landed_on(github, entry, commit, seen)
+
+
+async def landed_on(github: GitHub, entry: Entry, landed: Commit, seen: Facts) -> str:
+    """The branch that the entry was merged into: its author may change the base branch until GitHub merges.
+
+    GitHub's merge takes the head as a condition, and not the base (docs, "Merge a pull request": `sha`;
+    InterCooperative-Network/icn #2659). A merged pull request keeps its base branch (go-github #3456). So it is read
+    unless the commit itself shows the tested tree on the tested base.
+    """
+    pull = seen.pull
+    if pull is None or not pull.merged:
+        if landed.tree == entry.tested_tree and entry.base_tip in landed.parents:
+            return entry.base_branch
+        try:
+            pull = await github.pull_request(entry.repository, entry.number)
+        except (Forbidden, NotFound):
+            # A different tree is to be told all the same.
+            return entry.base_branch
+    return pull.base_branch if pull.merged else entry.base_branch
+
+
+async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport]) -> str | None:
+    """Have these jobs of GitHub Actions run again, each workflow run once; GitHub's words if it refuses one."""
+    for run in dict.fromkeys(check.actions_run for check in failed if check.actions_run is not None):
+        try:
+            await github.rerun(entry.repository, run)
+        except (Forbidden, NotFound, Invalid) as refusal:
+            return refusal.message
+    return None

@@ -1,0 +1,114 @@
+"""P1 after the merge: compare the landed tree with the tested tree, and pause the queue on a mismatch."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.facts import Commit
+from queue_engine.domain.known_facts import KEPT, Fact, Push, of_branch
+from queue_engine.domain.model import Entry, EntryStatus, Queue, RedBase
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
+from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.notices import announce_landed
+from queue_engine.executor.cleanup import schedule_branch_deletion
+from queue_engine.known.branches import pushes
+from queue_engine.rules.durations import figures_of
+from queue_engine.rules.invariants import check_transition
+
+_log = structlog.get_logger("imq.landing")
+
+
+async def land(
+    engine: Engine, queue: Queue, entry: Entry, landed: Commit, policy: Policy, *, squashed: bool = False
+) -> bool:
+    """Let a merged entry go, in one transaction with all that follows from it; whether the trees agree.
+
+    `squashed` says that it was merged as one new commit. False where the method is another, or is not known.
+    Everyone behind it is now known to lack the landed commit, so that the next entry is updated without asking.
+    Raises StaleRecord if the entry changed since it was read.
+    """
+    check_transition(entry.status, EntryStatus.LANDED)
+    agree = entry.tested_tree == landed.tree
+    detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.tested_tree}"
+    async with engine.change() as change:
+        tx, now = change.tx, change.now
+        await tx.entries.remove(entry)
+        await tx.refusals.clear(entry.repository.id, entry.number)
+        await announce_landed(tx, entry, landed.sha, policy, now, mismatch=None if agree else detail)
+        await change.record(
+            EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _facts(change, entry, landed)
+        )
+        await tx.known.tell(entry.repository.id, _moves(entry, landed), now)
+        for other in await tx.entries.of_queue(queue.id):
+            await tx.entries.save(replace(other, known_behind=True, base_tip=landed.sha))
+        if agree:
+            # Its tree passed, and is the base's now.
+            await tx.red_bases.note(queue.id, None)
+            await schedule_branch_deletion(tx, entry, policy, now)
+            await record.free_slot(tx, queue.id, now)
+        else:
+            await record.pause(change, queue, Reason.TREE_MISMATCH, detail)
+            await _look_at_untested(change, queue, entry, landed, policy, squashed=squashed)
+    if agree:
+        _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
+    else:
+        _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=detail)
+    return agree
+
+
+async def land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: str, policy: Policy) -> None:
+    """Let an entry go that GitHub merged into another branch than the one it was queued for, and say so.
+
+    Its own base did not move, so its queue goes on. Raises StaleRecord if the entry changed since it was read.
+    """
+    check_transition(entry.status, EntryStatus.CANCELLED)
+    reason, detail = Reason.BASE_CHANGED_AT_MERGE, f"merged into {branch} as {landed.sha}"
+    async with engine.change() as change:
+        await record.dequeue(change, entry, DequeueReason(reason, detail), policy)
+    _log.critical(reason.value, repository=entry.repository.full_name, number=entry.number, detail=detail)
+
+
+async def _facts(change: Change, entry: Entry, landed: Commit) -> dict[str, Any]:
+    """What the timeline keeps of the landing."""
+    events = await change.tx.timeline.of_pull_request(entry.repository.id, entry.number)
+    trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.tested_tree, "head": entry.head}
+    return trees | figures_of(entry, events, change.now)
+
+
+async def _look_at_untested(
+    change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy, *, squashed: bool
+) -> None:
+    """Have the new tip's checks looked at, if they can tell whether it is sound."""
+    subject = of_branch(entry.base_branch)
+    known = await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)
+    pushed = pushes(known.get(subject, ()), change.now)
+    if _pushed_by_hand(entry, landed, pushed, squashed=squashed):
+        look_at = change.now + policy.ask_again.maximum
+        untested = RedBase("", landed.sha, change.now, 0, look_at, untested=True)
+        await change.tx.red_bases.note(queue.id, untested)
+
+
+def _pushed_by_hand(entry: Entry, landed: Commit, pushed: Iterable[Push], *, squashed: bool) -> bool:
+    """Whether the tree differs because somebody moved the base between the last look at it and the merge.
+
+    Then the checks of the new tip tell whether it is sound. Anything else is for a person to find out. The parents of a
+    merge commit, and of a squashed one (docs, "About pull request merges"), tell where the base stood. The one parent
+    of any other commit may be another commit of the same rebase: then only a push that a webhook told of counts.
+    """
+    if entry.base_tip is None or entry.base_tip in landed.parents:
+        return False
+    if squashed or len(landed.parents) > 1:
+        return True
+    return any(push.before == entry.base_tip and push.after != landed.sha for push in pushed)
+
+
+def _moves(entry: Entry, landed: Commit) -> list[Fact]:
+    """That the base has moved on from the tip that the head was tested on, and from what landed just before it."""
+    left = dict.fromkeys((entry.base_tip, *landed.parents[:1]))
+    moves = [Push(before=tip, after=landed.sha) for tip in left if tip is not None and tip != landed.sha]
+    return [Fact(subject=of_branch(entry.base_branch), told=move) for move in moves]

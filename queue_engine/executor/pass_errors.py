@@ -1,0 +1,128 @@
+"""P5: count and retry an unexpected error in a pass, within a bound, so that it blocks no queue.
+
+The count is kept with the queue, across restarts. When passes have failed for `LIMIT`, the entry that they failed on is
+dequeued with `internal_error`, and the next one is processed. A fault of the database is no error of a pass.
+"""
+
+from datetime import datetime, timedelta
+
+import structlog
+
+from queue_engine.core.database.outage import fault_of
+from queue_engine.core.observability import trace
+from queue_engine.core.timing.backoff import Backoff, wait
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.errors import GitHubError, StaleRecord
+from queue_engine.domain.model import Entry, EntryStatus, Queue
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
+from queue_engine.effects.context import Engine
+
+_log = structlog.get_logger("imq.pass_errors")
+
+BACKOFF = Backoff(base=timedelta(seconds=5), factor=3, maximum=timedelta(minutes=5))
+"""Waits between the passes of a queue whose passes fail."""
+
+LIMIT = timedelta(minutes=10)
+"""For how long passes may fail on an entry before it is dequeued."""
+
+_IN_DOUBT = 6
+"""While a merge is in doubt, only a pass can find out what became of it: it is tried for so many times longer."""
+
+_AFTER_A_FAULT = timedelta(seconds=1)
+"""When a queue is advanced again after a fault of the database. While the fault lasts nothing can be stored: the queue
+waits for its lease to end."""
+
+
+class PassError(Exception):
+    """A pass met an unexpected error, which is its cause. `entry` is the one it worked on, if it had chosen one."""
+
+    def __init__(self, entry: Entry | None) -> None:
+        super().__init__("a pass met an unexpected error")
+        self.entry = entry
+
+
+async def on_error(engine: Engine, queue: Queue, error: Exception) -> datetime:
+    """Count an unexpected error of a pass, and act when there were too many; returns when to advance the queue again.
+
+    Raises what the database raises.
+    """
+    now = engine.clock.now()
+    if fault_of(error) is not None:
+        return now + _AFTER_A_FAULT
+    entry = error.entry if isinstance(error, PassError) else None
+    engine.meter.count("pass_errors", on="queue" if entry is None else "entry")
+    async with engine.store.transaction() as tx:
+        errors, since = await tx.queues.count_error(queue.id, now)
+    cause = error.__cause__ or error
+    if now - since < LIMIT * (_IN_DOUBT if entry is not None and entry.merge_requested_at is not None else 1):
+        return now + wait(BACKOFF, errors - 1, random=engine.random)
+    if entry is None:
+        await _pause(engine, queue, cause)
+    else:
+        await _dequeue(engine, entry, cause)
+    return now
+
+
+async def _dequeue(engine: Engine, entry: Entry, cause: BaseException) -> None:
+    policy = await _policy(engine, entry)
+    detail = _detail(entry.trace, cause)
+    _log.error("internal_error", repository=entry.repository.full_name, number=entry.number, detail=detail)
+    try:
+        async with engine.change() as change:
+            await change.tx.queues.clear_errors(entry.queue_id)
+            present = await change.tx.entries.get(entry.id)
+            if present is None:
+                return
+            why = DequeueReason(Reason.INTERNAL_ERROR, detail, delivery=entry.delivery)
+            await record.dequeue(change, present, why, policy)
+    except StaleRecord:
+        # Somebody changed the entry in this moment: the next pass reads it again.
+        return
+    except Exception as error:
+        if fault_of(error) is not None:
+            raise
+        # The notice for people is made from the same entry, and may be what fails.
+        _log.exception("dequeue_failed", repository=entry.repository.full_name, number=entry.number)
+        await _remove(engine, entry, detail)
+
+
+async def _remove(engine: Engine, entry: Entry, detail: str) -> None:
+    async with engine.change() as change:
+        tx, now = change.tx, change.now
+        await tx.queues.clear_errors(entry.queue_id)
+        present = await tx.entries.get(entry.id)
+        if present is None:
+            return
+        await tx.entries.remove(present)
+        await tx.queues.wake(entry.queue_id, now)
+        await change.record(
+            EntryStatus.FAILED.value,
+            entry,
+            reason=Reason.INTERNAL_ERROR,
+            delivery=entry.delivery,
+            data={"head": entry.head, "from": entry.status.value, "detail": detail},
+        )
+
+
+async def _pause(engine: Engine, queue: Queue, cause: BaseException) -> None:
+    """Passes fail before they choose an entry, so that none can be blamed: a person has to look."""
+    detail = _detail(None, cause)
+    _log.critical("queue_fails", queue=queue.id, repository=queue.repository.full_name, detail=detail)
+    async with engine.change() as change:
+        await change.tx.queues.clear_errors(queue.id)
+        await record.pause(change, queue, Reason.INVARIANT_BROKEN, detail)
+
+
+async def _policy(engine: Engine, entry: Entry) -> Policy:
+    try:
+        return await engine.policies.of(entry.repository, entry.base_branch)
+    except GitHubError:
+        return Policy()
+
+
+def _detail(traceparent: str | None, cause: BaseException) -> str:
+    """The kind of the error, and the trace by which its log lines are found. No message: it may name anything."""
+    with trace.continued(traceparent, "internal error"):
+        return f"{type(cause).__name__}, trace {trace.ids()['trace_id']}"

@@ -1,0 +1,108 @@
+"""Advance each queue that is due: every interval, and at once after a wake-up.
+
+The holder of a queue's lease advances it. How many are advanced at once is bounded, and how many of them may be of
+one repository, and of one installation: where those have much to do, or slow answers, there is room for others still.
+"""
+
+from datetime import datetime
+from functools import partial
+
+import structlog
+
+from queue_engine.core.concurrency.lease import kept
+from queue_engine.core.concurrency.pool import Pool
+from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.domain.model import Queue
+from queue_engine.effects.context import Engine
+from queue_engine.executor.pass_errors import on_error
+from queue_engine.executor.queue_pass import LeaseLost, advance
+from queue_engine.store import WakeupKind
+
+_log = structlog.get_logger("imq.processor")
+
+
+class Processor:
+    """Advances what is due, at most `concurrency` queues at once.
+
+    Of them at most half are of one repository and three quarters of one installation.
+    """
+
+    def __init__(self, engine: Engine, *, concurrency: int = 8) -> None:
+        self._engine = engine
+        self._of_repository = max(1, concurrency // 2)
+        self._of_installation = max(1, concurrency * 3 // 4)
+        self._under_way: set[int] = set()
+        self._pool = Pool(concurrency, done=partial(engine.bell.notify, WakeupKind.QUEUES))
+
+    async def start_due(self) -> bool:
+        """Start advancing the queues that are due, as far as there is room; whether any was."""
+        if self._pool.free <= 0:
+            return False
+        now = self._engine.clock.now()
+        async with self._engine.store.transaction() as tx:
+            queues = await tx.queues.claim_due(
+                owner=self._engine.owner,
+                now=now,
+                lease=self._engine.lease,
+                limit=self._pool.free,
+                of_repository=self._of_repository,
+                of_installation=self._of_installation,
+            )
+        # Its lease may have ended under a pass that goes on: then the claim prolonged it, and one pass is enough.
+        started = [queue for queue in queues if queue.id not in self._under_way]
+        for queue in started:
+            self._under_way.add(queue.id)
+            self._pool.start(self._advance(queue))
+        return bool(started)
+
+    async def run_due(self) -> bool:
+        """Advance what is due and wait until that is done; whether anything was."""
+        started = await self.start_due()
+        await self._pool.join()
+        return started
+
+    async def next_due(self) -> datetime | None:
+        """When the next queue is due."""
+        async with self._engine.store.reading() as tx:
+            return await tx.queues.next_due()
+
+    async def drain(self) -> None:
+        """Wait for the passes under way."""
+        await self._pool.join()
+
+    async def cancel(self) -> None:
+        """End the passes under way at their next await; what they stored is carried on by the next process."""
+        await self._pool.cancel()
+
+    async def _advance(self, queue: Queue) -> None:
+        try:
+            with working(RequestPriority.NOW, holder=f"queue:{queue.id}"):
+                await self._pass(queue)
+        finally:
+            self._under_way.discard(queue.id)
+
+    async def _pass(self, queue: Queue) -> None:
+        engine = self._engine
+
+        async def renew(until: datetime) -> bool:
+            async with engine.store.transaction() as tx:
+                return await tx.queues.renew(queue.id, engine.owner, until)
+
+        failed = True
+        try:
+            async with kept(engine.clock, engine.lease, renew) as held:
+                due = await advance(engine, queue, lambda: held.still)
+        except LeaseLost:
+            _log.warning("lease_lost", queue=queue.id)
+            return
+        except Exception as error:
+            _log.exception("pass_failed", queue=queue.id, repository=queue.repository.full_name)
+            due = await on_error(engine, queue, error)
+        else:
+            failed = False
+        async with engine.store.transaction() as tx:
+            if queue.errors and not failed:
+                await tx.queues.clear_errors(queue.id)
+            await tx.queues.release(
+                queue.id, engine.owner, due_at=due, seen_wakes=queue.wake_count, now=engine.clock.now()
+            )

@@ -1,0 +1,310 @@
+"""One pass over one queue: decide, store, act, again, until there is nothing to do but wait.
+
+The pass never sleeps: waiting is a due time in the database. Every state change is a compare-and-set; who loses one
+reads again and decides again. Intent is stored before each call that changes something on GitHub, so that a process
+killed in between leaves a state from which the next one asks GitHub what happened before it acts (P2).
+
+A hint that comes during a pass counts up `wake_count`; a pass that releases the queue having seen fewer makes it due
+at once. While no check reports, IMQ looks at an entry after fifteen minutes and then ever less often, in case a
+webhook was lost. Facts live for one pass, and not even that long when a hint changed the entry.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime
+
+import structlog
+
+from queue_engine.core.concurrency.request_context import working
+from queue_engine.domain.errors import (
+    Forbidden,
+    GitHubError,
+    NotFound,
+    RateLimitError,
+    ReadLagError,
+    StaleRead,
+    StaleRecord,
+)
+from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.model import Entry, Queue, Stall
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.effects.context import Engine
+from queue_engine.effects.labels import queued_since, with_effective_labels
+from queue_engine.effects.repository_names import named_by, remember_name
+from queue_engine.executor import github_requests
+from queue_engine.executor.entry_trace import entry_trace
+from queue_engine.executor.front import QueueWait, find_front
+from queue_engine.executor.hold_queue import hold_for_base, note_refused, note_stall
+from queue_engine.executor.landing import land, land_elsewhere
+from queue_engine.executor.pass_errors import PassError
+from queue_engine.executor.save import Checks, EntryUpdates
+from queue_engine.known.own_merges import answered_merge, merged_by_imq
+from queue_engine.planner.actions import (
+    Block,
+    Dequeue,
+    FactKind,
+    Facts,
+    HoldBase,
+    Landing,
+    Merge,
+    ReadFact,
+    Rerun,
+    Save,
+    Update,
+    Wait,
+)
+from queue_engine.planner.check_outcome import rerun_answered
+from queue_engine.planner.decide import decide
+from queue_engine.planner.github_outage import lasts, later, longest_wait, on_github_error
+
+_log = structlog.get_logger("imq.queue_pass")
+
+_STEPS = 200
+"""More steps than any real pass needs; a pass that reaches it goes on at the next tick, so that it starves nobody."""
+
+_OF_PULL = frozenset({FactKind.PULL, FactKind.SNAPSHOT})
+"""What tells how the pull request itself is."""
+
+
+class LeaseLost(Exception):
+    """Somebody else holds this queue now; the pass ends without another step."""
+
+
+async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
+    """Advance a leased queue as far as it goes; returns when to look again, None if it is empty or blocked.
+
+    `held` says whether the lease still stands. Raises LeaseLost when it is not.
+    """
+    try:
+        policy = await engine.policies.of(queue.repository, queue.base_branch)
+    except GitHubError as error:
+        return await _Pass(engine, queue, held, Policy()).endure(error)
+    return await _Pass(engine, queue, held, policy).run()
+
+
+class _Pass:
+    def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy) -> None:
+        self._engine = engine
+        self._queue = queue
+        self._held = held
+        self._seen = Facts()
+        self._seen_for: tuple[str, int] | None = None
+        """The front, by id and version, that the facts in `_seen` were read for."""
+        self._depth = 0
+        self._stall: Stall | None = None
+        self._policy = policy
+        self._keeper = EntryUpdates(engine, policy)
+
+    async def run(self) -> datetime | None:
+        told: str | None = None
+        with ExitStack() as story:
+            for _ in range(_STEPS):
+                if not self._held():
+                    raise LeaseLost(self._queue.repository.full_name)
+                entry = await self._front()
+                if isinstance(entry, QueueWait):
+                    return entry.until
+                if entry.id != told:
+                    story.close()
+                    story.enter_context(entry_trace(entry))
+                    told = entry.id
+                try:
+                    with working(again=longest_wait(entry)):
+                        due = await self._step(entry)
+                except StaleRecord:
+                    self._seen = Facts()
+                    continue
+                except Exception as error:
+                    raise PassError(entry) from error
+                if due is not None:
+                    return due
+        return self._engine.clock.now()
+
+    async def endure(self, error: GitHubError) -> datetime | None:
+        """The repository's own rules cannot be read: its queue waits for GitHub as for any other answer."""
+        found = await find_front(self._engine, self._queue.id, None)
+        if isinstance(found, QueueWait):
+            return found.until
+        try:
+            return await self._on_error(found.entry, error, looked_at_pull=True)
+        except StaleRecord:
+            return self._engine.clock.now()
+
+    async def _front(self) -> Entry | QueueWait:
+        """The entry to work on, or how long there is none."""
+        found = await find_front(self._engine, self._queue.id, self._policy)
+        if isinstance(found, QueueWait):
+            return found
+        front, self._depth = found.entry, found.depth
+        if (front.id, front.version) != self._seen_for:
+            # A hint came, or another front: facts read before it may be older than what it tells of.
+            self._seen, self._seen_for = Facts(), (front.id, front.version)
+        self._stall = found.stall
+        self._seen = replace(self._seen, ci_seen_at=found.stall.ci_seen_at if found.stall else None)
+        return front
+
+    async def _step(self, entry: Entry) -> datetime | None:
+        """Take one action; returns when to look again if it was to wait."""
+        if entry.merge_requested_at is not None:
+            async with self._engine.store.reading() as tx:
+                landed = await answered_merge(tx, entry, self._engine.clock.now())
+            self._seen = replace(self._seen, landed_sha=landed)
+        action = decide(entry, self._seen, self._policy, self._engine.clock.now())
+        match action:
+            case ReadFact(fact):
+                return await self._look(entry, fact)
+            case Save(changed, ended):
+                await self._save(entry, changed, ended=ended)
+                return None
+            case Wait(changed, until, pending, not_starting):
+                settled = replace(changed, github_failures=0, github_failing_since=None)
+                if settled != entry:
+                    over = lasts(entry, self._engine.clock.now())
+                    tell = over or settled.pending_checks != entry.pending_checks
+                    await self._save(entry, settled, tell=tell, checks=pending)
+                return await note_stall(self._engine, self._queue, self._stall, changed, not_starting) or until
+            case Update(changed):
+                return await self._update(entry, changed)
+            case Merge(changed):
+                return await self._merge(await self._save(entry, changed, asked=True), action)
+            case Landing(sha):
+                return await self._confirm(entry, sha)
+            case Dequeue(reason, detail, checks):
+                return await self._leave(entry, reason, detail, checks)
+            case Block(changed, reason, words):
+                await self._keeper.block(entry, changed, reason, words)
+                return None
+            case Rerun(changed, failed):
+                return await self._rerun(await self._save(entry, changed), failed)
+            case HoldBase(changed, check, tip):
+                await self._save(entry, changed)
+                return await hold_for_base(self._engine, self._queue, self._policy, check, tip)
+
+    async def _save(
+        self,
+        entry: Entry,
+        changed: Entry,
+        *,
+        tell: bool = False,
+        checks: Checks = (),
+        ended: datetime | None = None,
+        asked: bool = False,
+    ) -> Entry:
+        saved = await self._keeper.save(
+            entry, changed, depth=self._depth, tell=tell, checks=checks, ended=ended, asked=asked
+        )
+        self._seen_for = (saved.id, saved.version)
+        return saved
+
+    async def _look(self, entry: Entry, fact: FactKind) -> datetime | None:
+        github = self._engine.github
+        try:
+            seen = await github_requests.look(github, entry, fact, self._seen, self._policy)
+            if seen.pull is not None and seen.pull is not self._seen.pull:
+                if (named := named_by(seen.pull, entry.repository)) != entry.repository:
+                    await remember_name(self._engine, named)
+                    return None
+                store, repository, since = self._engine.store, entry.repository, queued_since(entry)
+                pull = await with_effective_labels(
+                    github, store, repository, seen.pull, entry.trusted_labels, self._policy, since=since
+                )
+                seen = replace(seen, pull=pull)
+            self._seen = seen
+        except GitHubError as error:
+            return await self._on_error(entry, error, looked_at_pull=fact in _OF_PULL)
+        return None
+
+    async def _update(self, entry: Entry, changed: Entry) -> datetime | None:
+        saved = await self._save(entry, changed)
+        self._seen = Facts()
+        try:
+            self._seen = await github_requests.update(self._engine.github, saved)
+        except RateLimitError as limited:
+            # Nothing was asked for: the time that GitHub may take for an update begins with the next try.
+            due = later(limited, self._engine.clock.now())
+            await self._save(saved, replace(saved, status_since=due, polls=0, next_poll_at=due))
+            return due
+        except GitHubError as error:
+            return await self._on_error(saved, error)
+        return None
+
+    async def _merge(self, entry: Entry, how: Merge) -> datetime | None:
+        refused, self._seen = self._seen.refused_methods, Facts()
+        try:
+            answer = await github_requests.merge(self._engine.github, entry, how, refused)
+        except RateLimitError as limited:
+            # Nothing was done, so nothing is in doubt.
+            await note_refused(self._engine, entry)
+            await self._save(entry, replace(entry, merge_requested_at=None))
+            return later(limited, self._engine.clock.now())
+        except GitHubError as error:
+            return await self._on_error(entry, error)
+        if isinstance(answer, str):
+            return await self._confirm(entry, answer, squashed=how.method is MergeMethod.SQUASH)
+        await note_refused(self._engine, entry)
+        self._seen = answer
+        if answer.merge_denied is None:
+            since = entry.refused_since or self._engine.clock.now()
+            await self._save(entry, replace(entry, merge_refusals=entry.merge_refusals + 1, refused_since=since))
+        return None
+
+    async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
+        self._seen = Facts()
+        try:
+            words = await github_requests.rerun(self._engine.github, entry, failed)
+        except GitHubError as error:
+            return await self._on_error(entry, error)
+        if words is not None:
+            _log.info("no_rerun", number=entry.number, message=words)
+        answered = rerun_answered(entry, failed, words, self._policy, self._engine.clock.now())
+        await self._save(entry, answered, tell=words is None)
+        return None
+
+    async def _confirm(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:
+        try:
+            landed, branch = await github_requests.landed(self._engine.github, entry, sha, self._seen)
+        except GitHubError as error:
+            return await self._on_error(entry, error, looked_at_pull=True)
+        if branch != entry.base_branch:
+            await land_elsewhere(self._engine, entry, landed, branch, self._policy)
+            return None
+        await land(self._engine, self._queue, entry, landed, self._policy, squashed=squashed)
+        return None
+
+    async def _leave(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:
+        """Dequeue the entry; before the pull request is blamed for a failure, IMQ reads it again."""
+        pull, now = self._seen.pull, self._engine.clock.now()
+        if reason is Reason.MERGED_ELSEWHERE:
+            async with self._engine.store.reading() as tx:
+                own = await merged_by_imq(tx, entry, now)
+            if own:
+                await self._save(entry, replace(entry, merge_requested_at=now))
+                return None
+        if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in _UNREADABLE:
+            return await self._look(entry, FactKind.PULL)
+        await self._keeper.dequeue(entry, reason, pull, detail=detail, checks=checks)
+        return None
+
+    async def _on_error(self, entry: Entry, error: GitHubError, *, looked_at_pull: bool = False) -> datetime | None:
+        """GitHub did not answer as it should: wait within bounds, or find out whose fault it is."""
+        if not isinstance(error, StaleRead | ReadLagError):
+            _log.warning("github_error", number=entry.number, error=type(error).__name__, message=error.message)
+        if isinstance(error, NotFound | Forbidden):
+            if looked_at_pull or self._seen.pull is not None:
+                return await self._leave(entry, Reason.PERMISSION_MISSING, error.message)
+            await self._save(entry, replace(entry, needs_refetch=True))
+            return None
+        match on_github_error(entry, error, self._policy, self._engine.clock.now(), self._engine.random):
+            case Dequeue(reason, detail):
+                return await self._leave(entry, reason, detail)
+            case Wait(changed, until):
+                if changed != entry:
+                    saved = await self._keeper.wait_out(changed, until, depth=self._depth)
+                    self._seen_for = (saved.id, saved.version)
+                return until
+
+
+_UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})
+"""Reasons found while GitHub does not let the pull request be read: no use in asking again."""

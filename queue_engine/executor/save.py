@@ -1,0 +1,159 @@
+"""Store the front entry's changes, each with its effects in one transaction (P2)."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.facts import CheckReport, PullRequest
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
+from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.notices import announce_blockers, announce_progress, announce_retrying
+from queue_engine.effects.stale_runs import cancel_later
+from queue_engine.known.own_merges import note_asked
+from queue_engine.planner.github_outage import lasts
+from queue_engine.rules.check_progress import progress
+from queue_engine.rules.checks import rerun_names
+from queue_engine.rules.durations import check_limit_by
+from queue_engine.rules.invariants import check_transition
+from queue_engine.store import Transaction
+
+_log = structlog.get_logger("imq.save")
+
+_NOTICE_OF_STATUS = {EntryStatus.UPDATING: NoticeKind.UPDATING, EntryStatus.CHECKING: NoticeKind.CHECKING}
+
+Checks = tuple[CheckReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryUpdates:
+    """Stores what becomes of the front of one queue."""
+
+    engine: Engine
+    policy: Policy
+
+    async def save(
+        self,
+        entry: Entry,
+        changed: Entry,
+        *,
+        depth: int,
+        tell: bool = False,
+        checks: Checks = (),
+        ended: datetime | None = None,
+        asked: bool = False,
+    ) -> Entry:
+        """Store a changed entry, `checks` being the reports under way; returns it as stored.
+
+        `ended` is when the last of its checks ended, if they have passed. `asked` is whether GitHub is asked to merge
+        its head next: intent and request are remembered together.
+
+        Raises StaleRecord if it changed since it was read, InvariantError for a status that cannot follow.
+        """
+        moved = changed.status is not entry.status
+        if moved:
+            check_transition(entry.status, changed.status)
+        async with self.engine.change() as change:
+            if moved and changed.status is EntryStatus.CHECKING:
+                changed = await _with_limit(change.tx, changed)
+            saved = await change.tx.entries.save(changed)
+            if asked:
+                await note_asked(change.tx, saved, saved.head, change.now)
+            if changed.head != entry.head:
+                await cancel_later(change.tx, replace(entry, candidate_head=None), self.policy, change.now)
+            if moved or tell:
+                # Once the run says what is awaited, further reports are progress: told by its own, rarer letters.
+                run = moved or not entry.pending_checks
+                await self._announce(change, saved, depth=depth, checks=checks, check_run=run)
+            if (event := progress(entry, saved)) is not None:
+                change.progress.append(event)
+            events = _events(entry, saved, change.now, ended)
+            for word, data in events.items():
+                await change.record(word, saved, delivery=saved.delivery, data=data)
+        for word, data in events.items():
+            _log.info(word, repository=saved.repository.full_name, number=saved.number, **data)
+        return saved
+
+    async def _announce(self, change: Change, saved: Entry, *, depth: int, checks: Checks, check_run: bool) -> None:
+        """Announce its status, if that is an announced one."""
+        tx, now = change.tx, change.now
+        if (kind := _NOTICE_OF_STATUS.get(saved.status)) is not None:
+            await announce_progress(tx, saved, kind, self.policy, now, depth=depth, checks=checks, check_run=check_run)
+
+    async def wait_out(self, changed: Entry, next_try: datetime, *, depth: int) -> Entry:
+        """Store that GitHub's trouble goes on, and tell people of it once it has lasted."""
+        async with self.engine.change() as change:
+            saved = await change.tx.entries.save(changed)
+            if lasts(saved, change.now):
+                await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)
+        return saved
+
+    async def block(self, entry: Entry, changed: Entry, reason: Reason, words: str) -> None:
+        """The entry keeps its place in order, and its queue goes on without it; people read what it waits for."""
+        check_transition(entry.status, changed.status)
+        async with self.engine.change() as change:
+            saved = await change.tx.entries.save(changed)
+            blocker = Blocker(reason, words)
+            await announce_blockers(change.tx, saved, [blocker], self.policy, change.now, kind=NoticeKind.BLOCKED)
+            # No head: it is no refusal of it, and counts for none.
+            data = {"detail": words}
+            await change.record("blocked", saved, reason=reason, delivery=saved.delivery, data=data)
+        _log.info("blocked", repository=saved.repository.full_name, number=saved.number, reason=reason.value)
+
+    async def dequeue(
+        self, entry: Entry, reason: Reason, pull: PullRequest | None, *, detail: str | None, checks: Checks = ()
+    ) -> None:
+        """The entry leaves its queue without landing. `pull` is the pull request, if it was read in this pass."""
+        check_transition(entry.status, record.status_of(reason))
+        people = (entry.author, *(pull.assignees if pull else ()))
+        async with self.engine.change() as change:
+            if reason is Reason.CONFLICT and detail is None:
+                detail = await _landed_meanwhile(change.tx, entry)
+            why = DequeueReason(reason, detail, checks, tuple(dict.fromkeys(people)), entry.delivery)
+            await record.dequeue(change, entry, why, self.policy)
+        _log.info("left", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
+
+
+def _events(before: Entry, after: Entry, now: datetime, ended: datetime | None) -> dict[str, dict[str, Any]]:
+    """Return the events that this change of an entry adds to its timeline, with their data."""
+    events: dict[str, dict[str, Any]] = {}
+    if before.rerun_at is not None and after.rerun_at is None and before.rerun_checks == after.rerun_checks:
+        events["rerun"] = {"head": after.head, "checks": list(rerun_names(after))}
+    if after.status is before.status:
+        return events
+    data: dict[str, Any] = {"head": after.head, "base_tip": after.base_tip}
+    events[after.status.value] = data
+    if after.status is EntryStatus.READY and ended is not None:
+        # When it is found out, after a pause say, is another matter than when they ended.
+        ended = min(max(ended, before.status_since), now)
+        data["ended"] = ended.isoformat()
+    if after.status is EntryStatus.READY and before.merge_refusals == 0:
+        if after.rerun_checks:
+            events["flaky"] = {"head": after.head, "checks": list(rerun_names(after))}
+        elif after.head != after.queued_head and ended is not None:
+            # A head that is IMQ's own was new when its checks began: only that tells how long they take.
+            data["checks"] = (ended - before.status_since).total_seconds()
+    return events
+
+
+async def _with_limit(tx: Transaction, entry: Entry) -> Entry:
+    """The entry with the time that its checks may take, by how long they took on this branch before."""
+    durations = await tx.timeline.durations(entry.repository.id, entry.base_branch, "ready", "checks")
+    limit = check_limit_by(durations)
+    return replace(entry, check_seconds=None if limit is None else int(limit.total_seconds()))
+
+
+async def _landed_meanwhile(tx: Transaction, entry: Entry) -> str | None:
+    """With what a conflict may be: what landed since this entry was queued; those ahead of it among them."""
+    landed = EntryStatus.LANDED.value
+    numbers = await tx.timeline.pull_requests(entry.repository.id, entry.base_branch, landed, entry.enqueued_at)
+    return (
+        f"since it was queued, {', '.join(f'#{n}' for n in numbers)} landed on {entry.base_branch}" if numbers else None
+    )

@@ -1,0 +1,81 @@
+"""Handle events of branches: pushes, changed rules, changed configuration."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from queue_engine.domain.known_facts import SHARED_RULES
+from queue_engine.domain.model import PROCESSING, Queue, Repository
+from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.effects.context import Engine
+
+
+class Branches:
+    """Follows hints about branches."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def moved(self, repository: Repository, hint: WebhookEvent) -> None:
+        """A branch moved: heads that were compared with its old tip are believed to be behind."""
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.find(repository.id, hint.branch or "")
+        if self._configures(repository, hint, served=queue is not None):
+            await self.configured(repository)
+        if queue is None or hint.head_sha is None:
+            return
+        async with self._engine.change() as change:
+            queue = await change.tx.queues.get(queue.id)
+            assert queue is not None
+            entries = await change.tx.entries.of_queue(queue.id)
+            for entry in entries:
+                if entry.base_tip == hint.head_sha or entry.merge_requested_at is not None:
+                    continue
+                # A front under way compares before it updates: the push may be one that it contains already.
+                tip = entry.base_tip if entry.status in PROCESSING else hint.head_sha
+                await change.tx.entries.save(replace(entry, known_behind=True, base_tip=tip))
+            if entries or (queue.red is not None and queue.red.untested):
+                await change.tx.red_bases.moved(queue, hint.head_sha, change.now)
+            elif queue.red is not None and queue.red.tip != hint.head_sha:
+                # No entry waits to see it green: the next front finds out whether this tip passes.
+                await change.tx.red_bases.note(queue.id, None)
+            await change.tx.queues.wake(queue.id, change.now)
+
+    def _configures(self, repository: Repository, hint: WebhookEvent, *, served: bool) -> bool:
+        """Whether a push changed what somebody goes by. Every topic branch that is made or rewritten may have: of those
+        that do not tell, only a branch that pull requests were based on counts, or each would cost requests."""
+        matters = served or hint.default_branch or self._engine.policies.remembers(repository.id, hint.branch or "")
+        return hint.config_named or (hint.config and matters)
+
+    async def configured(self, repository: Repository) -> None:
+        """The repository's own configuration may have changed, or with it that of all its owner's."""
+        async with self._engine.store.reading() as tx:
+            queues = await tx.queues.of_repository(repository.id)
+            if repository.name.casefold() == SHARED_RULES:
+                owner = repository.owner.casefold()
+                queues = tuple(each for each in await tx.queues.all() if each.repository.owner.casefold() == owner)
+        self._engine.policies.forget(repository.id)
+        await self._renew([repository], queues)
+
+    async def ruled(self, repository: Repository | None, installation_id: int) -> None:
+        """Rules for branches changed: those of a repository, or of an organisation, which may hold for all of it."""
+        async with self._engine.store.reading() as tx:
+            if repository is not None:
+                queues = await tx.queues.of_repository(repository.id)
+            else:
+                found = await tx.queues.all()
+                queues = tuple(each for each in found if each.repository.installation_id == installation_id)
+        concerned = {each.repository.id: each.repository for each in queues}
+        if repository is not None:
+            concerned[repository.id] = repository
+        for repository_id in concerned:
+            self._engine.github.forget_rules(repository_id)
+        await self._renew(concerned.values(), queues)
+
+    async def _renew(self, repositories: Iterable[Repository], queues: Iterable[Queue]) -> None:
+        """What any process remembers of these is void; who waits for another rule is looked at now."""
+        async with self._engine.change() as change:
+            for repository in repositories:
+                await change.tx.queues.refresh_repository(repository)
+                await change.tx.queues.renew_settings(repository.id)
+            for queue in queues:
+                await change.tx.queues.wake(queue.id, change.now)

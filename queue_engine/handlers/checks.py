@@ -1,0 +1,99 @@
+"""Handle reports of checks: count them, and ask GitHub only when the count may matter."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from queue_engine.core.concurrency.micro_batch import MicroBatch
+from queue_engine.domain.model import Entry, EntryStatus, Repository
+from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.effects.context import Change, Engine
+from queue_engine.rules.check_progress import progress
+from queue_engine.store import Transaction
+
+_REPORTS_KEPT = 200
+"""Reports remembered for a head that is not bound yet; more checks than any commit has."""
+
+
+class CheckReports:
+    """Follows hints about check runs, suites and statuses."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._awaited = MicroBatch(self._are_awaited)
+
+    async def drain(self) -> None:
+        """Wait for what is being looked up."""
+        await self._awaited.drain()
+
+    async def ended(self, repository: Repository, hint: WebhookEvent) -> None:
+        """A check has reported on a commit: on the head of an entry, on what may become one, or on a red base."""
+        if hint.head_sha is None or not await self._awaited((repository.id, hint.head_sha)):
+            return
+        async with self._engine.change() as change:
+            # Read once: an entry whose head is bound between two reads would be in neither.
+            entries = await change.tx.entries.updated_or_checked(repository.id)
+            stalled = await change.tx.stalls.heads(repository.id)
+            bound = [e for e in entries if e.status is EntryStatus.CHECKING and e.head == hint.head_sha]
+            for entry in bound:
+                await _count(change, entry, hint, stalled=entry.head in stalled)
+            if not bound:
+                for entry in entries:
+                    if entry.status is EntryStatus.UPDATING and entry.head != hint.head_sha:
+                        await _keep(change.tx, entry, hint)
+            await change.tx.red_bases.reported(repository.id, hint.head_sha, change.now)
+            await change.tx.stalls.reported(repository.id, hint.head_sha, change.now)
+
+    async def _are_awaited(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
+        """For each repository and commit whether a report on it may count; most are on commits that nobody queued.
+
+        Those cost nothing but this read, which reports that come at the same time share.
+        """
+        repositories = {repository_id for repository_id, _ in reports}
+        async with self._engine.store.reading() as tx:
+            under_way = await tx.entries.under_way(repositories)
+            red = await tx.red_bases.tips(repositories)
+            stalled = await tx.stalls.repositories(repositories)
+        return [
+            repository_id in stalled
+            or (repository_id, sha) in red
+            or any(
+                of == repository_id and (status is EntryStatus.CHECKING) == (head == sha)
+                for of, status, head in under_way
+            )
+            for repository_id, sha in reports
+        ]
+
+
+async def _count(change: Change, entry: Entry, hint: WebhookEvent, *, stalled: bool) -> None:
+    """Note a report on a bound head; look now if it may decide: a failure that counts, or the last one awaited.
+
+    While nothing is known to be awaited, every report may decide; the look that follows tells what is awaited.
+    """
+    awaited, name = set(entry.pending_checks), hint.check_name
+    if hint.unapproved:
+        # A workflow run is parked: the next look counts as the first, which asks for such runs.
+        await change.tx.entries.save(replace(entry, polls=0, next_poll_at=change.now))
+        await change.tx.queues.wake(entry.queue_id, change.now)
+        return
+    if awaited and name not in awaited and not stalled:
+        return
+    counted = entry
+    # A failure that comes before anything is known to be awaited is looked at alone, and at once.
+    if name is not None and (awaited or hint.passed is not False):
+        reported = tuple(dict.fromkeys((*entry.completed_checks, name)))
+        counted = replace(entry, completed_checks=reported[-_REPORTS_KEPT:])
+    # While no check is known to have started, every report is news.
+    decides = stalled or hint.passed is False or awaited <= set(counted.completed_checks)
+    if decides:
+        counted = replace(counted, next_poll_at=change.now)
+    await change.tx.entries.save(counted)
+    if decides:
+        await change.tx.queues.wake(entry.queue_id, change.now)
+    if (event := progress(entry, counted)) is not None:
+        change.progress.append(event)
+
+
+async def _keep(tx: Transaction, entry: Entry, hint: WebhookEvent) -> None:
+    """A report may be on the head that an update is just creating: kept until that head is bound."""
+    reports = (*entry.completed_checks, f"{hint.head_sha}:{hint.check_name or ''}")
+    await tx.entries.save(replace(entry, completed_checks=tuple(dict.fromkeys(reports))[-_REPORTS_KEPT:]))

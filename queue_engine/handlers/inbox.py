@@ -1,0 +1,250 @@
+"""Store each delivery before it is answered, then process its event as a job (P2).
+
+Hints cost requests to GitHub only where something queued may have changed; everything else ends here.
+
+In a burst many deliveries share one transaction. A known id is answered and dropped. SQLite has one worker, which
+drops all leases at its start.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+
+import structlog
+
+from queue_engine.admission.held import HeldPullRequests
+from queue_engine.admission.label_throttle import THROTTLED_LABEL_JOB, hint_of, put_off_again, queued_by_others
+from queue_engine.commands.handler import Commands
+from queue_engine.core.concurrency.micro_batch import MicroBatch
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.outcomes import Dead, Hold, Outcome
+from queue_engine.core.jobs.worker import Handler
+from queue_engine.core.observability.trace import current
+from queue_engine.core.timing import backoff
+from queue_engine.core.timing.backoff import OUTDATED
+from queue_engine.domain.errors import (
+    Forbidden,
+    LabelOrderError,
+    RateLimitError,
+    ReadLagError,
+    StaleRead,
+    StaleRecord,
+    Unauthorized,
+)
+from queue_engine.domain.model import Repository
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.effects.context import Engine
+from queue_engine.effects.queue_depth import HELD_JOB
+from queue_engine.effects.record import ADMIT_WAITING_JOB
+from queue_engine.effects.repository_names import remember_name
+from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB
+from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup
+from queue_engine.handlers.branches import Branches
+from queue_engine.handlers.checks import CheckReports
+from queue_engine.handlers.lost_deliveries import DELIVERIES
+from queue_engine.handlers.permissions import permissions_accepted
+from queue_engine.handlers.pull_requests import PullRequestChanges
+from queue_engine.handlers.reconciler import PURGE_JOB, Reconciler
+from queue_engine.handlers.reviews import reviewed
+from queue_engine.handlers.workflow_runs import WorkflowRuns
+from queue_engine.store.outbox.outbox import LETTER_JOB
+
+RETRIED_JOB = "count_retried"
+"""Kind of the job that counts the dead letters, by their kind, that a command has made jobs again."""
+
+HINT_JOB = "hint"
+"""Kind of the job that follows one stored delivery."""
+
+
+FORMER_KINDS = {"place": ADMIT_WAITING_JOB, "retried": RETRIED_JOB}
+"""Kinds of stored jobs under an older IMQ: an upgrade does them as jobs of the present kind."""
+
+
+class Inbox:
+    """Stores deliveries and follows their hints."""
+
+    def __init__(self, engine: Engine, sweeper: Reconciler) -> None:
+        self._engine = engine
+        self._sweeper = sweeper
+        self._gathered = MicroBatch(self._store)
+        self._waiting = HeldPullRequests(engine)
+        self._changes = PullRequestChanges(engine, self._waiting)
+        self._reports = CheckReports(engine)
+        self._branches = Branches(engine)
+        self._commands = Commands(engine)
+
+    async def receive(self, hint: WebhookEvent) -> bool:
+        """Store a delivery and the job that follows it, in one transaction; False if it is known already.
+
+        Deliveries that arrive while others are being stored share the next transaction: a burst costs few of them.
+        """
+        return await self._gathered((hint, current()))
+
+    async def _store(self, received: Sequence[tuple[WebhookEvent, str | None]]) -> list[bool]:
+        # Of two that arrive together with one id the first counts.
+        first = {hint.delivery: number for number, (hint, _) in reversed(list(enumerate(received)))}
+        async with self._engine.change() as change:
+            keys = [(delivery, received[number][0].kind.value) for delivery, number in first.items()]
+            stored = await change.tx.keys.record(DELIVERIES, keys, change.now, status=202)
+            new = [hint.delivery in stored and first[hint.delivery] == n for n, (hint, _) in enumerate(received)]
+            facts = [
+                (hint.repository_id or 0, fact)
+                for (hint, _), is_new in zip(received, new, strict=True)
+                if is_new
+                for fact in hint.facts
+            ]
+            await change.tx.known.tell_all(facts, change.now)
+            followed = [one for one, is_new in zip(received, new, strict=True) if is_new]
+            await change.tx.jobs.enqueue_all(
+                kind=HINT_JOB,
+                requests=[(_process_of(hint), hint.model_dump(mode="json", exclude_none=True)) for hint, _ in followed],
+                now=change.now,
+                traces=[trace for _, trace in followed],
+            )
+        self._engine.meter.count("requests_keyed", len(stored), scope=DELIVERIES)
+        self._engine.meter.count("duplicates", len(received) - len(stored), scope=DELIVERIES)
+        return new
+
+    @property
+    def under_burst(self) -> bool:
+        """Whether deliveries come faster than they are stored one by one."""
+        return self._gathered.under_burst
+
+    async def drain(self) -> None:
+        """Wait for what is being stored or looked up."""
+        await self._gathered.drain()
+        await self._reports.drain()
+
+    def handlers(self) -> dict[str, Handler]:
+        """The handlers of all the engine's jobs, by kind."""
+        patient = partial(_obeying_limits, random=self._engine.random)
+        handlers = {
+            HINT_JOB: patient(self._follow),
+            THROTTLED_LABEL_JOB: patient(self._judge_throttled),
+            LETTER_JOB: self._send_again,
+            HELD_JOB: patient(self._waiting.retry_enqueue),
+            ADMIT_WAITING_JOB: patient(self._waiting.admit_waiting),
+            BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
+            CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
+            **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},
+            PURGE_JOB: self._sweeper.purge,
+            RETRIED_JOB: self._count_retried,
+        }
+        return handlers | {former: handlers[kind] for former, kind in FORMER_KINDS.items()}
+
+    async def _send_again(self, job: Job) -> None:
+        """A dead letter is wanted after all, unless something newer went out meanwhile."""
+        async with self._engine.change() as change:
+            await change.tx.outbox.requeue(job.request, change.now)
+
+    async def _count_retried(self, job: Job) -> None:
+        """Count jobs that a command retried: its process ends before its metrics are read, a worker's metrics stay."""
+        for kind, number in job.request.items():
+            self._engine.meter.count("jobs_reprocessed", number, kind=kind)
+
+    async def _follow(self, job: Job) -> None:
+        hint = WebhookEvent.model_validate(job.request).model_copy(update={"order": job.seq, **_put_off(job)})
+        if job.claims > 1:
+            hint = hint.model_copy(update={"arrived_at": job.created_at})
+        with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
+            if hint.kind is WebhookKind.INSTALLED:
+                if hint.action == "new_permissions_accepted":
+                    await permissions_accepted(self._engine, hint.installation_id)
+                if (repository := _repository_of(hint)) is not None and hint.action in _RENAMES:
+                    await remember_name(self._engine, repository)
+                await self._sweeper.request(renew=True)
+                return
+            repository = _repository_of(hint)
+            if repository is None:
+                if hint.kind is WebhookKind.RULES:
+                    await self._branches.ruled(None, hint.installation_id)
+                return
+            await self._of_repository(repository, hint)
+
+    async def _judge_throttled(self, job: Job) -> Outcome | None:
+        """Judge a label that was put off, unless its sender is throttled still, or somebody else has queued since."""
+        hint, engine = hint_of(job), self._engine
+        repository = _repository_of(hint)
+        assert repository is not None
+        with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
+            if await queued_by_others(engine, repository, hint.number or 0):
+                return None
+            if (longer := await put_off_again(engine, repository, hint)) is not None:
+                return Hold(longer)
+            await self._changes.labelled(repository, hint)
+        return None
+
+    async def _of_repository(self, repository: Repository, hint: WebhookEvent) -> None:
+        match hint.kind:
+            case WebhookKind.LABELED:
+                await self._changes.labelled(repository, hint)
+            case WebhookKind.CONSENT:
+                await self._changes.changed(repository, hint)
+            case WebhookKind.REVIEW:
+                await reviewed(self._engine, repository, hint)
+            case WebhookKind.CHECK | WebhookKind.CHECKS:
+                await self._reports.ended(repository, hint)
+            case WebhookKind.BASE_MOVED:
+                await self._branches.moved(repository, hint)
+            case WebhookKind.RULES:
+                await self._branches.ruled(repository, hint.installation_id)
+            case WebhookKind.COMMENT:
+                await self._commands.execute(repository, hint)
+            case WebhookKind.INSTALLED:
+                raise AssertionError("belongs to an installation, not to a repository")
+
+
+_RENAMES = frozenset({"renamed", "transferred"})
+
+
+def _repository_of(hint: WebhookEvent) -> Repository | None:
+    """The repository that a hint is about; None for one about an installation."""
+    if hint.repository_id is None or hint.owner is None or hint.name is None:
+        return None
+    return Repository(hint.repository_id, hint.owner, hint.name, hint.installation_id)
+
+
+def _process_of(hint: WebhookEvent) -> str:
+    """What a hint is about: hints about one thing are followed in the order of their arrival."""
+    of = hint.repository_id or hint.installation_id
+    # As long as the column: branches whose names agree that far only wait for each other.
+    return f"{of}:{hint.number or hint.branch or hint.head_sha or hint.kind}"[:255]
+
+
+_OUTDATED, _EARLY, _EARLIER_LABEL = "outdated_read", "too_early", "earlier_label"
+"""Why a job is held, where that is counted."""
+
+
+def _put_off(job: Job) -> dict[str, int]:
+    """How often a hint was put off before: neither limits, nor failures, nor the deaths of workers count."""
+    return {"tries": sum(job.holds.values()), "outdated": job.holds.get(_OUTDATED, 0)}
+
+
+def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
+    """GitHub's limits and lost races are no failures of a job: it is held as long as GitHub asks.
+
+    Nor are reads that are older than what is known, for the first seconds: the job keeps its turn and reads again.
+    Holds for another reason do not count for that. What the operator can mend, a key or a permission, is worth doing
+    again when it is mended.
+    """
+
+    async def handle(job: Job) -> Outcome | None:
+        try:
+            return await handler(job)
+        except ReadLagError as early:
+            return Hold(early.retry_after, _EARLY)
+        except RateLimitError as limited:
+            return Hold(limited.retry_after)
+        except StaleRecord:
+            return Hold(timedelta(0))
+        except LabelOrderError as earlier:
+            return Hold(earlier.delay, _EARLIER_LABEL)
+        except StaleRead:
+            tries = job.holds.get(_OUTDATED, 0)
+            if OUTDATED.exhausted(tries):
+                raise
+            return Hold(backoff.wait(OUTDATED, tries, random=random), _OUTDATED)
+        except (Unauthorized, Forbidden) as refused:
+            return Dead(f"{type(refused).__name__}: {refused.message}", retryable=True)
+
+    return handle

@@ -1,0 +1,168 @@
+"""Handle labels that give a queued pull request a priority, an exemption or a merge method, or dequeue it.
+
+They count if a person who may queue set them. A person without the right is asked about a few times an hour (P7).
+"""
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+
+import structlog
+
+from queue_engine.admission.held import HeldPullRequests
+from queue_engine.admission.revalidate import revalidate
+from queue_engine.admission.throttle import count_without_right, is_throttled, labelling
+from queue_engine.domain.entry_order import EntryOrder
+from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.effects import record
+from queue_engine.effects.context import Engine
+from queue_engine.effects.queue_depth import find_held
+from queue_engine.rules.eligibility import may_queue
+from queue_engine.rules.priority import of_these, precedence_of
+
+_log = structlog.get_logger("imq.labels")
+
+
+class LabelChanges:
+    """Follows changes of labels on pull requests that are queued, or wait for a place."""
+
+    def __init__(self, engine: Engine, waiting: HeldPullRequests) -> None:
+        self._engine = engine
+        self._waiting = waiting
+
+    async def changed(self, repository: Repository, hint: WebhookEvent) -> None:
+        """A label that lets nobody in may keep out what waits, give it another priority, or keep it wanted."""
+        if await self._waits(repository, hint):
+            await self._waiting.revalidate(repository, hint.number or 0)
+            await self._vouch(repository, hint)
+        entry = await self._entry(repository, hint)
+        if entry is None:
+            return
+        policy = await self._engine.policies.of(repository, entry.base_branch)
+        ranks = _ranks(policy, hint)
+        if not has_label([hint.label or ""], policy.blocking_labels) and not (
+            ranks and not await is_throttled(self._engine, repository, labelling(hint.sender or ""))
+        ):
+            return
+        pull = await revalidate(self._engine, repository, entry.number, delivery=hint.delivery)
+        if ranks and pull is not None:
+            await self._rank(repository, pull, policy, hint)
+
+    async def _waits(self, repository: Repository, hint: WebhookEvent) -> bool:
+        async with self._engine.store.reading() as tx:
+            return await tx.held.find(repository.id, hint.number or 0) is not None
+
+    async def _vouch(self, repository: Repository, hint: WebhookEvent) -> None:
+        """Keep for one that waits for a place what a label gives or takes when it joins, if who changed it may queue.
+
+        Raises StaleRecord when it joined in this moment.
+        """
+        number, label = hint.number or 0, hint.label or ""
+        async with self._engine.store.reading() as tx:
+            waiting = await tx.held.find(repository.id, number)
+            queue = None if waiting is None else await tx.queues.get(waiting.queue_id)
+        if queue is None:
+            return
+        policy = await self._engine.policies.of(repository, queue.base_branch)
+        if not _ranks(policy, hint) or not await self._may_rank(repository, policy, hint):
+            return
+        async with self._engine.change() as change:
+            waiting = await find_held(change.tx, repository.id, number)
+            if waiting is not None:
+                trusted = _trusted_labels(waiting.trusted_labels, hint)
+                # The last word counts, as for those who stand in the queue.
+                priority = None if has_label([label], _priorities(policy)) else waiting.priority
+                await change.tx.held.stand_by(repository.id, number, trusted_labels=trusted, priority=priority)
+
+    async def taken_off(self, repository: Repository, hint: WebhookEvent) -> None:
+        """Of several labels that queue one was taken off: set again by somebody else, it keeps nothing wanted."""
+        standing = await self._entry(repository, hint)
+        if standing is None or not has_label(standing.trusted_labels, [hint.label or ""]):
+            return
+        policy = await self._engine.policies.of(repository, standing.base_branch)
+        async with self._engine.change() as change:
+            entry = await change.tx.entries.get(standing.id)
+            if entry is not None and policy.has_trigger_label(trusted := _trusted_labels(entry.trusted_labels, hint)):
+                await change.tx.entries.save(replace(entry, trusted_labels=trusted))
+
+    async def _rank(self, repository: Repository, pull: PullRequest, policy: Policy, hint: WebhookEvent) -> None:
+        """Rank the entry by its labels, if the sender of the change may queue; other senders change no order."""
+        entry = await self._entry(repository, hint)
+        if entry is None or _given(entry, pull, policy, hint) == _order_of(entry):
+            return
+        if not await self._may_rank(repository, policy, hint):
+            return
+        async with self._engine.change() as change:
+            entry = await change.tx.entries.find(repository.id, pull.number)
+            if entry is None:
+                return
+            trusted, standing = given = _given(entry, pull, policy, hint)
+            if given == _order_of(entry):
+                return
+            placed = await change.tx.entries.reprioritise(
+                replace(entry, trusted_labels=trusted), standing, policy.ageing
+            )
+            if standing == _order_of(entry)[1]:
+                return
+            await change.tx.queues.wake(entry.queue_id, change.now)
+            await change.record(
+                "priority",
+                entry,
+                delivery=hint.delivery,
+                data={"by": hint.sender, "priority": placed.priority, "position": placed.position}
+                | await record.delays_caused(change.tx, placed, change.now),
+            )
+
+    async def _may_rank(self, repository: Repository, policy: Policy, hint: WebhookEvent) -> bool:
+        """Whether the person who changed the label may queue, as GitHub says now. Raises GitHubError.
+
+        A throttled person may not: that costs no request.
+        """
+        sender = hint.sender or ""
+        if not sender or await is_throttled(self._engine, repository, labelling(sender)):
+            return False
+        if may_queue(policy, sender, await self._engine.github.permission(repository, sender)) is None:
+            return True
+        async with self._engine.change() as change:
+            await count_without_right(change, repository, labelling(sender))
+        _log.info(
+            "label_without_right", repository=repository.full_name, number=hint.number, label=hint.label, by=sender
+        )
+        return False
+
+    async def _entry(self, repository: Repository, hint: WebhookEvent) -> Entry | None:
+        async with self._engine.store.reading() as tx:
+            return await tx.entries.find(repository.id, hint.number or 0)
+
+
+def _trusted_labels(before: Iterable[str], hint: WebhookEvent) -> tuple[str, ...]:
+    """The labels vouched for, when somebody who may queue has set one, or taken it off."""
+    label = hint.label or ""
+    others = {each for each in before if not has_label([each], [label])}
+    return tuple(sorted(others | {label} if hint.kind is WebhookKind.LABELED else others))
+
+
+def _given(entry: Entry, pull: PullRequest, policy: Policy, hint: WebhookEvent) -> tuple[tuple[str, ...], EntryOrder]:
+    """The labels vouched for after this change of one, and what those of them that are there give."""
+    trusted = _trusted_labels(entry.trusted_labels, hint)
+    standing = precedence_of(of_these(pull.labels, trusted), policy)
+    ranked = has_label([hint.label or ""], _priorities(policy))
+    # What was given by command lasts until a label says otherwise.
+    return trusted, standing if ranked else replace(standing, priority=entry.priority)
+
+
+def _order_of(entry: Entry) -> tuple[tuple[str, ...], EntryOrder]:
+    """The labels vouched for, and what an entry stands by."""
+    return entry.trusted_labels, EntryOrder(**{each.name: getattr(entry, each.name) for each in fields(EntryOrder)})
+
+
+def _priorities(policy: Policy) -> list[str]:
+    return [each.label for each in policy.priorities]
+
+
+def _ranks(policy: Policy, hint: WebhookEvent) -> bool:
+    """Whether a label gives a pull request a place, a permission or a method, or keeps it wanted."""
+    ranking = (*_priorities(policy), *policy.freeze_exempt_labels, *policy.method_labels, *policy.trigger_labels)
+    return has_label([hint.label or ""], ranking)

@@ -1,0 +1,296 @@
+"""Reconcile with GitHub: at start and every ten minutes IMQ reads what no webhook may have reported.
+
+It finds labels, closes, pushes and label removals, and at start the checks that ended while nobody listened. Later
+checks whose webhooks never came are found by the entry's own slow looks.
+
+Its parts are jobs of their own: lost deliveries, the list of installations, each installation, each repository, each
+pull request. One that fails delays no other, and its error names what was not found.
+
+It also runs when the database returns; two sweeps begin half a minute apart at least.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from itertools import chain
+
+from queue_engine.admission.admit import handle_enqueue_request
+from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.label_throttle import numbers_put_off
+from queue_engine.admission.lost_webhooks import UNSEEN_LABEL_JOB, judge_unseen
+from queue_engine.admission.revalidate import contradicts, revalidate
+from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
+from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.worker import Handler
+from queue_engine.domain.errors import StaleRecord, naming
+from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
+from queue_engine.domain.model import EntryStatus, Repository
+from queue_engine.domain.policy import has_label
+from queue_engine.domain.port import PAGE
+from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.repository_names import named_by
+from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
+from queue_engine.handlers.repositories import MISSING_JOB, ask_about, examine
+from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, note_life, request_look
+from queue_engine.store.outbox.command_replies import KEPT
+
+SWEEP_JOB = "sweep"
+"""Kind of the job that lists the installations and asks for each to be swept."""
+
+INSTALLATION_JOB = "sweep_installation"
+"""Kind of the job that lists the repositories of one installation and asks for each to be swept."""
+
+REPOSITORY_JOB = "sweep_repository"
+"""Kind of the job that compares one repository's pull requests with its queues."""
+
+PULL_REQUEST_JOB = "sweep_pull_request"
+"""Kind of the job that follows up a difference. It is of the same process as the hints about its pull request."""
+
+PURGE_JOB = "purge"
+"""Kind of the job that drops what is long done with. One of its own, so that it needs nothing of GitHub."""
+
+_RENEW = timedelta(hours=1)
+_APART = 20
+"""Sweeps begin at least this part of the interval apart, however often processes are started: half a minute of ten."""
+_KEEP_LETTERS = timedelta(days=30)
+_HOUR = timedelta(hours=1)
+"""GitHub's tokens for installations expire after an hour, and configuration files are shared for less."""
+
+
+class Reconciler:
+    """Asks for a sweep at start and every `interval`, and carries the sweeps out."""
+
+    def __init__(self, engine: Engine, *, interval: timedelta, matters: Matters = lambda event, action: True) -> None:
+        """`matters` tells which lost deliveries are worth asking for."""
+        self._engine = engine
+        self._interval = interval
+        self._due = engine.clock.now()
+        self._started = False
+        self._redelivery = LostDeliveries(engine, first=2 * interval, apart=interval / _APART, matters=matters)
+        self._installations: tuple[datetime, tuple[int, ...]] | None = None
+        self._repositories: dict[int, tuple[datetime, tuple[Repository, ...]]] = {}
+
+    def handlers(self) -> dict[str, Handler]:
+        """The handlers of the sweep's jobs that ask GitHub, by kind."""
+        return {
+            SWEEP_JOB: self.sweep,
+            INSTALLATION_JOB: self.sweep_installation,
+            REPOSITORY_JOB: self.sweep_repository,
+            PULL_REQUEST_JOB: self.sweep_pull_request,
+            MISSING_JOB: self.sweep_missing_repository,
+            DELIVERIES_JOB: self._redelivery.look,
+            STALE_COMMENTS_JOB: StaleComments(self._engine).look,
+            UNSEEN_LABEL_JOB: self.sweep_unseen_label,
+        }
+
+    async def run_due(self) -> bool:
+        """Ask for a sweep if one is due; whether it was.
+
+        The first one of a process looks at checks as well, and so does the first one after `look_again`.
+        """
+        if (now := self._engine.clock.now()) < self._due:
+            return False
+        await self.request()
+        await self.look_for_deliveries()
+        async with self._engine.change() as change:
+            await note_life(change, longest_pause=2 * self._interval)
+            await change.tx.dead_letters.discard_all(PURGE_JOB)
+            await change.tx.jobs.enqueue_once(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
+        if not self._started:
+            await self._look_at_checks()
+            self._started = True
+        # Only now: a sweep that could not be stored, because the database was away, is still due.
+        self._due = now + self._interval
+        return True
+
+    async def next_due(self) -> datetime | None:
+        """When the next sweep is due."""
+        return self._due
+
+    def look_again(self) -> None:
+        """Let the next sweep be due now: while the database was away, whatever GitHub told was not stored."""
+        self._due, self._started = self._engine.clock.now(), False
+        self._engine.bell.notify()
+
+    async def look_for_deliveries(self) -> None:
+        """Ask for a look for lost deliveries."""
+        await self._redelivery.request()
+
+    async def _look_at_checks(self) -> None:
+        """Reports may have come while nobody listened: every entry under checks is looked at once, now."""
+        async with self._engine.store.reading() as tx:
+            queues = await tx.queues.all()
+        for queue in queues:
+            # An entry that somebody changes in this moment is looked at by them.
+            with suppress(StaleRecord):
+                await self._look_at_front(queue.id)
+
+    async def _look_at_front(self, queue_id: int) -> None:
+        async with self._engine.change() as change:
+            for entry in (await change.tx.entries.of_queue(queue_id))[:1]:
+                if entry.status is EntryStatus.CHECKING:
+                    await change.tx.entries.save(replace(entry, next_poll_at=change.now))
+                    await change.tx.queues.wake(queue_id, change.now)
+
+    async def request(self, *, renew: bool = False) -> None:
+        """Store the wish for a sweep of everything; `renew` when the repositories themselves may have changed.
+
+        One that failed for good is forgotten: this one does what it was for. Unless it renews, it begins some time
+        after the last one: processes that are started again and again would use up GitHub's limits otherwise.
+        """
+        async with self._engine.change() as change:
+            tx, now = change.tx, change.now
+            begins = now if renew else await tx.sweeps.soonest(SWEEP_JOB, now, apart=self._interval / _APART)
+            await tx.dead_letters.discard_all(SWEEP_JOB)
+            await tx.jobs.enqueue_once(
+                kind=SWEEP_JOB, request={"renew": renew}, process_id=SWEEP_JOB, now=now, not_before=begins
+            )
+
+    async def sweep(self, job: Job) -> None:
+        """List the installations and ask for each to be swept."""
+        renew, now = bool(job.request.get("renew")), self._engine.clock.now()
+        known = self._installations
+        if renew or known is None or now >= known[0] + _RENEW:
+            with working(RequestPriority.BACKGROUND), naming("the list of installations"):
+                self._installations = known = now, await self._engine.github.installations()
+        async with self._engine.change() as change:
+            await change.tx.sweeps.done(SWEEP_JOB, now)
+            await change.tx.dead_letters.discard_all(
+                INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB, MISSING_JOB, STALE_COMMENTS_JOB
+            )
+            for installation_id in known[1]:
+                await change.tx.jobs.enqueue_once(
+                    kind=INSTALLATION_JOB,
+                    request={"installation_id": installation_id, "renew": renew},
+                    process_id=f"{INSTALLATION_JOB}:{installation_id}",
+                    now=change.now,
+                )
+            for repository in await change.tx.queues.with_work():
+                if repository.installation_id not in known[1]:
+                    await ask_about(change, repository)
+
+    async def sweep_installation(self, job: Job) -> None:
+        """List the repositories of an installation and ask for each to be swept.
+
+        Webhooks tell when repositories come or go; the list is renewed now and then in case one was lost.
+        """
+        installation_id, now = job.request["installation_id"], self._engine.clock.now()
+        known = self._repositories.get(installation_id)
+        if job.request.get("renew") or known is None or now >= known[0] + _RENEW:
+            with working(RequestPriority.BACKGROUND), naming(f"installation {installation_id}"):
+                known = now, await self._engine.github.repositories(installation_id)
+            self._repositories[installation_id] = known
+        async with self._engine.change() as change:
+            for repository in known[1]:
+                await change.tx.jobs.enqueue_once(
+                    kind=REPOSITORY_JOB,
+                    request=asdict(repository),
+                    process_id=f"{REPOSITORY_JOB}:{repository.id}",
+                    now=change.now,
+                )
+            listed = {repository.id for repository in known[1]}
+            for repository in await change.tx.queues.with_work():
+                if repository.installation_id == installation_id and repository.id not in listed:
+                    await ask_about(change, repository)
+
+    async def purge(self, job: Job) -> None:
+        """Drop expired keys, throttles, tokens and files, letters that were delivered long ago, and answers as old."""
+        async with self._engine.change() as change:
+            await change.tx.keys.purge(change.now)
+            await change.tx.outbox.purge(change.now - _KEEP_LETTERS)
+            await change.tx.answers.purge(change.now - KEPT)
+            await change.tx.known.purge(change.now - FACTS_KEPT)
+            await change.tx.throttles.purge(change.now - THROTTLE_KEPT)
+            await change.tx.installation_tokens.purge(change.now - _HOUR)
+            await change.tx.configuration_files.purge(change.now - _HOUR)
+
+    async def sweep_repository(self, job: Job) -> None:
+        """Compare one repository's pull requests with its queues, and ask for each difference to be followed up.
+
+        One request shows the hundred that changed last, with labels and heads. Where there are more, one for each
+        label that queues finds the others.
+        """
+        engine, repository = self._engine, Repository(**job.request)
+        with working(RequestPriority.BACKGROUND), naming(f"repository {repository.full_name}"):
+            latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
+            if latest:
+                repository = named_by(next(iter(latest.values())), repository)
+            labelled = await self._labelled(repository, latest)
+            async with engine.store.reading() as tx:
+                writes_soon = bool(await tx.entries.of_repository(repository.id))
+            if writes_soon:
+                await engine.github.prepare_writes(repository)
+        queued, new = await self._compare(repository, labelled, {n: pull.head_sha for n, pull in latest.items()})
+        read = [n for n in queued if n not in latest or await contradicts(engine, repository, latest[n])]
+        async with engine.change() as change:
+            for number in sorted({*new, *read}):
+                await _follow_up(change, repository, number, new=number in new)
+            await request_look(change, repository)
+
+    async def sweep_missing_repository(self, job: Job) -> None:
+        """Find out what became of a repository that its installation does not list."""
+        with naming(f"repository {job.request['repository_id']}"):
+            await examine(self._engine, job)
+
+    async def sweep_pull_request(self, job: Job) -> None:
+        """Read one pull request of which the list tells something else than its entry, or that has none."""
+        repository = Repository(**job.request["repository"])
+        number = job.request["number"]
+        with naming(f"pull request {number} of {repository.full_name}"):
+            if await revalidate(self._engine, repository, number) is None and job.request["new"]:
+                late = bool(job.request.get("webhook_is_late"))
+                await handle_enqueue_request(
+                    self._engine, EnqueueRequest(repository, number, by=None, head_sha=None, webhook_is_late=late)
+                )
+
+    async def sweep_unseen_label(self, job: Job) -> None:
+        """The webhook of a label did not come: have its pull request judged without it."""
+        await judge_unseen(self._engine, job, kind=PULL_REQUEST_JOB)
+
+    async def _labelled(self, repository: Repository, latest: Mapping[int, PullRequest]) -> set[int]:
+        """Who carries a label that queues: on a branch with a queue by that branch's own rules, elsewhere by any."""
+        engine = self._engine
+        triggers = await engine.policies.labels(repository)
+        async with engine.store.reading() as tx:
+            branches = {queue.base_branch for queue in await tx.queues.of_repository(repository.id)}
+        if whole := len(latest) < PAGE:
+            branches &= {pull.base_branch for pull in latest.values()}
+        own = {branch: (await engine.policies.of(repository, branch)).trigger_labels for branch in sorted(branches)}
+        labelled = {n for n, pull in latest.items() if has_label(pull.labels, own.get(pull.base_branch, triggers))}
+        if not whole:
+            every = chain(triggers, *own.values())
+            for label in {label.casefold(): label for label in every}.values():
+                labelled |= set(await engine.github.labelled_pull_requests(repository, label))
+        return labelled
+
+    async def _compare(
+        self, repository: Repository, labelled: set[int], heads: Mapping[int, str]
+    ) -> tuple[list[int], list[int]]:
+        """Who is queued, and who is labelled but neither queued, held nor put off; every queue with work is woken.
+
+        A rejected head is no news, regardless of who left the label on it or set it again.
+        """
+        async with self._engine.change() as change:
+            await change.tx.queues.refresh_repository(repository)
+            entries = await change.tx.entries.of_repository(repository.id)
+            queued = {entry.number for entry in entries}
+            held = change.tx.held
+            labelled = labelled - queued - await numbers_put_off(change.tx, repository.id)
+            new = [n for n in sorted(labelled) if await held.find(repository.id, n) is None]
+            refused = {n: await change.tx.refusals.find(repository.id, n) for n in new if n in heads}
+            new = [n for n in new if (known := refused.get(n)) is None or known.news(heads[n])]
+            for queue_id in sorted({entry.queue_id for entry in entries}):
+                await change.tx.queues.wake(queue_id, change.now)
+        return sorted(queued), new
+
+
+async def _follow_up(change: Change, repository: Repository, number: int, *, new: bool) -> None:
+    await change.tx.jobs.enqueue_once(
+        kind=PULL_REQUEST_JOB,
+        request={"repository": asdict(repository), "number": number, "new": new},
+        process_id=f"{repository.id}:{number}",
+        now=change.now,
+    )

@@ -1,0 +1,93 @@
+"""Handle repositories that are renamed, transferred, archived, or removed from the installation.
+
+A repository's id is its identity: entries survive a rename, which is stored wherever it is noticed. A repository that
+its installation no longer lists is asked for by its id before anything leaves its queues (P5).
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import structlog
+
+from queue_engine.admission.rejection import drop_held
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, StaleRecord, Unauthorized
+from queue_engine.domain.model import Queue, Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
+from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.repository_names import remember_name
+
+_log = structlog.get_logger("imq.repositories")
+
+MISSING_JOB = "sweep_missing_repository"
+"""Kind of the job that finds out about a repository that its installation does not list."""
+
+_SETTLING = timedelta(minutes=1)
+"""A transfer is told by several webhooks, and lists lag behind it."""
+
+
+async def ask_about(change: Change, repository: Repository) -> None:
+    """Have a repository with work, which its installation does not list, asked for in a moment."""
+    process_id = f"{MISSING_JOB}:{repository.id}"
+    if not await change.tx.jobs.unfinished(process_id):
+        await change.tx.jobs.enqueue(
+            kind=MISSING_JOB,
+            request={"repository_id": repository.id},
+            process_id=process_id,
+            now=change.now,
+            not_before=change.now + _SETTLING,
+        )
+
+
+async def examine(engine: Engine, job: Job) -> None:
+    """Dequeue what is queued in a repository that is archived, or out of reach; keep its new name if it is neither.
+
+    By then a transfer may have been told: it is asked for through the installation that it belongs to now. Raises
+    GitHubError, and StaleRecord when an entry changed in this moment.
+    """
+    repository_id = job.request["repository_id"]
+    async with engine.store.reading() as tx:
+        repository = next((each for each in await tx.queues.with_work() if each.id == repository_id), None)
+    if repository is None:
+        return
+    try:
+        found = await engine.github.repository(repository)
+    except (NotFound, Forbidden, Unauthorized) as error:
+        await _dequeue_all(engine, repository, Reason.REPOSITORY_GONE, error.message)
+        return
+    if found.archived:
+        await _dequeue_all(engine, repository, Reason.REPOSITORY_ARCHIVED, None)
+    elif (found.owner, found.name) != (repository.owner, repository.name):
+        await remember_name(engine, replace(repository, owner=found.owner, name=found.name))
+
+
+async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, detail: str | None) -> None:
+    """Every entry leaves, and who is held; an entry whose merge was asked for is left to the pass that asked."""
+    async with engine.store.reading() as tx:
+        queues = await tx.queues.of_repository(repository.id)
+    policies = {queue.id: await _policy(engine, queue) for queue in queues}
+    async with engine.change() as change:
+        tx = change.tx
+        for queue in queues:
+            await tx.queues.give_places(queue.id)
+        entries = [e for e in await tx.entries.of_repository(repository.id) if e.merge_requested_at is None]
+        if not all([await tx.entries.keep(entry) for entry in entries]):
+            raise StaleRecord(f"an entry of {repository.full_name} changed in this moment")
+        for entry in entries:
+            policy = policies.get(entry.queue_id, Policy())
+            await record.dequeue(change, entry, DequeueReason(reason, detail), policy)
+        for queue in queues:
+            while (waiting := await tx.held.next(queue.id)) is not None:
+                await drop_held(change, waiting, reason, policies[queue.id], delivery=None)
+    _log.warning("left", repository=repository.full_name, reason=reason.value, numbers=[e.number for e in entries])
+
+
+async def _policy(engine: Engine, queue: Queue) -> Policy:
+    """The rules of its branch, or the defaults where they can no longer be read."""
+    try:
+        return await engine.policies.of(queue.repository, queue.base_branch)
+    except GitHubError:
+        return Policy()

@@ -1,0 +1,156 @@
+"""Correct stale comments: those that say "queued" or "checking" on pull requests in no queue.
+
+They are left where the database was restored or replaced. Once a day, and some minutes after a repository was seen for
+the first time or the database came to life again, IMQ's own comments that changed since the last look are listed. Only
+comments that tell of waiting are corrected, each with the check run beside it: "Landed" and every outcome stay as they
+are.
+"""
+
+from dataclasses import asdict
+from datetime import timedelta
+
+import structlog
+
+from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.domain.errors import NotFound, naming
+from queue_engine.domain.facts import OwnComment, PullRequest
+from queue_engine.domain.model import Repository
+from queue_engine.domain.notice import WAITING, Notice, NoticeKind, kind_of
+from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.notices import announce
+from queue_engine.store import Transaction
+from queue_engine.store.outbox.outbox import OutboxKind
+
+_log = structlog.get_logger("imq.stale_comments")
+
+STALE_COMMENTS_JOB = "sweep_comments"
+"""Kind of the job that looks for stale comments in one repository."""
+
+_EVERY = timedelta(days=1)
+_FIRST_LOOK_AFTER = timedelta(minutes=10)
+_LONGEST = timedelta(days=30)
+_LIFE = "life"
+"""The part of the sweep that notes when a process last worked on this database."""
+_DOUBTED = "database_doubted"
+"""The part that notes when a process began to work on it after a pause."""
+_LAG = timedelta(minutes=10)
+"""A list may be older than the comment, and an edit later than its notice. Both are far less."""
+
+
+async def note_life(change: Change, *, longest_pause: timedelta) -> None:
+    """Note that a process works on this database now.
+
+    After a longer pause the database may be a restored one, or another may have been used meanwhile: then the comments
+    of every repository are looked at soon. It costs no request to find that out.
+    """
+    last = await change.tx.sweeps.last(_LIFE)
+    if last is not None and change.now - last > longest_pause:
+        await doubt_comments(change)
+    await change.tx.sweeps.done(_LIFE, change.now)
+
+
+async def doubt_comments(change: Change) -> None:
+    """Note that the database may be a restored one: comments that changed since the last look are listed soon."""
+    await change.tx.sweeps.done(_DOUBTED, change.now)
+
+
+async def request_look(change: Change, repository: Repository) -> None:
+    """Store the wish for a look at this repository's comments, if the last one is long ago, or before a pause."""
+    last = await change.tx.sweeps.last(_part(repository.id))
+    doubted = await change.tx.sweeps.last(_DOUBTED)
+    since_pause = last is not None and (doubted is None or not last < doubted <= change.now)
+    if last is not None and since_pause and change.now < last + _EVERY:
+        return
+    if not await change.tx.jobs.unfinished(_part(repository.id)):
+        await change.tx.jobs.enqueue(
+            kind=STALE_COMMENTS_JOB,
+            request=asdict(repository),
+            process_id=_part(repository.id),
+            now=change.now,
+            not_before=change.now + _FIRST_LOOK_AFTER,
+            priority=-1,
+        )
+
+
+class StaleComments:
+    """Finds stale comments and has them corrected."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def look(self, job: Job) -> None:
+        """List what changed since the last look, and correct what is stale. Raises GitHubError."""
+        repository, now = Repository(**job.request), self._engine.clock.now()
+        async with self._engine.store.reading() as tx:
+            last = await tx.sweeps.last(_part(repository.id))
+        since = now - _LONGEST if last is None else max(last - _LAG, now - _LONGEST)
+        with working(RequestPriority.BACKGROUND), naming(f"the comments in {repository.full_name}"):
+            for comment in newest(await self._engine.github.own_comments(repository, since)):
+                await self._correct(repository, comment)
+        async with self._engine.change() as change:
+            await change.tx.sweeps.done(_part(repository.id), now)
+
+    async def _correct(self, repository: Repository, comment: OwnComment) -> None:
+        """Say that it is not queued, unless it is, or the database knows of something newer than the comment."""
+        async with self._engine.store.reading() as tx:
+            if not await _is_stale(tx, repository, comment):
+                return
+        try:
+            pull = await self._engine.github.pull_request(repository, comment.number)
+        except NotFound:
+            return
+        policy = await self._engine.policies.of(repository, pull.base_branch)
+        if pull.open and has_label(pull.labels, policy.trigger_labels):
+            return  # The sweep queues it, or says why not.
+        async with self._engine.change() as change:
+            if await _is_stale(change.tx, repository, comment):
+                await self._tell(change, repository, pull, policy)
+
+    async def _tell(self, change: Change, repository: Repository, pull: PullRequest, policy: Policy) -> None:
+        reason = Reason.NOT_QUEUED if pull.open else Reason.MERGED_ELSEWHERE if pull.merged else Reason.CLOSED
+        notice = Notice(
+            kind=NoticeKind.CANCELLED,
+            number=pull.number,
+            base_branch=pull.base_branch,
+            head_sha=pull.head_sha,
+            at=change.now,
+            reason=reason,
+            trigger_label=policy.trigger_label,
+            fix_labels=policy.fix_labels,
+        )
+        await change.tx.outbox.look_first(repository, pull.number, change.now)
+        await announce(change.tx, repository, notice, policy, due=change.now)
+        await change.tx.outbox.look_first(repository, pull.number, change.now, kind=OutboxKind.CHECK_RUN)
+        await change.tx.outbox.want(OutboxKind.CHECK_RUN, repository, pull.number, due=change.now, notice=notice)
+        _log.info("stale_comment_corrected", repository=repository.full_name, number=pull.number, reason=reason.value)
+
+
+def newest(comments: tuple[OwnComment, ...]) -> list[OwnComment]:
+    """Of each pull request the comment that changed last, if that tells of waiting."""
+    latest: dict[int, OwnComment] = {}
+    for comment in comments:
+        if (kind := kind_of(comment.body)) is None or kind == NoticeKind.ANSWERED:
+            continue
+        shown = latest.get(comment.number)
+        if shown is None or comment.updated_at > shown.updated_at:
+            latest[comment.number] = comment
+    return [comment for comment in latest.values() if kind_of(comment.body) in WAITING]
+
+
+async def _is_stale(tx: Transaction, repository: Repository, comment: OwnComment) -> bool:
+    if await tx.entries.stands(repository.id, comment.number):
+        return False
+    if await tx.held.find(repository.id, comment.number) is not None:
+        return False
+    told = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, comment.number)
+    if told is None:
+        return True
+    return told.kind is not NoticeKind.LANDED and comment.updated_at > told.at + _LAG
+
+
+def _part(repository_id: int) -> str:
+    """The name of this part of the sweep, and of its job's process."""
+    return f"{STALE_COMMENTS_JOB}:{repository_id}"

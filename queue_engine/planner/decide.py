@@ -1,0 +1,288 @@
+"""Decide the next step of the front entry: a pure function from an entry and the facts seen to one action.
+
+Facts are asked for one by one, and only when the decision turns on them: that is what keeps requests few. The
+caller fetches what a `ReadFact` names, adds it to `Facts` and asks again; everything in `Facts` is from this very pass.
+
+Before a merge one pass does this, in this order: it reads the pull request, which still has consent; its checks pass
+by reports of this very pass; the head is compared with the base (not behind, or proved by its parents if it is an
+update); the snapshot shows what people took back since (permission, approval, a resolved conversation); the merge
+names the head. No entry leaves over rules or merge methods that are only remembered: IMQ reads them again first
+(`FactKind.FRESH_RULES`).
+"""
+
+from dataclasses import replace
+from datetime import datetime
+
+from queue_engine.config.merge_commit import needs_co_authors
+from queue_engine.domain.facts import BranchRules, CheckState, Comparison, MergeMethod, PullRequest, Snapshot
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.planner.actions import (
+    Action,
+    Dequeue,
+    FactKind,
+    Facts,
+    Landing,
+    Merge,
+    ReadFact,
+    Save,
+    Update,
+    Wait,
+)
+from queue_engine.planner.check_outcome import judge_checks
+from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
+from queue_engine.rules.checks import former_checks, judge, of_now, required_checks
+from queue_engine.rules.consent import entry_consent_lost, is_own_update, may_be_updated_unseen
+from queue_engine.rules.eligibility import may_queue
+from queue_engine.rules.merge_method import commit_words, merge_method, no_method
+from queue_engine.rules.reviews import missing_approval, reviews_told
+from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_date, updating, with_candidate
+
+
+def decide(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+    """The one next step of the front entry."""
+    if seen.comparison is not None and seen.comparison.head.sha != (entry.candidate_head or entry.head):
+        # A candidate appeared, or was bound, since this was read: it tells nothing of the head in question now.
+        seen = replace(seen, comparison=None)
+    if entry.merge_requested_at is not None and seen.landed_sha is not None:
+        # GitHub's own answer says so: no read could tell more.
+        return Landing(seen.landed_sha)
+    if seen.pull is None and entry.needs_refetch:
+        return ReadFact(FactKind.SNAPSHOT if entry.status is EntryStatus.READY else FactKind.PULL)
+    if seen.pull is not None:
+        if seen.pull.merged and entry.merge_requested_at is not None:
+            return Landing(seen.pull.merge_sha)
+        if (reason := entry_consent_lost(entry, seen.pull, policy)) is not None:
+            return Dequeue(reason)
+        if entry.needs_refetch:
+            return Save(replace(entry, needs_refetch=False))
+        if entry.merge_requested_at is not None and seen.merge_refused is None:
+            return _in_doubt(entry, seen, policy, now)
+    return _BY_STATUS[entry.status](entry, seen, policy, now)
+
+
+def _in_doubt(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+    """A merge was asked for and its answer lost; GitHub shows the pull request open, which may lag behind the merge.
+
+    A base that has not moved past the head holds no merge. One that has may hold ours: then looking again comes
+    before any update, a few times.
+    """
+    if seen.comparison is None:
+        return ReadFact(FactKind.COMPARISON)
+    if seen.comparison.behind > 0 and entry.polls < policy.doubt_looks:
+        waiting = after_poll(entry, policy.ask_again, now)
+        return Wait(waiting, waiting.next_poll_at or now)
+    return Save(replace(entry, merge_requested_at=None, polls=0, next_poll_at=None))
+
+
+def _pending(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+    if not entry.head_proved:
+        # It was updated, and gave its turn to a hotfix: an update of an unproved head would hide what it came from.
+        if seen.comparison is None:
+            return ReadFact(FactKind.COMPARISON)
+        if (unproved := _prove(entry, seen.comparison, policy)) is not None:
+            return unproved
+    if entry.known_behind:
+        return Update(updating(entry, entry.base_tip, policy, now))
+    if seen.comparison is None and seen.snapshot is not None and seen.snapshot.behind:
+        return Update(updating(entry, seen.snapshot.base_tip, policy, now))
+    if seen.comparison is None:
+        # The query tells all that a merge in this pass rests on; what it lacks is asked for by itself.
+        return ReadFact(FactKind.SNAPSHOT if seen.snapshot is None else FactKind.COMPARISON)
+    if seen.comparison.behind > 0:
+        return Update(updating(entry, seen.comparison.base_tip, policy, now))
+    return Save(up_to_date(entry, seen.comparison, now))
+
+
+def _updating(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+    if entry.candidate_head is not None:
+        return _judge_candidate(entry, entry.candidate_head, seen, policy, now)
+    if seen.update_refused is not None:
+        return judge_refused_update(entry, seen.update_refused, seen, policy, now)
+    late = now - entry.status_since >= policy.update_timeout
+    if seen.pull is None:
+        if not late and entry.next_poll_at is not None and now < entry.next_poll_at:
+            return Wait(entry, entry.next_poll_at)
+        return ReadFact(FactKind.PULL)
+    if seen.pull.head_sha != entry.head:
+        return Save(with_candidate(entry, seen.pull.head_sha, policy, now))
+    if seen.pull.mergeable is False:
+        return Dequeue(Reason.CONFLICT)
+    if late and entry.polls == 0:
+        # Nobody looked in all that time: IMQ was away, and may have been killed before it asked at all.
+        return Update(updating(entry, entry.base_tip, policy, now))
+    if late:
+        return Dequeue(Reason.MERGEABLE_UNKNOWN if seen.pull.mergeable is None else Reason.UPDATE_TIMED_OUT)
+    if entry.next_poll_at is not None and now < entry.next_poll_at:
+        return Wait(entry, entry.next_poll_at)
+    # The call may have been lost, by GitHub or by a kill between intent and request; the head makes it idempotent.
+    return Update(after_poll(entry, policy.update_look, now, waited=1))
+
+
+def _judge_candidate(entry: Entry, candidate: str, seen: Facts, policy: Policy, now: datetime) -> Action:
+    """Bind the head that appeared while updating: our own on GitHub's word until proved, any other once proved."""
+    if entry.candidate_is_ours:
+        return Save(bind_head(entry, candidate, policy, now, proved=False))
+    if seen.pull is None:
+        return ReadFact(FactKind.PULL)
+    if not may_be_updated_unseen(entry.repository, seen.pull):
+        # The webhook that names the sender may be on its way still; without it a fork's new head is a stranger's.
+        if entry.next_poll_at is not None and now < entry.next_poll_at:
+            return Wait(entry, entry.next_poll_at)
+        return Dequeue(Reason.HEAD_CHANGED)
+    if seen.comparison is None:
+        return ReadFact(FactKind.COMPARISON)
+    if not is_own_update(entry.head, seen.comparison, policy):
+        return Dequeue(Reason.HEAD_CHANGED)
+    return Save(bind_head(entry, candidate, policy, now, proved=True))
+
+
+def _checking(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+    if entry.known_behind:
+        return _follow_base(entry, seen, policy, now)
+    return judge_checks(entry, seen, policy, now)
+
+
+def _follow_base(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+    """The base is said to have moved: what runs now can no longer land, so update at once rather than at the end."""
+    if seen.comparison is None:
+        return ReadFact(FactKind.COMPARISON)
+    if (unproved := _prove(entry, seen.comparison, policy)) is not None:
+        return unproved
+    if seen.comparison.behind > 0:
+        return _start_over(entry, seen.comparison.base_tip, policy, now)
+    return Save(replace(entry, known_behind=False, base_tip=seen.comparison.base_tip))
+
+
+def _start_over(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Action:
+    """Update the front again, since its base moved; dequeue it after the time limit if the base keeps moving."""
+    if entry.started_at is not None and now - entry.started_at >= policy.turn_timeout:
+        return Dequeue(Reason.BASE_KEEPS_MOVING)
+    return Update(updating(entry, base_tip, policy, now))
+
+
+def _prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None:
+    """Prove an update by its parents, once; None when there is nothing left to prove."""
+    if entry.head_proved:
+        return None
+    if not is_own_update(entry.updated_from, comparison, policy):
+        return Dequeue(Reason.HEAD_CHANGED)
+    return Save(replace(entry, head_proved=True, tested_tree=comparison.head.tree))
+
+
+def _ready(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+    if entry.next_poll_at is not None and now < entry.next_poll_at:
+        return Wait(entry, entry.next_poll_at)
+    if seen.pull is None:
+        return ReadFact(FactKind.SNAPSHOT)
+    if seen.merge_refused is not None and (
+        verdict := judge_refused_merge(entry, seen.merge_refused, seen, policy, now)
+    ):
+        return verdict
+    if seen.comparison is None and entry.head_proved and seen.snapshot is not None and seen.snapshot.behind:
+        return _start_over(entry, seen.snapshot.base_tip, policy, now)
+    if seen.comparison is None:
+        # A pull request read by itself does not tell all that a merge rests on: one snapshot does.
+        return ReadFact(FactKind.SNAPSHOT if seen.snapshot is None else FactKind.COMPARISON)
+    if (unproved := _prove(entry, seen.comparison, policy)) is not None:
+        return unproved
+    if seen.comparison.behind > 0:
+        return _start_over(entry, seen.comparison.base_tip, policy, now)
+    if seen.rules is None:
+        return ReadFact(FactKind.RULES)
+    if entry.github_failing_since is not None and now - entry.github_failing_since >= policy.trouble_timeout:
+        return Dequeue(Reason.GITHUB_TROUBLE)
+    if seen.reports is None:
+        # It waited since it was found green: for GitHub, or for a queue that was blocked.
+        return ReadFact(FactKind.CHECKS)
+    if not _is_green(entry, seen, policy):
+        return Save(replace(enter(entry, EntryStatus.CHECKING, now), merge_requested_at=None, next_poll_at=now))
+    if seen.permission is None:
+        return ReadFact(FactKind.PERMISSION)
+    if may_queue(policy, entry.queued_by, seen.permission) is not None:
+        return Dequeue(Reason.PERMISSION_LOST)
+    if (unmet := _of_bypassed_rulesets(seen, seen.rules) or _of_people(seen.snapshot, seen.rules)) is not None:
+        return unmet
+    return _merge(entry, seen.pull, seen.comparison, seen.rules, seen, policy, now)
+
+
+def _merge(
+    entry: Entry,
+    pull: PullRequest,
+    comparison: Comparison,
+    rules: BranchRules,
+    seen: Facts,
+    policy: Policy,
+    now: datetime,
+) -> Action:
+    """Merge by a method that the branch allows; ask for what the choice of it still needs."""
+    linear = rules.linear_history or forbids_merge_commits(seen.merge_refused)
+    rules = replace(rules, linear_history=linear)
+    mergeable = replace(pull, methods=tuple(one for one in pull.methods if one not in seen.refused_methods))
+    method = merge_method(mergeable, rules, policy)
+    if method is None and _rests_on_remembered(seen):
+        return ReadFact(FactKind.FRESH_RULES)
+    if method is None:
+        reason, asked_for = no_method(pull, rules, policy)
+        return Dequeue(named(seen.merge_refused or "") or reason, detail=asked_for)
+    if seen.co_authors is None and needs_co_authors(policy) and method is not MergeMethod.REBASE:
+        return ReadFact(FactKind.CO_AUTHORS)
+    ready = replace(
+        entry,
+        base_tip=comparison.base_tip,
+        tested_tree=comparison.head.tree,
+        known_behind=False,
+        merge_requested_at=now,
+        next_poll_at=None,
+    )
+    return Merge(ready, method, *commit_words(pull, method, policy, seen.co_authors or ()))
+
+
+def _of_bypassed_rulesets(seen: Facts, rules: BranchRules) -> Action | None:
+    """What IMQ checks itself because GitHub does not when IMQ merges; None where nothing is in the way."""
+    if rules.bypassed and _rests_on_remembered(seen):
+        return ReadFact(FactKind.FRESH_RULES)
+    if rules.bypassed:
+        return Dequeue(Reason.RULESET_BYPASSED, detail="; ".join(rules.bypassed))
+    if not rules.approvals_bypassed:
+        return None
+    if seen.reviews is None:
+        return ReadFact(FactKind.REVIEWS)
+    decision = None if seen.snapshot is None else seen.snapshot.decision
+    missing = missing_approval(seen.reviews, rules, decision)
+    return None if missing is None else Dequeue(missing[0], detail=missing[1])
+
+
+def _rests_on_remembered(seen: Facts) -> bool:
+    """Whether the rules and merge methods may be remembered ones; a refused merge has had them forgotten."""
+    return not seen.rules_fresh and seen.merge_refused is None
+
+
+def _of_people(taken: Snapshot | None, rules: BranchRules) -> Dequeue | None:
+    """What people have taken back since it was queued, as far as the last snapshot tells: an approval was dismissed,
+    changes were requested, or a conversation was opened. GitHub refuses the merge only where it checks that itself."""
+    if taken is None:
+        return None
+    reviews = reviews_told(taken, rules)
+    if reviews is not None and (missing := missing_approval(reviews, rules, taken.decision)) is not None:
+        return Dequeue(missing[0], detail=missing[1])
+    return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and taken.resolved is False else None
+
+
+def _is_green(entry: Entry, seen: Facts, policy: Policy) -> bool:
+    """Whether its checks pass, by the reports of this pass; to GitHub not all that count are required ones."""
+    required = required_checks(seen.rules, policy)
+    expected = () if required else former_checks(entry)
+    verdict = judge(required, of_now(entry, seen.reports or ()), policy.ignored_checks, expected)
+    if required or verdict.reported:
+        return verdict.state is CheckState.PASSED
+    return policy.land_without_checks
+
+
+_BY_STATUS = {
+    EntryStatus.PENDING: _pending,
+    EntryStatus.UPDATING: _updating,
+    EntryStatus.CHECKING: _checking,
+    EntryStatus.READY: _ready,
+}

@@ -1,0 +1,262 @@
+"""Classify GitHub's refusals: one status has several causes, which facts and then its words distinguish.
+
+Sources: GitHub's documentation of `update-branch` (422, 403) and of merging (405, 409); the words are those of its
+answers, as people have reported them.
+"""
+
+import re
+from dataclasses import replace
+from datetime import datetime
+
+from queue_engine.core.timing.backoff import no_jitter, wait
+from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts, ReadFact, Save, Wait
+from queue_engine.planner.check_limits import check_limit, timed_out
+from queue_engine.rules.transitions import after_poll, blocked, enter, up_to_date, with_candidate
+
+WORDS: tuple[tuple[str, Reason], ...] = (
+    # What only a maintainer or the operator can change comes first: nobody is sent for an approval in vain.
+    ("merge queue", Reason.NATIVE_QUEUE_REQUIRED),
+    # An App lacks a permission (kong-operator #4536, auto-pull-request-merge #481), a token of a person a scope (mantid
+    # #41541).
+    ("without `workflows` permission", Reason.WORKFLOWS_PERMISSION),
+    ("without `workflow` scope", Reason.WORKFLOWS_PERMISSION),
+    # REST with 403 (Kodiak #923), and GraphQL (git-stk #306).
+    ("merging stacked prs", Reason.STACKED),
+    ("is part of a stack", Reason.STACKED),
+    ("locked branch", Reason.BRANCH_LOCKED),
+    ("cannot update this protected ref", Reason.BRANCH_LOCKED),
+    ("not authorized to push to this branch", Reason.PUSH_RESTRICTED),
+    # The repository's setting (mergify #48, dependabot-pr-action #17), and a ruleset (termux-packages #23456).
+    ("are not allowed on this repository", Reason.METHOD_NOT_ALLOWED),
+    ("is not an allowed merge method", Reason.METHOD_NOT_ALLOWED),
+    ("requesting changes", Reason.CHANGES_REQUESTED),
+    ("code owner review", Reason.CODE_OWNER_MISSING),
+    ("approving review", Reason.APPROVAL_MISSING),
+    ("someone other than the last pusher", Reason.APPROVAL_MISSING),
+    ("conversation must be resolved", Reason.CONVERSATIONS_UNRESOLVED),
+    ("must have verified signatures", Reason.SIGNATURES_MISSING),
+    ("missing successful active", Reason.DEPLOYMENT_MISSING),
+)
+"""What of GitHub's words, in small letters, tells which reason; the first that is found counts."""
+
+
+_BASE_MODIFIED = "base branch was modified"
+_HEAD_OUTDATED = "head branch is out of date"
+"""With 405 or 409 (strands-labs/robots #2538): the base has moved (fullsend-ai/fullsend #2432, gabrielkoerich/orch
+#3371), or GitHub has not caught up with a head that was just pushed, for up to minutes. Then it says "Head branch was
+modified" of a head that has not moved, too (open-learning-exchange/myplanet #15713)."""
+_HEAD_MODIFIED = "head branch was modified"
+_STATUS_CHECK = "status check"
+_ENDED_BADLY = ("fail", "error", "cancel", "timed out", "action required", "stale")
+_AWAITS_RESULTS = ("waiting for results", "waiting for code scanning results", "still expecting")
+"""Code scanning: "Code scanning is waiting for results from CodeQL for the commits ..." (codeql #19459), "Waiting for
+Code Scanning results. Code Scanning may not be configured for the target branch." (agent-state-dashboard #71), "Code
+scanning is still expecting 2 results from CodeQL" (microsoft/apm #2968)."""
+_CHECK_NAMED = re.compile(
+    r'status check "([^"]+)"|(?:waiting for results|still expecting \d+ results?) from ([^.\n]+?)(?: for |[.\n]|$)',
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r""""[^"\n]*"|`[^`\n]*/[^`\n]*`|(?<=required workflow )'[^\n]*?'(?= is )""")
+"""Names of checks and workflows, and paths of files, as GitHub quotes them: one may be called "merge queue"."""
+_PASSING = (_BASE_MODIFIED, _HEAD_OUTDATED, _HEAD_MODIFIED, _STATUS_CHECK, *_AWAITS_RESULTS)
+"""Words for what passes and has nothing to do with conflicts."""
+
+
+def named(words: str) -> Reason | None:
+    """The reason that GitHub's words name, if they are known; never what the name of a check or a file says."""
+    small = _without_names(words)
+    return next((reason for said, reason in WORDS if said in small), None)
+
+
+def judge_refused_update(entry: Entry, words: str, seen: Facts, policy: Policy, now: datetime) -> Action:
+    """422 has several causes, told apart by facts: a new head, nothing to update, a conflict, or a real refusal.
+
+    GitHub refuses by what is there now, and the pull request is read from a replica: the head that somebody pushed
+    meanwhile (mergify #443) may show seconds later.
+    """
+    if seen.head_protected:
+        return Dequeue(Reason.HEAD_PROTECTED, detail=words)
+    if seen.pull is None:
+        return ReadFact(FactKind.PULL)
+    if seen.pull.head_sha != entry.head:
+        return Save(with_candidate(entry, seen.pull.head_sha, policy, now))
+    if seen.comparison is None:
+        return ReadFact(FactKind.COMPARISON)
+    if seen.comparison.behind == 0:
+        return Save(up_to_date(entry, seen.comparison, now))
+    if named(words) is Reason.WORKFLOWS_PERMISSION:
+        return await_permission(entry, words, policy, now)
+    if seen.update_forbidden:
+        return Dequeue(_why_forbidden(entry, seen.pull), detail=words)
+    if seen.pull.mergeable is False or "conflict" in _without_names(words):
+        return Dequeue(Reason.CONFLICT)
+    unexplained = named(words) is None and entry.polls < policy.update_refusals
+    if seen.pull.mergeable is True and not unexplained:
+        return Dequeue(Reason.UPDATE_REFUSED, detail=words)
+    if now - entry.status_since >= policy.update_timeout:
+        return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=words)
+    waiting = after_poll(entry, policy.ask_again, now)
+    return Wait(waiting, waiting.next_poll_at or now)
+
+
+def _why_forbidden(entry: Entry, pull: PullRequest) -> Reason:
+    if pull.head_repository == entry.repository.full_name:
+        return Reason.PERMISSION_MISSING
+    return Reason.UPDATE_REFUSED if pull.maintainer_can_modify else Reason.FORK_NOT_EDITABLE
+
+
+def judge_refused_merge(entry: Entry, words: str, seen: Facts, policy: Policy, now: datetime) -> Action | None:
+    """405 and 409 cover passing and lasting refusals alike; None means: try again at once with fresh facts."""
+    if named(words) is Reason.WORKFLOWS_PERMISSION:
+        return await_permission(entry, words, policy, now)
+    if seen.merge_denied is not None:
+        return Dequeue(named(words) or seen.merge_denied, detail=words)
+    if seen.pull is not None and seen.pull.mergeable is False:
+        return Dequeue(Reason.CONFLICT)
+    if _HEAD_OUTDATED in words.lower() and _lacks_base(seen) is not False:
+        return None
+    known = named(words)
+    if known is Reason.METHOD_NOT_ALLOWED and seen.refused_methods:
+        return None
+    if known is not None:
+        return Dequeue(known, detail=words)
+    unexplained = not any(said in words.lower() for said in _PASSING) and not forbids_merge_commits(words)
+    if seen.pull is not None and seen.pull.mergeable is None and unexplained:
+        # GitHub refuses so as long as it has not worked out whether there is a conflict, which may take minutes.
+        return _await_mergeable(entry, words, policy, now)
+    if awaits_check(words):
+        return _await_check(entry, words, _names(words), policy, now)
+    if forbids_merge_commits(words):
+        lasting = Dequeue(Reason.LINEAR_HISTORY_REQUIRED, detail=words)
+        return None if seen.refused_methods or entry.merge_refusals < policy.merge_refusals else lasting
+    return _await_workflow(entry, words, seen, policy, now) or _ask_again(entry, words, policy, now)
+
+
+def _lacks_base(seen: Facts) -> bool | None:
+    """Whether the head lacks commits of its base; None: that was not read yet."""
+    if seen.comparison is not None:
+        return seen.comparison.behind > 0
+    return None if seen.snapshot is None or seen.snapshot.behind is None else seen.snapshot.behind > 0
+
+
+def _await_workflow(entry: Entry, words: str, seen: Facts, policy: Policy, now: datetime) -> Action | None:
+    """Wait for a check under way where a ruleset requires workflows. None: no such rule, or nothing is under way.
+
+    GitHub lists no checks for that rule. It says "Required workflow 'X' is not satisfied" (devantler-tech/platform
+    #3136, of its own merge queue), whether X runs, failed or never started: only the facts tell.
+    """
+    if any(said in words.lower() for said in _PASSING):
+        return None
+    if seen.rules is None:
+        return ReadFact(FactKind.RULES)
+    if not seen.rules.workflows:
+        return None
+    if seen.reports is None:
+        return ReadFact(FactKind.CHECKS)
+    under_way = sorted({report.name for report in seen.reports if report.state is CheckState.PENDING})
+    return _await_check(entry, words, tuple(under_way), policy, now) if under_way else None
+
+
+def _ask_again(entry: Entry, words: str, policy: Policy, now: datetime) -> Action | None:
+    """Retry for as long as what passes may take; a rule that GitHub words in a new way is retried in vain.
+
+    People have met "is expected" and "is in progress" for minutes after the check had passed (automerge-action #35,
+    kargo #6397).
+    """
+    tried_enough = entry.merge_refusals >= policy.merge_refusals
+    deadline = (entry.refused_since or now) + policy.refusal_timeout
+    if now >= deadline and tried_enough:
+        return Dequeue(Reason.REFUSED_BY_RULES, detail=words)
+    if _BASE_MODIFIED in words.lower() and not tried_enough:
+        return None
+    again = now + wait(policy.ask_again, entry.merge_refusals, random=no_jitter)
+    if now < deadline:
+        again = min(again, deadline)
+    if _STATUS_CHECK in words.lower():
+        return _checked_again(entry, now, again, now)
+    return Wait(replace(entry, next_poll_at=again), again)
+
+
+def await_permission(entry: Entry, words: str, policy: Policy, now: datetime) -> Block | Dequeue:
+    """Block an entry until IMQ is granted the permission to change workflows; its queue goes on meanwhile (P5).
+
+    Nobody ejects a pull request for what only a maintainer can grant. A webhook tells of the grant; in case it is
+    lost, IMQ tries again, each time after as long as it has waited. Only after the limit of all waits it leaves.
+    """
+    since = entry.blocked_since or now
+    if now - since >= policy.hold_timeout:
+        return Dequeue(Reason.WORKFLOWS_PERMISSION, detail=words)
+    again = min(max(now - since, policy.permission_look), policy.hold_timeout - (now - since))
+    return Block(blocked(entry, since, now + again, now), Reason.WORKFLOWS_PERMISSION, words)
+
+
+def awaits_check(words: str | None) -> bool:
+    """Whether GitHub refuses a merge for nothing but checks that have not ended, or not begun."""
+    small = (words or "").lower()
+    awaited = _STATUS_CHECK in small or any(said in small for said in _AWAITS_RESULTS)
+    outcome = _without_names(_CHECK_NAMED.sub("", small))
+    return awaited and not any(said in outcome for said in _ENDED_BADLY)
+
+
+def _names(words: str) -> tuple[str, ...]:
+    """The checks and code scanning tools that GitHub says it misses, as far as it names them."""
+    return tuple(check or tool for check, tool in _CHECK_NAMED.findall(words))
+
+
+def _await_check(entry: Entry, words: str, names: tuple[str, ...], policy: Policy, now: datetime) -> Action:
+    """Wait for the check that GitHub misses, as long as for any other, counted from its first refusal.
+
+    A few quick looks, in case that it was started again or became required just now; then its report tells.
+    """
+    since = entry.refused_since or now
+    if now - since >= check_limit(entry, policy) and entry.merge_refusals >= policy.merge_refusals:
+        return timed_out(entry, names or (words,), policy)
+    slow = entry.merge_refusals - policy.merge_refusals
+    waiting = wait(policy.ask_again, entry.merge_refusals, random=no_jitter)
+    if slow > 0:
+        waiting = wait(policy.check_look, slow - 1, random=no_jitter)
+    return _checked_again(replace(entry, pending_checks=names), since, now + waiting, now)
+
+
+def _checked_again(entry: Entry, since: datetime, again: datetime, now: datetime) -> Save:
+    """All checks are looked at once more: one is required that was not known of, or was started again."""
+    checking = enter(entry, EntryStatus.CHECKING, now)
+    return Save(replace(checking, status_since=since, merge_requested_at=None, next_poll_at=again))
+
+
+def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) -> Action:
+    """Ask again until GitHub has had the time that it gets, but never fewer times than for any other refusal.
+
+    Who is ready may have waited for hours, at a freeze, before its first refusal.
+    """
+    deadline = (entry.refused_since or now) + policy.update_timeout
+    if now >= deadline and entry.merge_refusals >= policy.merge_refusals:
+        return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=words)
+    again = now + wait(policy.ask_again, entry.merge_refusals, random=no_jitter)
+    if now < deadline:
+        again = min(again, deadline)
+    return Wait(replace(entry, next_poll_at=again), again)
+
+
+def refused_merge(words: str, method: MergeMethod, refused: frozenset[MergeMethod]) -> Facts:
+    """What is known after a refused merge; `refused` are the methods that GitHub refused before in this pass.
+
+    A refusal that names the method excludes it: GitHub does not show an App which methods a repository allows.
+    """
+    excludes = named(words) is Reason.METHOD_NOT_ALLOWED or (
+        method is MergeMethod.MERGE and forbids_merge_commits(words)
+    )
+    return Facts(merge_refused=words, refused_methods=refused | {method} if excludes else refused)
+
+
+def forbids_merge_commits(words: str | None) -> bool:
+    """Classic protection shows linear history only to who may read settings; others learn it from the refusal."""
+    return words is not None and "merge commits" in _without_names(words)
+
+
+def _without_names(words: str) -> str:
+    return _QUOTED.sub("", words.lower())

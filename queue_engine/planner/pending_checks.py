@@ -1,0 +1,104 @@
+"""Judge checks that have not reported: whether they may still come, and whose approval they need. Pure."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from queue_engine.core.timing.backoff import no_jitter, wait
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.workflow_runs import WorkflowRun
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Wait
+from queue_engine.planner.check_limits import check_deadline, few, timed_out
+from queue_engine.rules.checks import CommitChecks, former_checks, former_names, judge
+from queue_engine.rules.transitions import after_poll
+
+
+def unapproved_runs(seen: Facts, verdict: CommitChecks) -> Action | None:
+    """Report workflow runs that wait for a maintainer's approval, if the missing checks can only come from them.
+
+    They hold nobody up: who approves them queues the pull request again (P5). None: nothing waits for that.
+    """
+    absent = set(verdict.awaited) - {report.name for report in verdict.pending}
+    if not absent and verdict.reported:
+        return None
+    if any(report.by_actions for report in verdict.pending):
+        # Jobs that depend on those that run appear when these have ended.
+        return None
+    if seen.workflow_runs is None:
+        return ReadFact(FactKind.WORKFLOW_RUNS)
+    if any(run.under_way for run in seen.workflow_runs):
+        return None
+    return _leave_unapproved(seen.workflow_runs, seen.reports or ())
+
+
+def missing_where_nothing_is_required(
+    entry: Entry, seen: Facts, verdict: CommitChecks, policy: Policy, now: datetime
+) -> Action | None:
+    """Look for what has yet to report on a green head where nothing is required. None: nothing has.
+
+    After IMQ's own update every check of the queued head has to report again, and suites under way are waited for: a
+    fast App is green long before a slow one appears.
+    """
+    if (asked := with_former(entry, seen)) is not None:
+        return asked
+    if seen.suites is None:
+        return ReadFact(FactKind.SUITES)
+    if any(suite.by_actions and suite.conclusion == "action_required" for suite in seen.suites):
+        if seen.workflow_runs is None:
+            return ReadFact(FactKind.WORKFLOW_RUNS)
+        if (unapproved := _leave_unapproved(seen.workflow_runs, seen.reports or ())) is not None:
+            return unapproved
+    under_way = tuple(sorted({suite.app for suite in seen.suites if suite.under_way}))
+    if not under_way:
+        return None
+    deadline = check_deadline(entry, policy)
+    if now >= deadline:
+        return timed_out(entry, under_way, policy)
+    # No name is awaited: any report may be the last one, and has the checks looked at.
+    waiting = after_poll(entry, policy.check_look, now)
+    due = min(waiting.next_poll_at or now, deadline)
+    return Wait(replace(waiting, next_poll_at=due, pending_checks=(), completed_checks=verdict.ended), due)
+
+
+def with_former(entry: Entry, seen: Facts) -> ReadFact | Save | None:
+    """Find out, once for each update of IMQ's own, what reported on the head that was queued. None: it is known."""
+    if entry.head == entry.queued_head or entry.former_checks is not None:
+        return None
+    if seen.former_reports is None:
+        return ReadFact(FactKind.FORMER_REPORTS)
+    return Save(replace(entry, former_checks=former_names(seen.former_reports)))
+
+
+def await_former(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> ReadFact | Save | None:
+    """Wait for the webhooks of all that reported on the queued head before the first look at IMQ's update of it.
+
+    Checks that end minutes after each other then cost one look together. None: the look is due.
+    """
+    asked = with_former(entry, seen)
+    if not isinstance(asked, Save):
+        return asked
+    expected = judge((), (), policy.ignored_checks, former_checks(asked.entry)).awaited
+    if set(expected) <= set(entry.completed_checks):
+        return asked
+    again = now + wait(policy.check_look, 0, random=no_jitter)
+    return Save(replace(asked.entry, pending_checks=expected, next_poll_at=again))
+
+
+def not_repeated(verdict: CommitChecks) -> Dequeue:
+    """It leaves: these checks reported on the queued head, and never on IMQ's update of it."""
+    return Dequeue(Reason.CHECKS_NOT_REPEATED, detail=few(verdict.awaited), checks=verdict.pending)
+
+
+def _leave_unapproved(runs: tuple[WorkflowRun, ...], reports: tuple[CheckReport, ...]) -> Dequeue | None:
+    with_jobs = {report.suite for report in reports}
+    parked = [run for run in runs if run.awaits_approval and run.suite not in with_jobs]
+    if not parked:
+        return None
+    shown = (
+        CheckReport(run.name, None, CheckState.PENDING, "action_required", run.url, None, None)
+        for run in sorted(parked, key=lambda run: run.id)
+    )
+    newest = {report.name: report for report in shown}
+    return Dequeue(Reason.WORKFLOWS_UNAPPROVED, detail=few(tuple(newest)), checks=tuple(newest.values()))

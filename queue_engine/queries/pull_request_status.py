@@ -1,0 +1,90 @@
+"""Load the state of a pull request and what it waits for: its entry, its hold, or how it left."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from queue_engine.domain.model import EntryStatus, Queue
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
+from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.queries.position import load_durations
+from queue_engine.queries.queue_status import EntryView, entry_view, queue_blockers
+from queue_engine.store import Transaction
+from queue_engine.store.rejections import Rejection
+
+HELD, NOT_QUEUED = "held", "not_queued"
+"""The states of a pull request without an entry; one with an entry has the entry's status."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueHistory:
+    """How the last stay in a queue ended: it landed, failed, was cancelled, or was refused."""
+
+    event: str
+    reason: Reason | None
+    detail: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestStatus:
+    """One pull request at one instant."""
+
+    number: int
+    state: str
+    base_branch: str | None
+    """The base branch of the queue that has its entry, or in which it waits for a place."""
+    depth: int
+    """How many entries that queue has."""
+    entry: EntryView | None = None
+    held_behind: int | None = None
+    """If it is held: how many others get a place before it."""
+    previous: QueueHistory | None = None
+    """If it is not queued: how it left last, if it ever did."""
+    rejected: Rejection | None = None
+    """If it is not queued: the head that was rejected last, since it was queued or landed."""
+
+    @property
+    def next_actor(self) -> ReasonActor:
+        """Who has to act; for one that is not queued, who had to when it left."""
+        if self.entry is not None:
+            return self.entry.next_actor
+        left_for = None if self.previous is None else self.previous.reason
+        return ReasonActor.NOBODY if left_for is None else REASONS[left_for].move
+
+
+async def load_pull_request(
+    tx: Transaction, repository_id: int, number: int, policies: Mapping[str, Policy], now: datetime
+) -> PullRequestStatus:
+    """The pull request as the database has it now.
+
+    `policies` are those of base branches, as far as they are known; `queue_blockers` says what happens without one.
+    """
+    queue = await tx.queues.of_pull_request(repository_id, number)
+    if queue is None:
+        previous = previous_stay(await tx.timeline.of_pull_request(repository_id, number))
+        rejected = await tx.refusals.find(repository_id, number)
+        return PullRequestStatus(number, NOT_QUEUED, None, 0, previous=previous, rejected=rejected)
+    return await _of_queue(tx, queue, number, policies.get(queue.base_branch), now)
+
+
+async def _of_queue(
+    tx: Transaction, queue: Queue, number: int, policy: Policy | None, now: datetime
+) -> PullRequestStatus:
+    entries = await tx.entries.of_queue(queue.id)
+    entry = next((each for each in entries if each.number == number), None)
+    if entry is None:
+        behind = await tx.held.ahead(queue.id, queue.repository.id, number)
+        return PullRequestStatus(number, HELD, queue.base_branch, len(entries), held_behind=behind)
+    durations = await load_durations(tx, queue.repository.id, queue.base_branch)
+    view = entry_view(queue, entries, entry, queue_blockers(queue, policy, now), durations, now)
+    return PullRequestStatus(number, entry.status.value, queue.base_branch, len(entries), view)
+
+
+def previous_stay(events: Sequence[TimelineEvent]) -> QueueHistory | None:
+    """How the last stay ended, by the events of the pull request, oldest first; None if it never had one."""
+    for event in reversed(events):
+        if event.event == EntryStatus.LANDED or event.reason is not None:
+            return QueueHistory(event.event, event.reason, event.data.get("detail"), event.at)
+    return None

@@ -1,0 +1,178 @@
+"""Load a queue at one instant: its entries, its blockers, and the number of held pull requests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from queue_engine.domain.blocker import Blocker, BlockerNotices
+from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
+from queue_engine.queries.position import Position, load_durations, position_of
+from queue_engine.rules.blockers import blockers_of, is_blocked
+from queue_engine.rules.check_progress import pending_checks
+from queue_engine.store import Transaction
+
+_STORED_ONLY = Policy()
+"""A policy that adds no blocker to those that are stored."""
+
+_OF_POLICY = frozenset({Reason.FROZEN, Reason.MISCONFIGURED})
+"""Blockers that the policy has. Without it, what was announced tells of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubOutage:
+    """GitHub does not answer as it should: since when, and when IMQ tries again."""
+
+    since: datetime
+    next_try: datetime | None
+    """None: at once, or under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryBlock:
+    """IMQ cannot land an entry, and its queue goes on without it: why, since when, and when IMQ tries again."""
+
+    reason: Reason
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    """An entry, and everything that it waits for."""
+
+    entry: Entry
+    position: Position
+    blockers: tuple[Blocker, ...]
+    """The blockers of its queue that do not exempt it, the most important first."""
+    pending_checks: tuple[str, ...]
+    outage: GitHubOutage | None
+    deferral: EntryBlock | None
+
+    @property
+    def since(self) -> datetime:
+        """When its status began."""
+        return self.entry.status_since
+
+    @property
+    def eta(self) -> tuple[datetime, datetime] | None:
+        """When it is likely to land; None while something holds it that nobody knows the end of."""
+        held_up = self.blockers or self.outage is not None or self.deferral is not None
+        return None if held_up else self.position.eta
+
+    @property
+    def next_actor(self) -> ReasonActor:
+        """Who has to act, so that it goes on; nobody where time or another entry does it."""
+        if self.blockers:
+            return REASONS[self.blockers[0].reason].move
+        return ReasonActor.NOBODY if self.deferral is None else REASONS[self.deferral.reason].move
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """A queue with its entries, the front first."""
+
+    queue: Queue
+    entries: tuple[EntryView, ...]
+    held: int
+    """How many pull requests wait for a place in it."""
+    blockers: tuple[Blocker, ...]
+
+    @property
+    def depth(self) -> int:
+        """How many entries it has."""
+        return len(self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A queue without its entries."""
+
+    queue: Queue
+    depth: int
+    held: int
+    blockers: tuple[Blocker, ...]
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has entries, pull requests that wait for a place, or a blocker."""
+        return bool(self.depth or self.held or self.blockers)
+
+    def accepts(self, most: int) -> bool:
+        """Whether one more would get a place now; `most` is the limit of entries, 0 for none."""
+        return most == 0 or self.depth + self.held < most
+
+
+def queue_blockers(queue: Queue, policy: Policy | None, now: datetime) -> tuple[Blocker, ...]:
+    """Everything that holds a queue now, the most important first.
+
+    Without a policy (it may take a request to GitHub), a freeze window or a broken configuration is known as far as it
+    was announced.
+    """
+    if policy is not None:
+        return blockers_of(queue, policy, now)
+    stored = blockers_of(queue, _STORED_ONLY, now)
+    pauses = tuple(blocker for blocker in stored if blocker.recorded)
+    return (*pauses, *_announced(queue, now), *(blocker for blocker in stored if not blocker.recorded))
+
+
+def _announced(queue: Queue, now: datetime) -> Sequence[Blocker]:
+    announced = BlockerNotices.from_json(queue.announced)
+    return [
+        each.blocker()
+        for each in (announced.blockers if announced else ())
+        if each.reason in _OF_POLICY and not each.recorded and not (each.until is not None and each.until <= now)
+    ]
+
+
+def entry_view(
+    queue: Queue,
+    entries: Sequence[Entry],
+    entry: Entry,
+    holding: Sequence[Blocker],
+    durations: Sequence[timedelta],
+    now: datetime,
+) -> EntryView:
+    """One of the entries of a queue, of which `holding` are the blockers."""
+    outage = deferral = None
+    if entry.github_failing_since is not None:
+        later = queue.due_at is not None and queue.due_at > now
+        outage = GitHubOutage(entry.github_failing_since, queue.due_at if later else None)
+    if is_blocked(entry, now):
+        deferral = EntryBlock(Reason.WORKFLOWS_PERMISSION, entry.blocked_since, entry.blocked_until)
+    return EntryView(
+        entry=entry,
+        position=position_of(entry, entries, durations, now, depth=len(entries)),
+        blockers=tuple(blocker for blocker in holding if not blocker.exempts(entry)),
+        pending_checks=pending_checks(entry),
+        outage=outage,
+        deferral=deferral,
+    )
+
+
+async def load_queue(tx: Transaction, queue: Queue, policy: Policy, now: datetime) -> QueueStatus:
+    """The queue as the database has it now."""
+    entries = await tx.entries.of_queue(queue.id)
+    durations = await load_durations(tx, queue.repository.id, queue.base_branch)
+    holding = queue_blockers(queue, policy, now)
+    views = tuple(entry_view(queue, entries, entry, holding, durations, now) for entry in entries)
+    return QueueStatus(queue, views, await tx.held.count(queue.id), holding)
+
+
+async def load_summaries(
+    tx: Transaction, now: datetime, *, repository_id: int | None = None, policies: Mapping[str, Policy] | None = None
+) -> tuple[QueueView, ...]:
+    """Every queue, or those of one repository, oldest first; with the policies of its base branches, if given."""
+    queues = await (tx.queues.all() if repository_id is None else tx.queues.of_repository(repository_id))
+    entries, held = await tx.depths.entries(repository_id), await tx.depths.held(repository_id)
+    given = policies or {}
+    return tuple(
+        QueueView(
+            queue,
+            entries.get(queue.id, 0),
+            held.get(queue.id, 0),
+            queue_blockers(queue, given.get(queue.base_branch), now),
+        )
+        for queue in queues
+    )

@@ -1,0 +1,165 @@
+"""Find what blocks a queue: pauses, a broken configuration, freezes, checks that do not start, a red base. Pure.
+
+A queue may have several blockers at once, each in a slot of its own. An entry goes on only if all of them exempt it.
+An update that GitHub was asked for, or a merge in doubt, ends first, whatever blocks the queue. The queue keeps which
+blockers were announced to which entries, so that each is announced once.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from queue_engine.config.freezes import frozen_until
+from queue_engine.core.timing.monitor_entry import MonitorEntry
+from queue_engine.domain.blocker import Blocker, BlockerNotices
+from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue, RedBase
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.rules.checks import judge
+
+
+def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, ...]:
+    """Every blocker that the queue has now, the most important first."""
+    found = [
+        Blocker(pause.reason, pause.detail, pause.until, pause.until, recorded=True)
+        for pause in queue.pauses
+        if not pause.has_ended(now)
+    ]
+    if policy.fault is not None:
+        found.append(Blocker(Reason.MISCONFIGURED, policy.fault))
+    if (frozen := frozen_until(policy, now)) is not None:
+        until, why = frozen
+        found.append(Blocker(Reason.FROZEN, why, until, until))
+    if queue.stall is not None:
+        found.append(Blocker(Reason.CHECKS_NOT_STARTING, queue.stall.checks))
+    if queue.red is not None and not queue.red.untested:
+        found.append(Blocker(Reason.BASE_RED, queue.red.check, look_at=queue.red.look_at))
+    return tuple(found)
+
+
+def waits_for_base(blockers: Sequence[Blocker]) -> bool:
+    """Whether a red base is all that blocks the queue: under another blocker nobody looks at the base."""
+    return [blocker.reason for blocker in blockers] == [Reason.BASE_RED]
+
+
+def next_look(blockers: Sequence[Blocker]) -> datetime | None:
+    """When the blockers are looked at again, if time alone may change them."""
+    alone = waits_for_base(blockers)
+    looks = (blocker.look_at for blocker in blockers if alone or blocker.reason is not Reason.BASE_RED)
+    return min((at for at in looks if at is not None), default=None)
+
+
+def unannounced(
+    before: BlockerNotices | None, blockers: Sequence[Blocker], entries: Sequence[Entry]
+) -> tuple[tuple[Entry, tuple[Blocker, ...]], ...]:
+    """Each entry that has something new to be told, with the blockers that concern it now: none when it goes on.
+
+    When no blocker is left, every entry is told: whom a blocker concerned may have changed since it was announced.
+    """
+    if before is None:
+        concerned = ((entry, _concerning(entry, blockers)) for entry in entries)
+        return tuple((entry, concerning) for entry, concerning in concerned if concerning)
+    now = [(entry, _concerning(entry, blockers)) for entry in entries]
+    return tuple((entry, each) for entry, each in now if not blockers or not _same(before.concerning(entry), each))
+
+
+def _concerning(entry: Entry, blockers: Sequence[Blocker]) -> tuple[Blocker, ...]:
+    return tuple(blocker for blocker in blockers if blocker.concerns(entry))
+
+
+def _same(some: Sequence[Blocker], others: Sequence[Blocker]) -> bool:
+    """Whether people read the same of both."""
+    return [replace(each, look_at=None) for each in some] == [replace(each, look_at=None) for each in others]
+
+
+def in_flight(entry: Entry) -> bool:
+    """Whether something is under way that has to end first, whatever stands in the way of the rest."""
+    return entry.status is EntryStatus.UPDATING or entry.merge_requested_at is not None
+
+
+def is_blocked(entry: Entry, now: datetime) -> bool:
+    """Whether IMQ lacks a permission to land it, and does not try again yet."""
+    return entry.blocked_until is not None and entry.blocked_until > now
+
+
+def unblocked_at(entries: Iterable[Entry], now: datetime) -> datetime | None:
+    """When the first of those that are blocked is tried again; None if none is."""
+    return min((e.blocked_until for e in entries if is_blocked(e, now) and e.blocked_until is not None), default=None)
+
+
+def select_front(entries: Sequence[Entry], blockers: Sequence[Blocker], now: datetime) -> Entry | None:
+    """The entry to work on, of a queue in order; None if no entry may go on.
+
+    An entry that has begun stays the front, unless it may not go on and another may, or a preempting hotfix comes.
+    Hotfixes do not preempt each other.
+    """
+    front = entries[0]
+    if in_flight(front):
+        return front
+    may = [entry for entry in entries if not is_blocked(entry, now) and all(each.exempts(entry) for each in blockers)]
+    if front.status in PROCESSING and front in may and not front.hotfix:
+        return next((entry for entry in may if entry.hotfix and entry.preempts), front)
+    return next(iter(may), None)
+
+
+def waits_until(red: RedBase, entry: Entry, policy: Policy) -> datetime:
+    """Until when this entry waits for its base to be green again, at the longest."""
+    return max(red.since, entry.enqueued_at) + policy.hold_timeout
+
+
+def base_looked_at(
+    red: RedBase, tip: str, reports: Sequence[CheckReport], policy: Policy, now: datetime
+) -> RedBase | None:
+    """What is known of a base after a look at the reports on its tip; None: nothing holds its queue any more.
+
+    A tip on which nothing has reported after a while is not known to be red: checks may run on pull requests only.
+    """
+    if tip != red.tip:
+        red = replace(red, tip=tip, looks=0)
+    states = {report.state for report in reports if (report.name, report.app_id) == (red.check, red.app_id)}
+    if states == {CheckState.PASSED} or (not states and red.looks > 0):
+        return None
+    if not states:
+        return replace(red, looks=1, look_at=now + policy.first_report)
+    return base_unseen(red, policy, now)
+
+
+def untested_looked_at(
+    red: RedBase,
+    tip: str,
+    required: Collection[RequiredCheck],
+    reports: Sequence[CheckReport],
+    policy: Policy,
+    now: datetime,
+) -> RedBase | None:
+    """What is known of a tip that a push by hand made, after a look at the reports on it; None: its checks passed.
+
+    One that fails makes the base a red one. Where nothing is required, later workflows get their time to appear.
+    """
+    if tip != red.tip:
+        red = replace(red, tip=tip, looks=0)
+    verdict = judge(required, reports, policy.ignored_checks)
+    if verdict.state is CheckState.FAILED:
+        first = verdict.failed[0]
+        return RedBase(first.name, tip, now, 0, now, first.app_id)
+    if verdict.state is CheckState.PASSED:
+        believed = now if required else (verdict.last_completed or now) + policy.first_report
+        return None if now >= believed else replace(red, looks=red.looks + 1, look_at=believed)
+    return base_unseen(red, policy, now)
+
+
+def failed_jobs(red: RedBase, tip: str, reports: Sequence[CheckReport], policy: Policy) -> tuple[CheckReport, ...]:
+    """The reports of GitHub Actions by which the base is red, if they were not run again on this tip yet."""
+    if red.rerun == tip or red.untested or not policy.check_reruns:
+        return ()
+    of_check = [r for r in reports if (r.name, r.app_id) == (red.check, red.app_id)]
+    if any(r.state is CheckState.PENDING for r in of_check):
+        return ()
+    return tuple(r for r in of_check if r.state is CheckState.FAILED and r.by_actions)
+
+
+def base_unseen(red: RedBase, policy: Policy, now: datetime) -> RedBase:
+    """The same after a look that told nothing new: the next one is later than the last."""
+    after = MonitorEntry(now, red.looks).answered(policy.check_look, now)
+    return replace(red, looks=after.looks, look_at=after.next_at)

@@ -1,0 +1,136 @@
+"""Judge the reports on one commit: passed, failed or pending. Pure, over plain data.
+
+Sources: required checks match by name and, where bound, by App; the newest run of each App and name counts; a check
+run and a status of one name are both required, where bound those of that App; absent is pending (GitHub's
+documentation on status checks).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.workflow_runs import WorkflowRun
+
+
+@dataclass(frozen=True, slots=True)
+class CommitChecks:
+    """The judgement: one state for the commit, and the checks that make it so."""
+
+    state: CheckState
+    awaited: tuple[str, ...]
+    """Names still to come, required and absent ones included, sorted."""
+    pending: tuple[CheckReport, ...]
+    """Reports that have begun and not ended."""
+    failed: tuple[CheckReport, ...]
+    ended: tuple[str, ...]
+    """Names that count and are not awaited any more, sorted."""
+    reported: bool
+    """Whether anything that counts has reported."""
+    last_completed: datetime | None
+
+
+def required_checks(rules: BranchRules | None, policy: Policy) -> frozenset[RequiredCheck]:
+    """What protection, rulesets and the repository's configuration demand together."""
+    return policy.required_checks | (rules.required_checks if rules else frozenset())
+
+
+def judge(
+    required: Iterable[RequiredCheck],
+    reports: Iterable[CheckReport],
+    ignored: Sequence[str] = (),
+    expected: Iterable[RequiredCheck] = (),
+) -> CommitChecks:
+    """Judge a commit. Nothing required: every report must pass, at least one must have come, and all `expected` ones.
+
+    `ignored` are names, or patterns with `*`, of checks that then do not count; what is required always does.
+    """
+    reports = tuple(reports)
+    required = frozenset(required)
+    if required:
+        counted = tuple(r for r in reports if any(_matches(q, r) for q in required))
+    else:
+        counted = tuple(r for r in reports if not _is_ignored(r.name, ignored))
+    awaited_ones = required or {each for each in expected if not _is_ignored(each.name, ignored)}
+    absent = {q.name for q in awaited_ones if not any(_matches(q, r) for r in reports)}
+    failed = tuple(r for r in counted if r.state is CheckState.FAILED)
+    pending = tuple(r for r in counted if r.state is CheckState.PENDING)
+    awaited = tuple(sorted(absent | {r.name for r in pending}))
+    ended = tuple(sorted({r.name for r in counted} - set(awaited)))
+    if failed:
+        state = CheckState.FAILED
+    elif awaited or not counted:
+        state = CheckState.PENDING
+    else:
+        state = CheckState.PASSED
+    completed = [r.completed_at for r in counted if r.completed_at is not None]
+    return CommitChecks(state, awaited, pending, failed, ended, bool(counted), max(completed, default=None))
+
+
+def run_key(report: CheckReport) -> str:
+    """One run of one check, as an entry remembers it: ids tell an old run from its rerun, whatever the clocks say."""
+    return f"{report.run_id}:{report.name}"
+
+
+def rerun_names(entry: Entry) -> tuple[str, ...]:
+    """Names of the checks that were run again on the entry's head, each once."""
+    return tuple(dict.fromkeys(key.partition(":")[2] for key in entry.rerun_checks))
+
+
+def of_now(entry: Entry, reports: Iterable[CheckReport]) -> tuple[CheckReport, ...]:
+    """The reports as they count: a run that was asked to run again is pending until a newer one has appeared."""
+    return tuple(
+        replace(r, state=CheckState.PENDING, conclusion="queued", completed_at=None)
+        if run_key(r) in entry.rerun_checks
+        else r
+        for r in reports
+    )
+
+
+def _matches(required: RequiredCheck, report: CheckReport) -> bool:
+    """Bound to an App it counts from that App only: anybody who may push may set a status of any name."""
+    return required.name == report.name and required.app_id in {None, report.app_id}
+
+
+def former_names(reports: Iterable[CheckReport]) -> tuple[str, ...]:
+    """What reported on the head before IMQ's update, as an entry remembers it: `app:name`, no App for any."""
+    return tuple(sorted({f"{'' if r.app_id is None else r.app_id}:{r.name}" for r in reports}))
+
+
+def former_checks(entry: Entry) -> frozenset[RequiredCheck]:
+    """The checks that reported on the head before IMQ's update, as far as they were asked for."""
+    told = (each.partition(":") for each in entry.former_checks or ())
+    return frozenset(RequiredCheck(name, int(app) if app else None) for app, _, name in told)
+
+
+def with_runs(reports: Iterable[CheckReport], runs: Iterable[WorkflowRun], head: str) -> tuple[CheckReport, ...]:
+    """The reports, each job of Actions with the workflow run that is proved to be its own.
+
+    The proof is GitHub's list of the repository's runs, by the check suite and this very head. A check's address
+    proves nothing: the App that reports it chooses it.
+    """
+    of_suite = {run.suite: run.id for run in runs if run.head_sha == head}
+    return tuple(replace(r, actions_run=of_suite.get(r.suite or 0)) if r.by_actions else r for r in reports)
+
+
+def _is_ignored(name: str, patterns: Iterable[str]) -> bool:
+    return any(_fits(name, pattern) for pattern in patterns)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a name is of this pattern, in which `*` stands for any characters; each part is looked for once."""
+    first, *others = pattern.split("*")
+    if not others:
+        return name == pattern
+    *middle, last = others
+    if not name.startswith(first):
+        return False
+    at = len(first)
+    for part in middle:
+        found = name.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return name.endswith(last) and len(name) - len(last) >= at

@@ -1,0 +1,193 @@
+"""Judge whether a labelled pull request may join its queue. Pure, over plain data."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from queue_engine.config.patterns import blocked_title
+from queue_engine.domain.facts import BranchRules, Permission, PullRequest, Review, ReviewOutcome
+from queue_engine.domain.model import Repository
+from queue_engine.domain.own_check import own_check
+from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.reasons import Reason
+from queue_engine.rules.checks import required_checks
+from queue_engine.rules.merge_method import merge_method, needs_signed_commits, no_method
+from queue_engine.rules.reviews import missing_approval
+
+_STRENGTH = tuple(Permission)
+
+UNSEEN_HEAD = "unseen"
+"""In place of the head that was labelled, where IMQ did not receive the label's webhook: no pull request has it."""
+
+_NAMED, _SHORT = 5, 7
+"""Commits that a refusal names, and how many letters of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredFacts:
+    """What a base branch demands, and what is known of how the pull request meets it."""
+
+    rules: BranchRules
+    reviews: Iterable[Review] | None = None
+    """None where they cannot tell anything."""
+    unsigned: Sequence[str] = ()
+    """Its commits without a valid signature; none are read where none have to have one."""
+    decision: ReviewOutcome | None = None
+    resolved: bool | None = None
+    """Whether every conversation is resolved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Admit the pull request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The queue is full: remember it, it joins when a place frees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """There is nothing to decide and nobody to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Reject the pull request for this reason; `detail` names the object, and may hold text of others."""
+
+    reason: Reason
+    detail: str | None = None
+
+
+Answer = Admit | Hold | Ignore | Reject
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Who asks for a pull request to be queued, with which right, and what that person saw when setting the label.
+
+    Consent is for this head and this base branch and no others (P4): the pull request's author may change the base
+    branch without any right.
+    """
+
+    by: str
+    permission: Permission
+    head: str
+    base_branch: str
+
+
+def check_eligibility(
+    pull: PullRequest,
+    consent: Consent,
+    requirements: RequiredFacts,
+    *,
+    repository: Repository,
+    depth: int,
+    policy: Policy,
+) -> Answer:
+    """Judge whether a pull request may join its queue, which holds `depth` others.
+
+    Closed pull requests and labels already gone need no words.
+    """
+    if not pull.open or not policy.has_trigger_label(pull.labels):
+        return Ignore()
+    refusal = (
+        _of_the_person(policy, consent.by, consent.permission)
+        or _of_the_change(pull, consent, policy)
+        or unmet_requirement(pull, repository, requirements, policy)
+    )
+    if refusal is not None:
+        return refusal
+    if policy.max_depth and depth >= policy.max_depth:
+        return Hold()
+    return Admit()
+
+
+def may_queue(policy: Policy, login: str, permission: Permission) -> Reason | None:
+    """Return None if this person may queue here, else the reason to report."""
+    enough = _STRENGTH.index(permission) >= _STRENGTH.index(policy.may_queue)
+    if enough or login.casefold() in policy.may_queue_too:
+        return None
+    # Who may push may merge, by GitHub's own rule; anything else is this repository's.
+    return Reason.LABEL_WITHOUT_RIGHT if policy.may_queue is Permission.WRITE else Reason.NOT_ALLOWED_TO_QUEUE
+
+
+def blocked_by_config(pull: PullRequest, policy: Policy) -> Reject | None:
+    """Reject a pull request whose labels or title the configuration blocks, for any requester and in any state."""
+    for label in sorted(pull.labels):
+        if has_label([label], policy.blocking_labels):
+            return Reject(Reason.BLOCKED_BY_LABEL, label)
+    pattern = blocked_title(policy, pull.title)
+    return None if pattern is None else Reject(Reason.BLOCKED_BY_TITLE, pattern)
+
+
+def _of_the_person(policy: Policy, by: str, permission: Permission) -> Reject | None:
+    reason = may_queue(policy, by, permission)
+    return None if reason is None else Reject(reason)
+
+
+def _of_the_change(pull: PullRequest, consent: Consent, policy: Policy) -> Reject | None:
+    if pull.base_branch != consent.base_branch:
+        return Reject(Reason.BASE_CHANGED)
+    if pull.stacked:
+        return Reject(Reason.STACKED)
+    if not policy.served:
+        return Reject(Reason.BRANCH_NOT_SERVED)
+    if pull.draft:
+        return Reject(Reason.DRAFT)
+    if pull.head_repository is None:
+        return Reject(Reason.FORK_DELETED)
+    if consent.head == UNSEEN_HEAD:
+        return Reject(Reason.LABEL_NOT_RECEIVED)
+    if pull.head_sha != consent.head:
+        return Reject(Reason.HEAD_CHANGED)
+    if (bar := blocked_by_config(pull, policy)) is not None:
+        return bar
+    return Reject(Reason.CONFLICT) if pull.mergeable is False else None
+
+
+def unmet_requirement(
+    pull: PullRequest, repository: Repository, requirements: RequiredFacts, policy: Policy
+) -> Reject | None:
+    """What the rules of its base branch say against it, as far as that can be known before the merge."""
+    return (
+        _ruled_out(pull, repository, requirements.rules, policy)
+        or _of_the_signatures(pull, requirements, policy)
+        or _of_the_people(requirements)
+    )
+
+
+def _ruled_out(pull: PullRequest, repository: Repository, rules: BranchRules, policy: Policy) -> Reject | None:
+    if rules.native_queue:
+        return Reject(Reason.NATIVE_QUEUE_REQUIRED)
+    if rules.locked:
+        return Reject(Reason.BRANCH_LOCKED)
+    if rules.push_restricted:
+        return Reject(Reason.PUSH_RESTRICTED)
+    if rules.bypassed:
+        return Reject(Reason.RULESET_BYPASSED, "; ".join(rules.bypassed))
+    if (own := own_check(required_checks(rules, policy), policy)) is not None:
+        return Reject(Reason.OWN_CHECK_REQUIRED, own)
+    if merge_method(pull, rules, policy) is None:
+        return Reject(*no_method(pull, rules, policy))
+    of_fork = pull.head_repository != repository.full_name
+    if of_fork and pull.merge_state == "behind" and not pull.maintainer_can_modify:
+        return Reject(Reason.FORK_NOT_EDITABLE)
+    return None
+
+
+def _of_the_signatures(pull: PullRequest, requirements: RequiredFacts, policy: Policy) -> Reject | None:
+    if not (requirements.unsigned and needs_signed_commits(pull, requirements.rules, policy)):
+        return None
+    more = len(requirements.unsigned) - _NAMED
+    named = ", ".join(sha[:_SHORT] for sha in requirements.unsigned[:_NAMED])
+    return Reject(Reason.SIGNATURES_MISSING, named + (f" and {more} more" if more > 0 else ""))
+
+
+def _of_the_people(requirements: RequiredFacts) -> Reject | None:
+    rules = requirements.rules
+    if requirements.reviews is not None and (
+        missing := missing_approval(requirements.reviews, rules, requirements.decision)
+    ):
+        return Reject(*missing)
+    return Reject(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and requirements.resolved is False else None

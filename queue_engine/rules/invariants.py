@@ -1,0 +1,31 @@
+"""Invariants of a queue. A queue that breaks one is paused with an alert, and affects no other."""
+
+from collections.abc import Sequence
+
+from queue_engine.domain.errors import InvariantError, TransitionError
+from queue_engine.domain.model import PROCESSING, TRANSITIONS, Entry, EntryStatus
+
+
+def check_queue(entries: Sequence[Entry]) -> None:
+    """Check one queue, given in order, front first.
+
+    Positions are 0..n-1, a pull request stands there once, all stand in the same queue in a waiting status, and only
+    the front is processed. Raises InvariantError.
+    """
+    for expected, entry in enumerate(entries):
+        if entry.position != expected:
+            raise InvariantError(f"pull request {entry.number} stands at position {entry.position}, not {expected}")
+        if entry.status.final:
+            raise InvariantError(f"pull request {entry.number} stands in the queue although it is {entry.status}")
+        if expected > 0 and entry.status in PROCESSING:
+            raise InvariantError(f"pull request {entry.number} is {entry.status} at position {expected}")
+    if len({entry.number for entry in entries}) != len(entries):
+        raise InvariantError("a pull request stands in the queue more than once")
+    if len({entry.queue_id for entry in entries}) > 1:
+        raise InvariantError("entries of several queues stand in one")
+
+
+def check_transition(old: EntryStatus, new: EntryStatus) -> None:
+    """Check a change of status against the table of transitions. Staying is no change. Raises TransitionError."""
+    if new is not old and new not in TRANSITIONS[old]:
+        raise TransitionError(f"{old} does not lead to {new}")

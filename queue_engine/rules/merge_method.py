@@ -1,0 +1,58 @@
+"""Choose the merge method and the commit message of a pull request. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from queue_engine.config import merge_commit
+from queue_engine.domain.facts import BranchRules, MergeMethod, PullRequest
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+
+
+def wanted_method(labels: Iterable[str], policy: Policy) -> MergeMethod | None:
+    """The method that a label asks for, of several the configuration's first; else the configured one, if any is."""
+    carried = {label.casefold() for label in labels}
+    asked = (method for label, method in policy.method_labels.items() if label.casefold() in carried)
+    return next(asked, policy.method)
+
+
+def merge_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> MergeMethod | None:
+    """The wanted method, or the first allowed of merge, squash, rebase; None if that is not allowed, or none is."""
+    allowed = [method for method in pull.methods if _leaves(rules, method)]
+    wanted = wanted_method(pull.labels, policy)
+    if wanted is None:
+        return allowed[0] if allowed else None
+    return wanted if wanted in allowed else None
+
+
+def no_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> tuple[Reason, str | None]:
+    """Why there is no method for it, and which one is asked for, if one is: a history that is to be linear stands
+    against merge commits alone; all else is what repository and rules allow."""
+    wanted = wanted_method(pull.labels, policy)
+    crooked = merge_method(pull, replace(rules, linear_history=False), policy)
+    reason = Reason.LINEAR_HISTORY_REQUIRED if crooked is MergeMethod.MERGE else Reason.METHOD_NOT_ALLOWED
+    return reason, wanted and wanted.value
+
+
+def needs_signed_commits(pull: PullRequest, rules: BranchRules, policy: Policy) -> bool:
+    """Whether GitHub takes it only if its own commits are signed: a squash is one commit that GitHub signs itself."""
+    return rules.signatures and merge_method(pull, rules, policy) is MergeMethod.MERGE
+
+
+def commit_words(
+    pull: PullRequest, method: MergeMethod, policy: Policy, co_authors: Sequence[str] = ()
+) -> tuple[str | None, str | None]:
+    """Title and body of the commit that lands it; None leaves them to GitHub. A rebase lands commits as they are."""
+    if method is MergeMethod.REBASE:
+        return None, None
+    words = merge_commit.commit_words(policy, pull, co_authors)
+    return words.title, words.body
+
+
+def _leaves(rules: BranchRules, method: MergeMethod) -> bool:
+    """Whether the branch takes what this method makes. GitHub does not sign the commits that it rebases."""
+    if rules.methods is not None and method not in rules.methods:
+        return False
+    return not (
+        (rules.linear_history and method is MergeMethod.MERGE) or (rules.signatures and method is MergeMethod.REBASE)
+    )

@@ -1,0 +1,58 @@
+"""Configuration files as a process read them last, so that a starting process need not read them again."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database.database import Upsert
+from queue_engine.store.operations.tables import configuration_files
+
+_FIND = select(configuration_files).where(
+    configuration_files.c.file == bindparam("its_file"),
+    configuration_files.c.generation == bindparam("its_generation"),
+    configuration_files.c.at > bindparam("its_since"),
+)
+_PURGE = delete(configuration_files).where(configuration_files.c.at < bindparam("before"))
+_PUT = Upsert(
+    configuration_files,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["file"],
+        set_={name: insert.excluded[name] for name in ("generation", "text", "unreadable", "reviewed", "at")},
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """What a read of a file found: its text, None if there is none, or why it cannot be read."""
+
+    text: str | None
+    unreadable: str | None = None
+    reviewed: bool = True
+    """Whether the file changes only with a review, where that matters."""
+
+
+class ConfigFiles:
+    """The files, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def find(self, file: str, generation: int, *, since: datetime) -> ConfigFile | None:
+        """What was read since then, unless settings of its repository have changed to another generation."""
+        values = {"its_file": file, "its_generation": generation, "its_since": since}
+        row = (await self._connection.execute(_FIND, values)).one_or_none()
+        return None if row is None else ConfigFile(row.text, row.unreadable, row.reviewed)
+
+    async def put(self, file: str, generation: int, found: ConfigFile, at: datetime) -> None:
+        """Store what was read at this instant, in place of an older read."""
+        row = {"file": file, "generation": generation, "at": at, "reviewed": found.reviewed}
+        await self._connection.execute(
+            _PUT.on(self._connection), row | {"text": found.text, "unreadable": found.unreadable}
+        )
+
+    async def purge(self, before: datetime) -> int:
+        """Delete what was read before then. Returns how many."""
+        return (await self._connection.execute(_PURGE, {"before": before})).rowcount

@@ -1,0 +1,110 @@
+"""Count everything in the database, with ages, for operators and without any name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, Select, and_, func, or_, select, type_coerce
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database.database import DatabaseInstant
+from queue_engine.core.jobs.dead_letters import DeadLetters
+from queue_engine.core.jobs.job_table import JobStatus, failed_jobs, jobs
+from queue_engine.store.pauses import PAUSED_UNTIL_RESUMED
+from queue_engine.store.tables import entries, held, outbox, queues
+
+LATELY = timedelta(hours=1)
+"""What counts as a recent dead letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """The job store: jobs by kind and status, and since when the longest due one waits to be taken."""
+
+    stored: Mapping[tuple[str, str], int]
+    due_since: datetime | None
+    dead: Mapping[str, int]
+    dead_retryable: int
+    dead_lately: int
+    dead_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """All queues together; `paused` are those that a person has to resume, `deepest` is the length of the longest."""
+
+    queues: int
+    paused: int
+    due_since: datetime | None
+    entries: Mapping[str, int]
+    deepest: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxFigures:
+    """What is still to be written to GitHub."""
+
+    waiting: int
+    due_since: datetime | None
+
+
+class Figures:
+    """The figures, on one connection; all are of one instant on one that is reading."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def of_jobs(self, now: datetime) -> JobFigures:
+        """Jobs and dead letters."""
+        stored = select(jobs.c.kind, jobs.c.status, func.count()).group_by(jobs.c.kind, jobs.c.status)
+        letters = DeadLetters(self._connection)
+        dead = select(failed_jobs.c.job_type, func.count()).group_by(failed_jobs.c.job_type)
+        pending = and_(jobs.c.status == JobStatus.PENDING, jobs.c.not_before <= now)
+        return JobFigures(
+            stored={(kind, status): count for kind, status, count in await self._connection.execute(stored)},
+            due_since=await self._earliest(jobs.c.not_before, pending),
+            dead=await self._by_name(dead),
+            dead_retryable=await letters.count(retryable=True),
+            dead_lately=await self._count(failed_jobs, failed_jobs.c.failed_at > now - LATELY),
+            dead_since=await letters.oldest(),
+        )
+
+    async def of_queues(self, now: datetime) -> QueueFigures:
+        """Queues, the entries in them, and who waits for a place."""
+        standing = select(entries.c.status, func.count()).group_by(entries.c.status)
+        depths = select(func.count().label("depth")).select_from(entries).group_by(entries.c.queue_id).subquery()
+        free = or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
+        due = and_(queues.c.due_at <= now, free)
+        return QueueFigures(
+            queues=await self._count(queues),
+            paused=await self._count(queues, PAUSED_UNTIL_RESUMED),
+            due_since=await self._earliest(queues.c.due_at, due),
+            entries=await self._by_name(standing),
+            deepest=await self._one(select(func.coalesce(func.max(depths.c.depth), 0))),
+            held=await self._count(held),
+        )
+
+    async def of_letters(self, now: datetime) -> OutboxFigures:
+        """The outbox."""
+        free = or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= now)
+        return OutboxFigures(
+            waiting=await self._count(outbox, outbox.c.due_at.is_not(None)),
+            due_since=await self._earliest(outbox.c.due_at, and_(outbox.c.due_at <= now, free)),
+        )
+
+    async def _by_name(self, statement: Select[str, int]) -> dict[str, int]:
+        return dict(list(await self._connection.execute(statement)))
+
+    async def _count(self, table: FromClause, *conditions: ColumnElement[bool]) -> int:
+        return int(await self._one(select(func.count()).select_from(table).where(*conditions)))
+
+    async def _earliest(self, column: ColumnElement[Any], *conditions: ColumnElement[bool]) -> datetime | None:
+        found: datetime | None = await self._one(
+            select(type_coerce(func.min(column), DatabaseInstant)).where(*conditions)
+        )
+        return found
+
+    async def _one(self, statement: Any) -> Any:
+        return (await self._connection.execute(statement)).scalar_one()

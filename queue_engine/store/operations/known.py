@@ -1,0 +1,65 @@
+"""Known facts: rows that IMQ only adds, and deletes when they are old.
+
+Nothing is changed in place: deliveries come in any order and at once, and what follows from them is computed where a
+read is compared with them (`queue_engine.known`).
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from pydantic import TypeAdapter
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.domain.known_facts import Fact, Known, Statement
+from queue_engine.store.operations.tables import known_facts
+
+_TOLD: TypeAdapter[Statement] = TypeAdapter(Statement)
+_TELL = known_facts.insert()
+_ABOUT = (
+    select(known_facts.c.subject, known_facts.c.told, known_facts.c.at)
+    .where(
+        known_facts.c.repository_id == bindparam("its_repository"),
+        known_facts.c.subject.in_(bindparam("subjects", expanding=True)),
+        known_facts.c.at > bindparam("since", type_=known_facts.c.at.type),
+    )
+    .order_by(known_facts.c.id)
+)
+_PURGE = delete(known_facts).where(known_facts.c.at <= bindparam("before", type_=known_facts.c.at.type))
+
+
+class KnownFacts:
+    """The known facts, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def tell(self, repository_id: int, facts: Iterable[Fact], now: datetime) -> None:
+        """Store facts of one repository, told now."""
+        await self.tell_all([(repository_id, fact) for fact in facts], now)
+
+    async def tell_all(self, facts: Collection[tuple[int, Fact]], now: datetime) -> None:
+        """Store facts, each with its repository's id, told now and in this order."""
+        if facts:
+            rows = [
+                {
+                    "repository_id": repository_id,
+                    "subject": fact.subject,
+                    "told": fact.told.model_dump(mode="json", exclude_none=True),
+                    "at": now,
+                }
+                for repository_id, fact in facts
+            ]
+            await self._connection.execute(_TELL, rows)
+
+    async def about(self, repository_id: int, subjects: Collection[str], *, since: datetime) -> dict[str, list[Known]]:
+        """What was told since then of each of these subjects, in order; nothing of one is no key."""
+        values = {"its_repository": repository_id, "subjects": list(subjects), "since": since}
+        found: dict[str, list[Known]] = {}
+        for row in await self._connection.execute(_ABOUT, values):
+            found.setdefault(row.subject, []).append(Known(_TOLD.validate_python(row.told), row.at))
+        return found
+
+    async def purge(self, before: datetime) -> None:
+        """Drop what was told until then."""
+        await self._connection.execute(_PURGE, {"before": before})

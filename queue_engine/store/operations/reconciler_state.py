@@ -1,0 +1,35 @@
+"""Sweeps: the instant up to which each part has found everything."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import bindparam, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database.database import Upsert
+from queue_engine.store.operations.tables import sweeps
+
+_LAST = select(sweeps.c.at).where(sweeps.c.part == bindparam("its_part"))
+_DONE = Upsert(
+    sweeps,
+    lambda insert: insert.on_conflict_do_update(index_elements=["part"], set_={"at": insert.excluded.at}),
+)
+
+
+class ReconcilerState:
+    """The sweeps, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def last(self, part: str) -> datetime | None:
+        """The instant up to which this part has found everything; None if it never came to its end."""
+        return (await self._connection.execute(_LAST, {"its_part": part})).scalar_one_or_none()
+
+    async def soonest(self, part: str, now: datetime, *, apart: timedelta) -> datetime:
+        """When this part may begin next: `apart` from the last time, and so much from now at the latest."""
+        last = await self.last(part)
+        return now if last is None else min(max(now, last + apart), now + apart)
+
+    async def done(self, part: str, at: datetime) -> None:
+        """This part has found everything up to this instant."""
+        await self._connection.execute(_DONE.on(self._connection), {"part": part, "at": at})

@@ -1,0 +1,57 @@
+"""Stalls: queues for whose front no check starts."""
+
+from collections.abc import Awaitable, Callable, Collection
+from datetime import datetime
+
+from sqlalchemy import bindparam, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.domain.model import Stall
+from queue_engine.store.tables import queues
+
+_IN_REPOSITORIES = (
+    select(queues.c.repository_id)
+    .where(queues.c.repository_id.in_(bindparam("repositories", expanding=True)), queues.c.stalled_since.is_not(None))
+    .distinct()
+)
+_STALLED = select(queues.c.id, queues.c.stalled_head, queues.c.ci_seen_at).where(
+    queues.c.repository_id == bindparam("its_repository"), queues.c.stalled_since.is_not(None)
+)
+_CHANGE = update(queues).where(queues.c.id == bindparam("its_id"))
+
+
+class Stalls:
+    """What is known of them, on one connection; it stands in the row of each queue."""
+
+    def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
+        """`wake` has a queue looked at."""
+        self._connection = connection
+        self._wake = wake
+
+    async def note(self, queue_id: int, stall: Stall | None) -> None:
+        """Remember that no check starts; None: that one did, or that the front is another one."""
+        values = {
+            queues.c.stalled_since: stall and stall.since,
+            queues.c.stalled_head: stall and stall.head,
+            queues.c.stalled_checks: stall and stall.checks,
+            queues.c.ci_seen_at: stall and stall.ci_seen_at,
+        }
+        await self._connection.execute(_CHANGE.values(values), {"its_id": queue_id})
+
+    async def repositories(self, repository_ids: Collection[int]) -> set[int]:
+        """Which of these repositories have a queue that waits for a check to start."""
+        found = await self._connection.execute(_IN_REPOSITORIES, {"repositories": list(repository_ids)})
+        return set(found.scalars())
+
+    async def heads(self, repository_id: int) -> set[str]:
+        """The heads in this repository for which no check starts."""
+        found = await self._connection.execute(_STALLED, {"its_repository": repository_id})
+        return {row.stalled_head for row in found}
+
+    async def reported(self, repository_id: int, sha: str, now: datetime) -> None:
+        """A check reported on a commit of this repository: its CI is up, and every queue that waits for it looks."""
+        stalled = await self._connection.execute(_STALLED, {"its_repository": repository_id})
+        for row in stalled.all():
+            if row.stalled_head != sha and row.ci_seen_at is None:
+                await self._connection.execute(_CHANGE.values(ci_seen_at=now), {"its_id": row.id})
+            await self._wake(row.id, now)

@@ -1,0 +1,125 @@
+"""Tables for the operation of IMQ; those of queues are in `queue_engine.store.tables`."""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    text,
+)
+
+from queue_engine.core.database.database import Counter, DatabaseInstant, metadata
+from queue_engine.core.database.instants import InstantKind, instant
+
+throttles = Table(
+    "throttles",
+    metadata,
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("login", String(255), primary_key=True),
+    Column("times", Integer, nullable=False),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+)
+"""People who asked for something without the right to it, by folded login: how often in a row, and when last."""
+
+
+pace_reservations = Table(
+    "pace_reservations",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("installation_id", BigInteger, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("amount", Integer, nullable=False),
+    Column("owner", String(255), nullable=False),
+    Index("ix_pace_reservations_installation_id_at", "installation_id", "at"),
+)
+
+
+pace_pauses = Table(
+    "pace_pauses",
+    metadata,
+    Column("installation_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("until", DatabaseInstant, nullable=False, info=instant(InstantKind.WAIT)),
+)
+
+
+sweeps = Table(
+    "sweeps",
+    metadata,
+    Column("part", String(64), primary_key=True),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+)
+"""Up to which instant each part of the sweep has found everything."""
+
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("name", String(100), nullable=False, unique=True),
+    Column("token_hash", String(64), nullable=False, unique=True),
+    Column("login", String(255)),
+    Column("person_id", BigInteger),
+    Column("operator", Boolean, nullable=False),
+    Column("access", String(16), nullable=False, server_default=text("'maintain'")),
+    Column("installation_id", BigInteger),
+    Column("repositories", JSON(none_as_null=True)),
+    Column("created_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("last_used_at", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("expires_at", DatabaseInstant),
+)
+"""Who may use the API: for whom, where, what at most, and until when; see `store.tokens.TokenPolicy`."""
+
+
+installation_tokens = Table(
+    "installation_tokens",
+    metadata,
+    Column("installation_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("purpose", String(16), primary_key=True),
+    Column("sealed", Text, nullable=False),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+)
+"""GitHub's newest token for each scope, encrypted by the gateway; repository 0 stands for all of an installation's."""
+
+
+configuration_files = Table(
+    "configuration_files",
+    metadata,
+    Column("file", String(400), primary_key=True),
+    Column("generation", Integer, nullable=False),
+    Column("text", Text),
+    Column("unreadable", Text),
+    Column("reviewed", Boolean, nullable=False),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+)
+"""Configuration files as some process read them last, under that generation of their repository's settings."""
+
+
+known_facts = Table(
+    "known_facts",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("repository_id", BigInteger, nullable=False),
+    Column("subject", String(300), nullable=False),
+    Column("told", JSON, nullable=False),
+    Column("at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
+    Index(None, "repository_id", "subject", "id"),
+)
+"""What webhooks and answers to writes told lately: reads are compared with it."""
+
+
+processes = Table(
+    "processes",
+    metadata,
+    Column("owner", String(255), primary_key=True),
+    Column("seen_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("status", JSON, nullable=False),
+    Column("metrics", Text, nullable=False),
+)
+"""What each running process last told of itself, so that any process can answer for all."""

@@ -1,0 +1,190 @@
+"""Tokens of the API. Only their hashes are stored, which open nothing."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import Row, bindparam, delete, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database.database import Upsert
+from queue_engine.domain.facts import Permission
+from queue_engine.domain.model import Repository
+from queue_engine.store.operations import token_secrets
+from queue_engine.store.operations.tables import api_tokens
+
+_NOTED = timedelta(minutes=1)
+"""How exactly a token's last use is kept; a write for each call would buy nothing."""
+
+_SERVICE = re.compile(r"(.+)\[token\]")
+"""No login of GitHub has brackets but those of Apps, which end in `[bot]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPolicy:
+    """What a token may do, and for whom; `access` is the most that it may do, for any owner."""
+
+    login: str | None = None
+    """The GitHub user with whose rights the token acts, under the login that was seen last."""
+    person_id: int | None = None
+    """GitHub's id of that user, which outlives logins; None until GitHub told it."""
+    operator: bool = False
+    """Whether it may see everything, and control IMQ itself."""
+    access: Permission = Permission.MAINTAIN
+    """`from_json` for calls that change nothing, `write` to queue as well, `maintain` also to control queues."""
+    installation_id: int | None = None
+    repositories: tuple[int, ...] | None = None
+    """Ids of the only repositories that it is for; None if it is not limited to some."""
+    expires_at: datetime | None = None
+
+    @property
+    def scoped(self) -> bool:
+        """Whether it is limited to an installation or to repositories."""
+        return self.installation_id is not None or self.repositories is not None
+
+    @property
+    def service(self) -> bool:
+        """Whether it acts for itself, within its scope, and for no person."""
+        return self.scoped and self.login is None
+
+    def covers(self, repository: Repository) -> bool:
+        """Whether the repository lies in its scope. One without a scope covers all."""
+        in_installation = self.installation_id in {None, repository.installation_id}
+        return in_installation and (self.repositories is None or repository.id in self.repositories)
+
+    def expired(self, now: datetime) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= now
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Whom a call comes from."""
+
+    id: str
+    name: str
+    grant: TokenPolicy
+    created_at: datetime
+    last_used_at: datetime | None
+
+    @property
+    def login(self) -> str | None:
+        """Under whose name it acts: a person's login, or for a service its own name in a form that no login has."""
+        return service_login(self.name) if self.grant.service else self.grant.login
+
+    def noted(self, now: datetime) -> bool:
+        """Whether its last use is known exactly enough."""
+        return self.last_used_at is not None and now - _NOTED < self.last_used_at <= now
+
+
+def service_login(name: str) -> str:
+    """The name under which a token acts that belongs to no person."""
+    return f"{name}[token]"
+
+
+def service_name(login: str) -> str | None:
+    """The token's name in such a login; None for a login of GitHub."""
+    found = _SERVICE.fullmatch(login)
+    return None if found is None else found[1]
+
+
+_ALL = select(api_tokens).order_by(api_tokens.c.name)
+_FIND = _ALL.where(api_tokens.c.token_hash == bindparam("its_hash"))
+_NAMED = _ALL.where(api_tokens.c.name == bindparam("its_name"))
+_REVOKE = delete(api_tokens).where(api_tokens.c.name == bindparam("its_name"))
+_CREATE = Upsert(
+    api_tokens, lambda insert: insert.on_conflict_do_nothing(index_elements=["name"]).returning(api_tokens.c.id)
+)
+_BIND = update(api_tokens).where(api_tokens.c.id == bindparam("its_id"))
+_used = api_tokens.c.last_used_at
+_NOTE_USE = update(api_tokens).where(
+    api_tokens.c.id == bindparam("its_id"),
+    or_(_used.is_(None), _used <= bindparam("long_ago"), _used > bindparam("now")),
+)
+
+
+class Tokens:
+    """The tokens, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def create(self, name: str, grant: TokenPolicy, *, now: datetime) -> str | None:
+        """Make a token and return it: this is the only time that it is known. None if the name is taken."""
+        secret = token_secrets.create()
+        token = {
+            "id": uuid4().hex,
+            "name": name,
+            "token_hash": _hash(secret),
+            "login": grant.login,
+            "person_id": grant.person_id,
+            "operator": grant.operator,
+            "access": grant.access.value,
+            "installation_id": grant.installation_id,
+            "repositories": _listed(grant.repositories),
+            "expires_at": grant.expires_at,
+            "created_at": now,
+        }
+        created = await self._connection.execute(_CREATE.on(self._connection), token)
+        return None if created.scalar_one_or_none() is None else secret
+
+    async def all(self) -> tuple[Token, ...]:
+        """Every token, by name, those included whose time is over."""
+        return tuple(map(_token, await self._connection.execute(_ALL)))
+
+    async def revoke(self, name: str) -> bool:
+        """Delete a token for good: the next call with it is refused. False if there is none of this name."""
+        return (await self._connection.execute(_REVOKE, {"its_name": name})).rowcount == 1
+
+    async def find(self, secret: str, now: datetime) -> Token | None:
+        """The token that this secret is; None if it is none, or none any more.
+
+        It is looked up by its hash, so the time that this takes tells nothing of the secrets that there are.
+        """
+        if not token_secrets.well_formed(secret):
+            return None
+        return await self._one(_FIND, now, its_hash=_hash(secret))
+
+    async def named(self, name: str, now: datetime) -> Token | None:
+        """The token of this name; None if it was revoked, or if its time is over."""
+        return await self._one(_NAMED, now, its_name=name)
+
+    async def bind(self, token: Token, *, login: str, person_id: int) -> None:
+        """Remember who the token's person is, and under which login."""
+        await self._connection.execute(_BIND, {"its_id": token.id, "login": login, "person_id": person_id})
+
+    async def note_use(self, token: Token, now: datetime) -> None:
+        """Remember that the token was used now."""
+        noted = {"its_id": token.id, "last_used_at": now, "now": now, "long_ago": now - _NOTED}
+        await self._connection.execute(_NOTE_USE, noted)
+
+    async def _one(self, statement: Any, now: datetime, **values: object) -> Token | None:
+        row = (await self._connection.execute(statement, values)).one_or_none()
+        token = None if row is None else _token(row)
+        return None if token is None or token.grant.expired(now) else token
+
+
+def _listed(repositories: Sequence[int] | None) -> list[int] | None:
+    return None if repositories is None else sorted(repositories)
+
+
+def _token(row: Row[Any]) -> Token:
+    grant = TokenPolicy(
+        login=row.login,
+        person_id=row.person_id,
+        operator=row.operator,
+        access=Permission(row.access),
+        installation_id=row.installation_id,
+        repositories=None if row.repositories is None else tuple(row.repositories),
+        expires_at=row.expires_at,
+    )
+    return Token(row.id, row.name, grant, row.created_at, row.last_used_at)
+
+
+def _hash(secret: str) -> str:
+    """A plain digest is enough: 256 random bits cannot be guessed, so nothing is gained by a slow one."""
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,248 @@
+"""The outbox: desired state on GitHub, written in the transaction that made it true, and sent later.
+
+One row per pull request and kind holds the *desired state*; quick changes overwrite each other before they go out.
+A row is due until the state of one version is known to stand on GitHub. A crash between sending and noting it is
+told by `maybe_created`, set before anything is created: the next sender looks for what was created before it creates.
+
+A result that somebody must act on is a new comment, because GitHub notifies nobody of an edit. IMQ creates it first,
+stores both ids, and then deletes the old one; `announced_at` says which notice it was created for. Items are claimed
+for so long that their few requests fit in.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import (
+    Row,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.jobs.dead_letters import DeadLetters
+from queue_engine.core.observability import trace
+from queue_engine.domain.model import Repository
+from queue_engine.domain.notice import Notice
+from queue_engine.store.outbox import table as sql
+from queue_engine.store.outbox.items import LETTER_JOB, NAME, OutboxItem, OutboxKind, dead_id, dead_letter, item_of
+from queue_engine.store.repositories import remember
+
+__all__ = ["LETTER_JOB", "OutboxItem", "OutboxKind", "Outbox"]
+
+
+class Outbox:
+    """The outbox, on one connection.
+
+    Of a sender whose lease ended `done`, `retry` and `dead` change nothing, while facts about GitHub (`created`,
+    `lost`) are always noted.
+    """
+
+    def __init__(
+        self,
+        connection: AsyncConnection,
+        due: Callable[[], None] = lambda: None,
+        *,
+        dead_letters: DeadLetters | None = None,
+    ) -> None:
+        """`due` is called for every item that is stored."""
+        self._connection = connection
+        self._due = due
+        self._dead_letters = dead_letters or DeadLetters(connection)
+
+    async def want(
+        self,
+        kind: OutboxKind,
+        repository: Repository,
+        number: int,
+        *,
+        due: datetime,
+        notice: Notice | None = None,
+        label: str | None = None,
+    ) -> None:
+        """Replace the desired state, to be sent at `due`, or sooner if an older state was to be sent sooner.
+
+        A dead letter gets a new life; what is known of GitHub is kept.
+        """
+        await remember(self._connection, repository)
+        state = {
+            "kind": kind,
+            "repository_id": repository.id,
+            "number": number,
+            "notice": None if notice is None else notice.model_dump(mode="json"),
+            "label": label,
+            "maybe_created": False,
+            "version": 1,
+            "attempts": 0,
+            "error": None,
+            "dead": False,
+            "updated_at": due,
+            "trace": trace.current(),
+            "its_due": due,
+        }
+        await self._connection.execute(sql.WANT.on(self._connection), state)
+        await self._dead_letters.discard(dead_id(kind, repository.id, number))
+        self._due()
+
+    async def look_first(
+        self, repository: Repository, number: int, now: datetime, *, kind: OutboxKind = OutboxKind.COMMENT
+    ) -> None:
+        """Have a comment, or a check run, looked for before the first one is created, if nothing is known of any.
+
+        An earlier IMQ, whose database was lost or is older than what stands on GitHub, may have left one.
+        """
+        await remember(self._connection, repository)
+        row = {
+            "kind": kind,
+            "repository_id": repository.id,
+            "number": number,
+            "maybe_created": True,
+            "version": 1,
+            "attempts": 0,
+            "dead": False,
+            "updated_at": now,
+        }
+        await self._connection.execute(sql.LOOK_FIRST.on(self._connection), row)
+
+    async def resend(self, kind: OutboxKind, repository_id: int, number: int, *, due: datetime) -> bool:
+        """Have what was wanted last sent once more at `due`, or sooner if it is to go out sooner: what it is made of
+        beside the notice has changed. False if nothing was ever wanted."""
+        its_own = _its_own(kind, repository_id, number)
+        found = await self._connection.execute(sql.AGAIN, {**its_own, "its_due": due})
+        self._due()
+        return found.rowcount == 1
+
+    async def withdraw(self, kind: OutboxKind, repository_id: int, number: int) -> None:
+        """Drop an item that must not go out any more, such as a label removal after the label was set again."""
+        await self._connection.execute(sql.WITHDRAW, _its_own(kind, repository_id, number))
+        await self._dead_letters.discard(dead_id(kind, repository_id, number))
+
+    async def wanted(self, kind: OutboxKind, repository_id: int, number: int) -> Notice | None:
+        """What was last wanted to stand on GitHub, sent or not; None if nothing was."""
+        its_own = _its_own(kind, repository_id, number)
+        found = (await self._connection.execute(sql.WANTED, its_own)).scalar_one_or_none()
+        return None if found is None else Notice.model_validate(found)
+
+    async def exists(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
+        """Whether there is a row of this kind. One that removes a label exists until GitHub has confirmed it."""
+        its_own = _its_own(kind, repository_id, number)
+        return (await self._connection.execute(sql.EXISTS, its_own)).first() is not None
+
+    async def stands(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
+        """Whether something of this kind is on GitHub, unfinished, or on its way there."""
+        return bool((await self._connection.execute(sql.STANDS, _its_own(kind, repository_id, number))).scalar_one())
+
+    async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> OutboxItem | None:
+        """Claim the unclaimed item that is due longest, until `now + lease`; None if there is none."""
+        lent = {"now": now, "lease_owner": owner, "leased_until": now + lease}
+        letter_id = (await self._connection.execute(sql.TAKE, lent)).scalar_one_or_none()
+        if letter_id is None:
+            return None
+        row = (await self._connection.execute(sql.GET, {"its_id": letter_id})).one()
+        try:
+            return item_of(row)
+        except ValidationError as error:
+            # Written by another version of IMQ: it must not stand before all others for ever.
+            values = {**_ended(str(error), row.attempts, now), "lease_owner": None, "leased_until": None}
+            await self._connection.execute(sql.CHANGE, {**values, "its_id": letter_id})
+            await self._dead_letters.put(dead_letter(row, str(error), now, attempts=row.attempts, retryable=False))
+            return await self.claim(owner=owner, now=now, lease=lease)
+
+    async def mark_maybe_created(self, item: OutboxItem) -> None:
+        """Something is about to be created for this notice: commit this before the request goes out."""
+        announced_at = None if item.notice is None else item.notice.at
+        await self._save_delivery(item, maybe_created=True, announced_at=announced_at)
+
+    async def not_created(self, item: OutboxItem) -> None:
+        """Nothing was created after all: as it was when it was claimed."""
+        await self._save_delivery(item, maybe_created=item.maybe_created, announced_at=item.announced_at)
+
+    async def created(
+        self,
+        item: OutboxItem,
+        remote_id: int,
+        remote_head: str | None = None,
+        *,
+        superseded_id: int | None = None,
+    ) -> None:
+        """It was created, or found, and this is its id (and the commit that a check run is on).
+
+        `superseded_id` is an older comment, which is to be deleted.
+        """
+        facts = {"remote_id": remote_id, "remote_head": remote_head, "superseded_id": superseded_id}
+        await self._save_delivery(item, maybe_created=False, **facts)
+
+    async def lost(self, item: OutboxItem) -> None:
+        """What we had written is gone from GitHub: forget its id, so that it is created again."""
+        await self._save_delivery(item, maybe_created=False, remote_id=None, remote_head=None)
+
+    async def done(self, item: OutboxItem, now: datetime) -> None:
+        """The claimed version stands on GitHub: nothing is due any more, unless another was wanted meanwhile."""
+        if item.kind is OutboxKind.LABEL_OFF:
+            await self._connection.execute(sql.SENT, _held(item))
+        await self._settle(item, due_at=None, attempts=0, error=None, updated_at=now)
+
+    async def retry(self, item: OutboxItem, *, at: datetime, error: str) -> None:
+        """It failed for a reason that may pass: due again at `at`; counts an attempt."""
+        await self._settle(item, due_at=at, attempts=item.attempts + 1, error=error)
+
+    async def hold(self, item: OutboxItem, *, at: datetime) -> None:
+        """It cannot be sent yet, through no fault of its own: due again at `at`, and no attempt."""
+        await self._settle(item, due_at=at)
+
+    async def dead(self, item: OutboxItem, error: str, now: datetime, *, retryable: bool) -> None:
+        """It failed for good: not due any more, and among the dead letters unless something newer is wanted."""
+        attempts = item.attempts + 1
+        row = await self._settle(item, **_ended(error, attempts, now))
+        if row is not None and row.version == item.version:
+            await self._dead_letters.put(dead_letter(row, error, now, attempts=attempts, retryable=retryable))
+
+    async def requeue(self, its_name: Mapping[str, Any], now: datetime) -> bool:
+        """Make a dead letter due again, known by the payload of its dead letter. False if it is not dead any more."""
+        kind, repository_id, number = (its_name[part] for part in NAME)
+        again = {"due_at": now, "dead": False, "attempts": 0, "error": None, "updated_at": now}
+        revived = await self._connection.execute(sql.REVIVE, {**again, **_its_own(kind, repository_id, number)})
+        # It may have died once more between being wanted again and this.
+        await self._dead_letters.discard(dead_id(kind, repository_id, number))
+        self._due()
+        return revived.rowcount == 1
+
+    async def next_due(self) -> datetime | None:
+        """When the next item can be claimed: an instant that may be past; None if nothing waits."""
+        return (await self._connection.execute(sql.NEXT_DUE)).scalar_one()
+
+    async def release_all(self) -> None:
+        """Drop every lease: for the start of the only process on this database. What was due is due."""
+        await self._connection.execute(sql.RELEASE_ALL)
+
+    async def purge(self, before: datetime) -> int:
+        """Delete items that were finished before then, of pull requests in no queue.
+
+        With them goes the id of the comment: choose a time after which nobody queues a pull request again.
+        Returns how many.
+        """
+        return (await self._connection.execute(sql.PURGE, {"before": before})).rowcount
+
+    async def _save_delivery(self, item: OutboxItem, **facts: object) -> None:
+        await self._connection.execute(sql.CHANGE, {**facts, "its_id": item.id})
+
+    async def _settle(self, item: OutboxItem, **values: object) -> Row[Any] | None:
+        """Free the lease. `values` are for the claimed version; one wanted meanwhile keeps its due time and count.
+
+        Returns the row as it is now, None if the lease was lost.
+        """
+        kept = {f"its_{name}": value for name, value in values.items()}
+        settled = await self._connection.execute(sql.settle(tuple(values)), {**kept, **_held(item)})
+        row: Row[Any] | None = settled.one_or_none()
+        return row
+
+
+def _its_own(kind: str, repository_id: int, number: int) -> dict[str, Any]:
+    return {"its_kind": kind, "its_repository_id": repository_id, "its_number": number}
+
+
+def _held(item: OutboxItem) -> dict[str, Any]:
+    return {"its_id": item.id, "its_owner": item.owner, "its_version": item.version}
+
+
+def _ended(error: str, attempts: int, now: datetime) -> dict[str, Any]:
+    return {"due_at": None, "dead": True, "attempts": attempts, "error": error, "updated_at": now}

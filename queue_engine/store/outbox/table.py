@@ -1,0 +1,98 @@
+"""Statements of the outbox, each built once."""
+
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+
+from queue_engine.core.database.database import DatabaseInstant, Insert, Upsert
+from queue_engine.store.outbox.items import NAME
+from queue_engine.store.repositories import REPOSITORY_FIELDS
+from queue_engine.store.tables import entries, outbox, repositories
+from queue_engine.store.tables import held as held_table
+
+_ID: BindParameter[int] = bindparam("its_id")
+_DUE: BindParameter[datetime] = bindparam("its_due", type_=DatabaseInstant)
+_NOW: BindParameter[datetime] = bindparam("now", type_=DatabaseInstant)
+_ITS_OWN = and_(*(outbox.c[name] == bindparam(f"its_{name}") for name in NAME))
+_SOONER = case((and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < _DUE), outbox.c.due_at), else_=_DUE)
+"""When to send what is to be sent at `its_due`: sooner if it waits already and was to be sent sooner."""
+
+
+def _want(insert: Insert) -> Any:
+    # Not `updated_at`, which says when the row was settled last.
+    state = ("notice", "label", "attempts", "error", "dead", "trace")
+    return insert.values(due_at=_DUE).on_conflict_do_update(
+        index_elements=NAME,
+        set_={
+            **{name: insert.excluded[name] for name in state},
+            "due_at": _SOONER,
+            "version": outbox.c.version + 1,
+        },
+    )
+
+
+WANT = Upsert(outbox, _want)
+AGAIN = (
+    update(outbox).where(_ITS_OWN, outbox.c.notice.is_not(None)).values(due_at=_SOONER, version=outbox.c.version + 1)
+)
+WITHDRAW = delete(outbox).where(_ITS_OWN)
+EXISTS = select(outbox.c.id).where(_ITS_OWN)
+WANTED = select(outbox.c.notice).where(_ITS_OWN)
+_BEGUN = or_(
+    outbox.c.remote_id.is_not(None),
+    and_(outbox.c.maybe_created, outbox.c.notice.is_not(None)),
+    outbox.c.due_at.is_not(None),
+)
+STANDS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
+LOOK_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
+REVIVE = update(outbox).where(_ITS_OWN, outbox.c.dead)
+
+_FIRST = (
+    select(outbox.c.id)
+    .where(outbox.c.due_at <= _NOW, or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= _NOW))
+    .order_by(outbox.c.due_at, outbox.c.id)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+TAKE = update(outbox).where(outbox.c.id == _FIRST.scalar_subquery()).returning(outbox.c.id)
+CHANGE = update(outbox).where(outbox.c.id == _ID)
+GET = select(outbox, *REPOSITORY_FIELDS[1:]).join(repositories).where(outbox.c.id == _ID)
+_HELD = and_(outbox.c.id == _ID, outbox.c.lease_owner == bindparam("its_owner"))
+SENT = delete(outbox).where(_HELD, outbox.c.version == bindparam("its_version"))
+RELEASE_ALL = update(outbox).where(outbox.c.lease_owner.is_not(None)).values(lease_owner=None, leased_until=None)
+_CLAIMABLE = case((outbox.c.leased_until > outbox.c.due_at, outbox.c.leased_until), else_=outbox.c.due_at)
+NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), DatabaseInstant))
+"""When the next item can be claimed."""
+
+STANDING = or_(
+    *(
+        select(table.c.number)
+        .where(table.c.repository_id == outbox.c.repository_id, table.c.number == outbox.c.number)
+        .exists()
+        for table in (entries, held_table)
+    )
+)
+PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~STANDING)
+
+
+@cache
+def settle(names: tuple[str, ...]) -> Any:
+    """Free the lease, and set these of the claimed version: one wanted meanwhile keeps its own."""
+    newer = outbox.c.version != bindparam("its_version")
+    kept = {
+        name: case((newer, outbox.c[name]), else_=bindparam(f"its_{name}", type_=outbox.c[name].type)) for name in names
+    }
+    return update(outbox).where(_HELD).values(lease_owner=None, leased_until=None, **kept).returning(outbox)

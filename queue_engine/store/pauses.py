@@ -1,0 +1,57 @@
+"""Pauses: the blockers of a queue that somebody set, each in a column of its own.
+
+Setting or lifting one writes its column alone, so that two who do so at the same time do not undo each other.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, Row, bindparam, or_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.domain.model import PAUSES, Pause
+from queue_engine.domain.reasons import Reason
+from queue_engine.store.tables import queues
+
+_PAUSE = TypeAdapter(Pause)
+_CHANGE = update(queues).where(queues.c.id == bindparam("its_id"))
+
+PAUSED: ColumnElement[bool] = or_(*(queues.c[reason].is_not(None) for reason in PAUSES))
+"""Whether a queue has any pause."""
+
+PAUSED_UNTIL_RESUMED: ColumnElement[bool] = or_(
+    *(queues.c[reason].is_not(None) for reason in PAUSES if reason is not Reason.FROZEN)
+)
+"""Whether a queue has a pause that does not end by itself."""
+
+
+class Pauses:
+    """The pauses, on one connection."""
+
+    def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
+        """`wake` has a queue looked at."""
+        self._connection = connection
+        self._wake = wake
+
+    async def put(self, queue_id: int, pause: Pause) -> None:
+        """Pause the queue for this reason, in the place of what paused it for the same reason.
+
+        The queue is due at once, also during a backoff: its pass announces the pause, and knows when to look again.
+        """
+        values = {pause.reason.value: _PAUSE.dump_python(pause, mode="json"), "due_at": pause.since}
+        await self._connection.execute(_CHANGE, {"its_id": queue_id, **values})
+        await self._wake(queue_id, pause.since)
+
+    async def lift(self, queue_id: int, *reasons: Reason, now: datetime) -> None:
+        """Lift the pauses for these reasons and no other; the queue is looked at now."""
+        if reasons:
+            await self._connection.execute(_CHANGE, {"its_id": queue_id, **{reason.value: None for reason in reasons}})
+        await self._wake(queue_id, now)
+
+
+def pauses_of(row: Row[Any]) -> tuple[Pause, ...]:
+    """The pauses in a row of `queues`, the most important first."""
+    stored = (row._mapping[reason.value] for reason in PAUSES)
+    return tuple(_PAUSE.validate_python(pause) for pause in stored if pause is not None)

@@ -1,0 +1,62 @@
+"""Refusals: pull requests that were not eligible, so that IMQ refuses and reports the same head once."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import and_, bindparam, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database.database import Upsert
+from queue_engine.domain.reasons import OF_THE_PERSON, Reason
+from queue_engine.store.tables import refusals
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """The last refusal of a pull request: of which head, why, and when."""
+
+    head_sha: str
+    reason: Reason
+    at: datetime
+
+    def news(self, head_sha: str) -> bool:
+        """Whether this head may be judged again: another head, or one of which only the person was refused."""
+        return head_sha != self.head_sha or self.reason in OF_THE_PERSON
+
+
+_ITS_OWN = and_(refusals.c.repository_id == bindparam("its_repository"), refusals.c.number == bindparam("its_number"))
+_FIND = select(refusals.c.head_sha, refusals.c.reason, refusals.c.at).where(_ITS_OWN)
+_CLEAR = delete(refusals).where(_ITS_OWN)
+_PUT = Upsert(
+    refusals,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["repository_id", "number"],
+        set_={name: insert.excluded[name] for name in ("head_sha", "reason", "at")},
+    ),
+)
+
+
+class Rejections:
+    """The refusals, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def put(self, repository_id: int, number: int, head_sha: str, reason: Reason, now: datetime) -> None:
+        """Remember this refusal in place of an older one."""
+        refusal = {"head_sha": head_sha, "reason": reason, "at": now}
+        own = {"repository_id": repository_id, "number": number}
+        await self._connection.execute(_PUT.on(self._connection), {**refusal, **own})
+
+    async def find(self, repository_id: int, number: int) -> Rejection | None:
+        """The refusal that stands for this pull request."""
+        row = (await self._connection.execute(_FIND, _of(repository_id, number))).one_or_none()
+        return None if row is None else Rejection(row.head_sha, Reason(row.reason), row.at)
+
+    async def clear(self, repository_id: int, number: int) -> None:
+        """Forget it: the pull request was queued, or its label went."""
+        await self._connection.execute(_CLEAR, _of(repository_id, number))
+
+
+def _of(repository_id: int, number: int) -> dict[str, int]:
+    return {"its_repository": repository_id, "its_number": number}

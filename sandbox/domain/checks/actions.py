@@ -1,0 +1,177 @@
+"""GitHub Actions, as far as others see it: workflow runs, each with a suite of its own, whose jobs are check runs.
+
+A job of Actions cannot be rerequested through the checks API; its workflow run is run again instead, for all jobs or
+for those that failed. The refusals are those of GitHub's endpoints on workflow runs.
+"""
+
+from datetime import timedelta
+from typing import Literal
+
+from sandbox.domain.accounts.accounts import Accounts
+from sandbox.domain.checks.checks import ACTIONS_SLUG, PASSING, CheckRunFields, Checks
+from sandbox.domain.checks.progress import publish_progress
+from sandbox.events.check_events import CheckRerequested, CheckSuiteChanged, WorkflowRunApproved, WorkflowRunChanged
+from sandbox.events.context import Context
+from sandbox.ground.errors import Conflict, Forbidden
+from sandbox.state import Actor, App, CheckRun, PullRequest, Repository, User, Workflow, WorkflowRun
+
+SLUG = ACTIONS_SLUG
+
+_LONGEST_AGO = timedelta(days=30)
+_RELIABLE = ("write", "maintain", "admin")
+
+
+class Actions:
+    """The workflow runs of all repositories.
+
+    `started_at` says what a job's `started_at` is once it runs: `renewed` to the instant of its start (actions/runner
+    #1881), or `kept` from when it was queued (strands-labs/robots #2509). A queued job has one in both.
+    `parked_is_completed` says whether the webhooks tell a run that waits for approval as completed besides requested.
+    `status_finds_parked` says whether `status=action_required` lists it (docs: it does; apache/magpie #112: it lists
+    nothing, and the conclusion has to be looked at).
+    """
+
+    def __init__(self, context: Context, *, accounts: Accounts, checks: Checks) -> None:
+        self._context = context
+        self._events = context.events
+        self._accounts = accounts
+        self._checks = checks
+        self.started_at: Literal["renewed", "kept"] = "renewed"
+        self.parked_is_completed = True
+        self.status_finds_parked = False
+
+    def app(self, repository: Repository) -> App:
+        """GitHub's own app, which every repository has; created and installed when it is missing."""
+        return self._accounts.app_for(SLUG, repository)
+
+    def workflow(self, repository: Repository, name: str, path: str | None = None) -> Workflow:
+        """A repository's workflow by its name, added when there is none."""
+        found = next((one for one in repository.workflows.values() if one.name == name), None)
+        if found is None:
+            path = path or f".github/workflows/{name.lower().replace(' ', '-')}.yml"
+            found = Workflow(self._context.state.next_id("workflow"), name, path, self._context.clock.now())
+            repository.workflows[path] = found
+        return found
+
+    def begin(
+        self,
+        repository: Repository,
+        workflow: Workflow,
+        *,
+        event: str,
+        head_sha: str,
+        tested_sha: str,
+        actor: Actor,
+        branch: str | None = None,
+        pull: PullRequest | None = None,
+    ) -> WorkflowRun:
+        """A new run with a suite of its own. One that needs approval is parked: completed, `action_required`, no job.
+
+        (claude-mem #3593, magpie #112: parked runs are completed with that conclusion and have no check run.)
+        """
+        now = self._context.clock.now()
+        suite = self._checks.open_suite(repository, self.app(repository), head_sha, branch=branch)
+        workflow.runs += 1
+        run_id = self._context.state.next_id("workflow_run")
+        run = WorkflowRun(run_id, suite, workflow, workflow.runs, event, tested_sha, actor.user, now, pull)
+        run.parked = self._needs_approval(run, actor)
+        suite.workflow_run = repository.workflow_runs[run.id] = run
+        if run.parked:
+            suite.status, suite.conclusion = "completed", "action_required"
+        self._events.publish(WorkflowRunChanged(run, "requested"))
+        if run.parked and self.parked_is_completed:
+            self._events.publish(CheckSuiteChanged(suite, "completed"))
+            self._events.publish(WorkflowRunChanged(run, "completed"))
+        return run
+
+    def run_of(self, repository: Repository, sha: str, name: str, *, event: str = "push") -> WorkflowRun:
+        """The run of a workflow on a commit, begun when there is none; further jobs and attempts belong to it."""
+        workflow = self.workflow(repository, name)
+        for run in repository.workflow_runs.values():
+            if run.workflow is workflow and run.head_sha == sha:
+                return run
+        owner = Actor(repository.owner)
+        return self.begin(repository, workflow, event=event, head_sha=sha, tested_sha=sha, actor=owner)
+
+    def rerun(self, run: WorkflowRun, *, actor: Actor, failed_only: bool = False) -> None:
+        """Run the jobs again, all or those that failed. Raises Forbidden in GitHub's words.
+
+        A parked run that is run again starts for the first time, without anybody's approval.
+        """
+        self._accounts.require_role(actor, run.repository, "write")
+        jobs = run.current_jobs()
+        if run.running:
+            raise Forbidden("This workflow is already running")
+        if self._context.clock.now() - run.created_at > _LONGEST_AGO:
+            raise Forbidden("Unable to retry this workflow run because it was created over a month ago")
+        if failed_only:
+            # A run that died before it had jobs has none that failed.
+            jobs = [job for job in jobs if job.conclusion not in {*PASSING, "startup_failure"}]
+        if run.parked and not failed_only:
+            self._release(run, actor)
+            return
+        if not jobs:
+            raise Forbidden("This workflow run cannot be retried")
+        run.attempt += 1
+        run.started_at, run.rerun_by, run.announced = self._context.clock.now(), actor.user, "requested"
+        self._reopen(run)
+        run.awaited = {job.name for job in jobs}
+        for job in jobs:
+            self._again(job)
+
+    def cancel(self, run: WorkflowRun, *, actor: Actor) -> None:
+        """Stop what is under way: its jobs conclude `cancelled`. Raises Conflict for a run that is over (409)."""
+        self._accounts.require_role(actor, run.repository, "write")
+        if run.suite.status == "completed":
+            raise Conflict("Cannot cancel a workflow run that is completed.")
+        self.stop(run)
+
+    def stop(self, run: WorkflowRun) -> None:
+        """Cancel it, for any caller."""
+        run.awaited.clear()
+        for job in run.current_jobs():
+            if job.status != "completed":
+                self._checks.update_run(job, CheckRunFields(conclusion="cancelled"))
+        if run.suite.status != "completed":
+            run.suite.status, run.suite.conclusion = "completed", "cancelled"
+            self._events.publish(CheckSuiteChanged(run.suite, "completed"))
+            publish_progress(self._events, run)
+
+    def approve(self, run: WorkflowRun, *, actor: Actor) -> None:
+        """Start a parked run, as the button on its page does. Raises Forbidden when it waits for nobody."""
+        self._accounts.require_role(actor, run.repository, "write")
+        if run.parked is None:
+            raise Forbidden("This run is not from a fork pull request or queued by the Actions bot.")
+        self._release(run, actor)
+
+    def _release(self, run: WorkflowRun, actor: Actor) -> None:
+        run.parked, run.started_at, run.announced = None, self._context.clock.now(), "requested"
+        self._reopen(run)
+        self._events.publish(WorkflowRunApproved(run))
+
+    def _reopen(self, run: WorkflowRun) -> None:
+        run.suite.status, run.suite.conclusion = "queued", None
+        run.suite.updated_at = self._context.clock.now()
+
+    def _again(self, job: CheckRun) -> None:
+        self._events.publish(CheckRerequested(job))
+
+    def _needs_approval(self, run: WorkflowRun, actor: Actor) -> str | None:
+        """Whose event, or whose pull request, waits for approval (docs: "Approving workflow runs from forks").
+
+        An app's update of a branch of the same repository may be parked too, and then the approval endpoint refuses:
+        only the button and a rerun help (found in several repositories' runbooks, by that refusal's text).
+        """
+        repository, pull = run.repository, run.pull
+        if pull is None:
+            return None
+        people = [pull.author] + ([actor.user] if actor.app is None else [])
+        if pull.from_fork and any(self._is_unknown(repository, one) for one in people):
+            return "fork"
+        return "app" if actor.app is not None and repository.app_approval else None
+
+    def _is_unknown(self, repository: Repository, user: User) -> bool:
+        if not repository.fork_approval or self._accounts.role(user, repository) in _RELIABLE:
+            return False
+        landed = any(pull.merged and pull.author is user for pull in repository.pulls.values())
+        return repository.fork_approval == "all_external_contributors" or not landed

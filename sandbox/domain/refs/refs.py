@@ -1,0 +1,156 @@
+"""Branches that move, and what follows: pushes told, pull requests synchronised, merged or closed."""
+
+from collections.abc import Iterable
+
+from pygit2 import GitError
+
+from sandbox.domain.accounts.accounts import Accounts
+from sandbox.domain.checks.checks import Checks
+from sandbox.domain.pulls.pulls import Pulls
+from sandbox.domain.rules.ref_rules import RefRules
+from sandbox.events.check_events import CommitPushed
+from sandbox.events.context import Context
+from sandbox.events.events import RefMoved
+from sandbox.ground.errors import Forbidden, Invalid, NotFound
+from sandbox.ground.git import Commit
+from sandbox.state import Actor, PullRequest, Repository
+
+
+class Refs:
+    """Creates, moves and deletes branches, as people push and as the REST API does."""
+
+    def __init__(
+        self, context: Context, *, accounts: Accounts, checks: Checks, pulls: Pulls, ref_rules: RefRules
+    ) -> None:
+        self._context = context
+        self._events = context.events
+        self._accounts = accounts
+        self._checks = checks
+        self._pulls = pulls
+        self._ref_rules = ref_rules
+
+    def create(self, repository: Repository, branch: str, sha: str, *, actor: Actor) -> None:
+        """A new branch at a commit. Raises Invalid when it exists, is badly named, the commit does not exist, or the
+        rules refuse.
+        """
+        self.check_access(repository, actor)
+        if repository.git.branch(branch) is not None:
+            raise Invalid("Reference already exists")
+        self.check(repository, branch, sha, actor=actor, force=False)
+        self.move(repository, branch, sha, actor=actor)
+
+    def update(self, repository: Repository, branch: str, sha: str, *, actor: Actor, force: bool = False) -> None:
+        """Move a branch. Raises Invalid when it would lose commits without `force`, or the rules refuse."""
+        self.check_access(repository, actor)
+        before = repository.git.branch(branch)
+        if before is None:
+            raise Invalid("Reference does not exist")
+        self.check(repository, branch, sha, actor=actor, force=force)
+        if before != sha:
+            self.move(repository, branch, sha, actor=actor)
+
+    def delete(self, repository: Repository, branch: str, *, actor: Actor) -> None:
+        """Delete a branch; open pull requests of it and on it are closed. Raises Invalid when the rules refuse."""
+        self.check_access(repository, actor)
+        if repository.git.branch(branch) is None:
+            raise Invalid("Reference does not exist")
+        self.check(repository, branch, None, actor=actor, force=False)
+        self.move(repository, branch, None, actor=actor)
+
+    def check(self, repository: Repository, branch: str, sha: str | None, *, actor: Actor, force: bool) -> None:
+        """Raise what `create`, `update` or `delete` (without a `sha`) would raise, and change nothing."""
+        self.check_access(repository, actor)
+        git = repository.git
+        before = git.branch(branch)
+        if sha is not None and git.commit(sha) is None:
+            raise Invalid("Object does not exist")
+        if before == sha:
+            return
+        if sha is None and branch == repository.default_branch:
+            raise Invalid("Cannot delete the default branch")
+        forced = sha is not None and before is not None and not git.is_ancestor(before, sha)
+        if forced and not force:
+            raise Invalid("Update is not a fast forward")
+        if sha is not None:
+            default = git.branch(repository.default_branch) or sha
+            self._check_workflows(repository, before or git.merge_base(default, sha) or default, sha, actor)
+        self._ref_rules.check(repository, branch, before, sha, actor=actor, force=forced)
+
+    def move(
+        self, repository: Repository, branch: str, after: str | None, *, actor: Actor, landed: PullRequest | None = None
+    ) -> None:
+        """Set a branch without asking anybody's leave, and let everything follow.
+
+        `landed` is the pull request that this very move merges; the caller has marked it.
+        """
+        git = repository.git
+        before = git.branch(branch)
+        if after is None:
+            git.delete_ref(f"heads/{branch}")
+        else:
+            try:
+                git.set_ref(f"heads/{branch}", after)
+            except (ValueError, GitError) as error:
+                raise Invalid(f"refs/heads/{branch} is not a valid ref name.") from error
+        forced = bool(before and after and not git.is_ancestor(before, after))
+        repository.pushed_at = repository.updated_at = self._context.clock.now()
+        self._events.publish(RefMoved(repository, f"refs/heads/{branch}", before, after, forced, actor))
+        if after is not None:
+            self._checks.requested(repository, after, branch, before)
+            self._events.publish(CommitPushed(repository, branch, before, after, actor))
+        pulls = [pull for pull in self._pulls_touching(repository, branch) if pull is not landed]
+        brought = git.log(after, before) if pulls and after and before else []
+        by_sha = {commit.sha: commit for commit in brought}
+        for pull in pulls:
+            if after is None:
+                self._pulls.branch_gone(pull, repository, branch, actor)
+            elif pull.head_repository is repository and pull.head_branch == branch:
+                self._pulls.head_moved(pull, before, after, forced, actor)
+            elif pull.head_sha in by_sha:
+                self._pulls.brought(pull, _landing_commit(pull, by_sha.values()), actor)
+
+    def _pulls_touching(self, repository: Repository, branch: str) -> list[PullRequest]:
+        everywhere = (repository, repository.parent) if repository.parent else (repository,)
+        return [
+            pull
+            for place in everywhere
+            for pull in place.pulls.values()
+            if pull.state == "open"
+            and (
+                (pull.repository is repository and pull.base_branch == branch)
+                or (pull.head_repository is repository and pull.head_branch == branch)
+            )
+        ]
+
+    def check_access(self, repository: Repository, actor: Actor) -> None:
+        self._accounts.require_role(actor, repository, "write")
+        if not actor.may("contents"):
+            raise Forbidden()
+        if repository.archived:
+            raise Forbidden("Repository was archived so is read-only.")
+
+    def _check_workflows(self, repository: Repository, before: str, after: str, actor: Actor) -> None:
+        if not actor.may("workflows"):
+            check_workflows([change.filename for change in repository.git.diff(before, after)])
+
+
+def _landing_commit(pull: PullRequest, brought: Iterable[Commit]) -> str:
+    """The merge commit that brought the head into the base; the head itself after a fast-forward."""
+    return next((commit.sha for commit in brought if pull.head_sha in commit.parents[1:]), pull.head_sha)
+
+
+def check_workflows(paths: list[str]) -> None:
+    """Raise Forbidden when one of these paths is a workflow: the actor's app lacks the `workflows` permission."""
+    for path in paths:
+        if path.startswith(".github/workflows/"):
+            raise Forbidden(
+                f"refusing to allow a GitHub App to create or update workflow `{path}` without `workflows` permission"
+            )
+
+
+def require_branch(repository: Repository, branch: str) -> str:
+    """A branch's tip. Raises NotFound when there is no such branch."""
+    tip = repository.git.branch(branch)
+    if tip is None:
+        raise NotFound("Branch not found")
+    return tip

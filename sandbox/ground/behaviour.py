@@ -1,0 +1,81 @@
+"""Switches for what GitHub does not answer alike everywhere, or of which sources disagree."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(slots=True)
+class Behaviour:
+    """How this GitHub answers; change any time. Each default is what most sources tell of github.com."""
+
+    merge_settings_in_pulls: bool = False
+    """Whether `base.repo` and `head.repo` of a pull request tell the allowed merge methods: 0 of 958 recorded answers
+    to an App did."""
+    private_members: bool = False
+    """Whether the collaborators of an organisation's repository are members who do not say so in public. Webhooks, and
+    answers to an App without `members: read`, call them CONTRIBUTOR or NONE (openwisp-utils #732, coder #24149,
+    rust-lang/triagebot #2094)."""
+    etags_of_tokens: bool = True
+    """Whether a renewed token makes every conditional request miss (otterdog #201, as GitHub's support confirmed)."""
+    graphql: bool = True
+    """Whether the GraphQL API is offered; if not, its address answers 404."""
+    graphql_limit_type: str = "RATE_LIMIT"
+    """The `type` of a GraphQL answer beyond the limit: RATE_LIMIT (githubkit #271), or RATE_LIMITED (older clients)."""
+    collaborators_shown: bool = True
+    """Whether GraphQL shows an App collaborators (policy-bot reads them) or refuses (refined-github #8553, #9817)."""
+    merge_settings_need_push: bool = True
+    """Whether a repository tells an App the allowed merge methods only with `contents: write`
+    (terraform-provider-github #679 and #1727), or always."""
+    permissions_need_push: bool = False
+    """Whether an App learns what people may do, and who collaborates, only with `contents: write`: the documentation
+    and repos-using-electron #26 ask for push access; `metadata` sufficed for aenix-io/aeman #161."""
+    decision_of_rulesets: bool = True
+    """Whether `reviewDecision` knows the reviews that rulesets demand, or only classic ones (atlantis #6373)."""
+    comparison_of_commits: bool = True
+    """Whether GraphQL's `Ref.compare` takes a SHA as head; if not, only branches, and other heads give null."""
+    apps_bypass_updates: bool = True
+    """Whether the bypass mode `always` covers what an App does to a branch: it does for mitodl/ol-infrastructure #5710
+    and dmf-mxl/mxl #356; MFlowCode/MFC #1467 says that Apps must open pull requests all the same."""
+    pull_request_rule_on_create: bool = True
+    """Whether a ruleset's pull request rule forbids to create a branch, or only to update one."""
+    methods_worded_as_settings: bool = True
+    """Whether a method that a ruleset forbids is refused in the words of the repository's settings, or in those of a
+    rule (termux/termux-packages #23456)."""
+    outdated_heads_named: bool = False
+    """Whether a merge is refused with 409 "Head branch is out of date" where the base has just moved, and where strict
+    protection finds the head behind (fullsend-ai/fullsend #2432, gabrielkoerich/orch #3371), or with 405, in the words
+    for a base that was modified and for the checks that are missed."""
+    merges_refuse_workflows_with_409: bool = False
+    """Which status `POST /merges` has for a missing `workflows` permission: 403 as other calls, or 409 as rule
+    violations (mantidproject/mantid #41541)."""
+    stacks: Literal["none", "registered", "automatic"] = "none"
+    """Whether stacked pull requests are offered, and what is one: those that people put into a stack (git-stk #306),
+    or also each that is opened on the head branch of another."""
+    graphql_stacks: bool = True
+    """Whether GraphQL's schema has `PullRequest.stack`: an older Enterprise Server does not."""
+    stack_null: bool = False
+    """Whether a pull request outside of a stack has `stack: null` (gh-stack, webhooks) or no such field
+    (rjmurillo/ai-agents #5473)."""
+    stacked_merge_status: int = 403
+    """Which status the synchronous merge of a stacked pull request has: 403 (Kodiak #923), or 405 (other clients)."""
+    merge_async: bool = False
+    """Whether `merge-async` is offered; if not, its address answers 404 (gh-stack, "Merge API")."""
+    stacks_bypass_rules: bool = True
+    """Whether a stack's merge honours bypass lists: GitHub's changelog of 2026-10-01 says so, gh-stack denies it."""
+    dismissed_reviews_listed: bool = False
+    """Whether `latestOpinionatedReviews` lists a dismissed verdict as DISMISSED, or leaves it out; no source says."""
+    workflows_worded_as_checks: bool = True
+    """Whether a workflow that a ruleset requires is missed in the words for a status check, or in words of its own.
+    Those are quoted of GitHub's merge queue (devantler-tech/platform #3136); no thread quotes the merge call."""
+    deletions_need_issues: bool = False
+    """Whether only `issues: write` deletes comments on pull requests. By the documentation `pull_requests: write` does
+    too, as the permission follows what is commented on (ynab/ynab-sdk-ruby #95)."""
+    pushes_touch_pulls: bool = True
+    """Whether a push to its head renews a pull request's `updated_at` in what reads show: seen of a forced one
+    (actions/stale #94) and of new commits (fwouts/prmonitor #91), but not in octokit/webhooks' `synchronize`."""
+    merge_results_need_contents: bool = False
+    """Whether the result of `merge-async` needs `contents: read`; its page names no permission."""
+    app_commits_signed: bool = True
+    """Whether `POST git/commits` of an App is signed where it names no author ("Signature verification for bots")."""
+    moved_refs_told: bool = True
+    """Whether `updateRefs` tells where a ref stands that is not at its `beforeOid`; no thread quotes GitHub."""

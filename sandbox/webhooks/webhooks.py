@@ -1,0 +1,244 @@
+"""Webhooks: who gets one, signed, over real HTTP, recorded, never retried by themselves.
+
+Source: GitHub's pages on webhook deliveries. GitHub gives a receiver ten seconds; a redelivery keeps its GUID.
+"""
+
+import hashlib
+import hmac
+import json
+import random
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import aiohttp
+
+from sandbox import payloads
+from sandbox.events.context import Context
+from sandbox.events.events import InstallationEvent, OrganisationRulesetChanged, RepositoryEvent
+from sandbox.ground.errors import NotFound
+from sandbox.payloads.source import Source
+from sandbox.state import App, Delivery, Installation, Repository, User
+from sandbox.webhooks.compose import compose
+from sandbox.webhooks.faults import WebhookFaults
+from sandbox.webhooks.installation_messages import compose_installation
+from sandbox.webhooks.message import Message
+
+Observer = Callable[[str, dict[str, Any]], None]
+
+TIMEOUT_SECONDS = 10
+
+_NEEDED = {
+    "branch_protection_configuration": ("administration",),
+    "branch_protection_rule": ("administration",),
+    "check_run": ("checks",),
+    "check_suite": ("checks",),
+    "create": ("contents",),
+    "delete": ("contents",),
+    "issue_comment": ("issues", "pull_requests"),
+    "label": ("issues", "pull_requests", "metadata"),
+    "pull_request": ("pull_requests",),
+    "pull_request_review": ("pull_requests",),
+    "pull_request_review_comment": ("pull_requests",),
+    "pull_request_review_thread": ("pull_requests",),
+    "push": ("contents",),
+    "repository": ("metadata",),
+    "repository_ruleset": ("administration",),
+    "status": ("statuses",),
+    "workflow_run": ("actions",),
+}
+"""Event -> permissions of which an installation needs one, at least to read."""
+
+
+class Webhooks:
+    """Sends events to the apps they concern. `observers` see every event, subscribed to or not."""
+
+    def __init__(self, context: Context, source: Source) -> None:
+        self._context = context
+        self._source = source
+        self._random: random.Random = context.chance.of("webhooks")
+        self._session: aiohttp.ClientSession | None = None
+        self.faults = WebhookFaults(context.chance.of("webhook faults"))
+        self.observers: list[Observer] = []
+        context.events.subscribe(RepositoryEvent, self._on_repository_event)
+        context.events.subscribe(OrganisationRulesetChanged, self._on_organisation_ruleset)
+        context.events.subscribe(InstallationEvent, self._on_installation_event)
+
+    def send_to(self, installation: Installation, event: str, action: str, payload: dict[str, Any]) -> None:
+        """Send an event about an installation to its own app, subscribed or not."""
+        self._observe(event, payload)
+        self._deliver(installation, event, action, payload, None)
+
+    def redeliver(self, delivery_id: int) -> Delivery:
+        """Send a delivery once more: a new id, the same GUID and payload. Raises NotFound for an unknown id."""
+        old = next((delivery for delivery in self._context.state.deliveries if delivery.id == delivery_id), None)
+        if old is None:
+            raise NotFound()
+        new = Delivery(
+            id=self._context.state.next_id("delivery"),
+            guid=old.guid,
+            app=old.app,
+            event=old.event,
+            action=old.action,
+            installation_id=old.installation_id,
+            repository_id=old.repository_id,
+            url=old.app.webhook_url or old.url,
+            payload=old.payload,
+            request_headers=dict(old.request_headers),
+            redelivery=True,
+        )
+        self._record(new)
+        self._plan(new, timedelta(0))
+        return new
+
+    async def close(self) -> None:
+        """Close the connections. A later delivery would open new ones."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _on_repository_event(self, event: RepositoryEvent) -> None:
+        if self._context.events.is_muted:
+            return
+        for message in compose(self._source, event):
+            self._send(message, event.scope, event.sender)
+
+    def _send(self, message: Message, repository: Repository, sender: User) -> None:
+        """Send a message to each app installed on the repository, subscribed and permitted."""
+        recipients = [
+            installation
+            for installation in self._context.state.installations_of(repository)
+            if message.only in {None, installation.app} and _concerns(installation, message.name)
+        ]
+        if not recipients and not self.observers:
+            return
+        payload: dict[str, Any] = {} if message.action is None else {"action": message.action}
+        with self._source.accounts.showing_members(False):
+            shown = message.content()
+        payload |= shown | {
+            "repository": payloads.webhook_repository(self._source, repository),
+            "sender": payloads.user(self._source, sender),
+        }
+        if repository.owner.kind == "Organization":
+            payload["organization"] = payloads.organization(self._source, repository.owner)
+        self._observe(message.name, payload)
+        for installation in recipients:
+            self._deliver(installation, message.name, message.action, payload | _stub(installation), repository)
+
+    def _on_organisation_ruleset(self, event: OrganisationRulesetChanged) -> None:
+        """Send an event of an organisation, which has no repository, to each app installed there."""
+        account = event.ruleset.organisation
+        if self._context.events.is_muted or account is None:
+            return
+        name, source = "repository_ruleset", self._source
+        payload: dict[str, Any] = {
+            "action": event.action,
+            "repository_ruleset": payloads.ruleset(source, None, event.ruleset),
+            "sender": payloads.user(source, event.actor.user),
+            "organization": payloads.organization(source, account),
+        }
+        self._observe(name, payload)
+        for installation in self._context.state.installations.values():
+            if installation.account is account and installation.suspended_at is None and _concerns(installation, name):
+                self._deliver(installation, name, event.action, payload | _stub(installation), None)
+
+    def _on_installation_event(self, event: InstallationEvent) -> None:
+        if self._context.events.is_muted:
+            return
+        self.send_to(event.installation, *compose_installation(self._source, event))
+
+    def _observe(self, event: str, payload: dict[str, Any]) -> None:
+        for observer in self.observers:
+            observer(event, payload)
+
+    def _deliver(
+        self,
+        installation: Installation,
+        event: str,
+        action: str | None,
+        payload: dict[str, Any],
+        repository: Repository | None,
+    ) -> None:
+        app = installation.app
+        if app.webhook_url is None:
+            return
+        guid = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        text = json.dumps(payload, separators=(",", ":"))
+        delivery = Delivery(
+            id=self._context.state.next_id("delivery"),
+            guid=guid,
+            app=app,
+            event=event,
+            action=action,
+            installation_id=installation.id,
+            repository_id=repository.id if repository else None,
+            url=app.webhook_url,
+            payload=text,
+            request_headers=_headers(app, event, guid, text),
+        )
+        self._record(delivery)
+        fate = self.faults.fate(event, action)
+        if fate.drop:
+            delivery.status = "failed to connect to host"
+            return
+        for _ in range(fate.copies):
+            self._plan(delivery, fate.delay)
+
+    def _plan(self, delivery: Delivery, delay: timedelta) -> None:
+        name = f"webhook {delivery.event} {delivery.action or ''}".strip()
+        self._context.schedule.after(self._context.timings.webhook + delay, partial(self._post, delivery), name=name)
+
+    def _record(self, delivery: Delivery) -> None:
+        delivery.delivered_at = self._context.clock.now()
+        self._context.state.deliveries.append(delivery)
+
+    async def _post(self, delivery: Delivery) -> None:
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
+            connector = aiohttp.TCPConnector(limit=0)
+            self._session = aiohttp.ClientSession(
+                timeout=timeout, connector=connector, cookie_jar=aiohttp.DummyCookieJar()
+            )
+        started = delivery.delivered_at = self._context.clock.now()
+        try:
+            async with self._session.post(
+                delivery.url, data=delivery.payload.encode(), headers=delivery.request_headers, allow_redirects=False
+            ) as answer:
+                delivery.response_body = await answer.text(errors="replace")
+                delivery.response_headers = dict(answer.headers)
+                delivery.status_code = answer.status
+                delivery.status = "OK" if answer.ok else (answer.reason or "Invalid HTTP Response")
+        except TimeoutError:
+            delivery.status, delivery.status_code = "timed out", 0
+        except aiohttp.ClientError:
+            delivery.status, delivery.status_code = "failed to connect to host", 0
+        delivery.duration = (self._context.clock.now() - started).total_seconds()
+
+
+def _concerns(installation: Installation, event: str) -> bool:
+    needed = _NEEDED[event]
+    return event in installation.app.events and any(
+        permission == "metadata" or installation.permissions.get(permission, "none") != "none" for permission in needed
+    )
+
+
+def _stub(installation: Installation) -> dict[str, Any]:
+    node_id = payloads.node_id("IntegrationInstallation", installation.id)
+    return {"installation": {"id": installation.id, "node_id": node_id}}
+
+
+def _headers(app: App, event: str, guid: str, text: str) -> dict[str, str]:
+    digest = hmac.new(app.webhook_secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+    return {
+        "Accept": "*/*",
+        "Content-Type": "application/json",
+        "User-Agent": "GitHub-Hookshot/5ca11ab",
+        "X-GitHub-Delivery": guid,
+        "X-GitHub-Event": event,
+        "X-GitHub-Hook-ID": str(app.hook_id),
+        "X-GitHub-Hook-Installation-Target-ID": str(app.id),
+        "X-GitHub-Hook-Installation-Target-Type": "integration",
+        "X-Hub-Signature-256": f"sha256={digest}",
+    }

@@ -1,0 +1,77 @@
+"""Every call that IMQ answers over HTTP, so that a route cannot be added and forgotten by the tests that attack."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.acceptance.world import World
+
+OUTSIDE = {
+    ("POST", "/webhook"),
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("GET", "/metrics"),
+    ("GET", "/queue/status"),
+    ("GET", "/api/v1/openapi.json"),
+}
+"""What IMQ answers outside of the document of its API."""
+
+_OF_KIND: Mapping[str, Any] = {"integer": 1, "string": "high", "boolean": True, "null": None, "array": [], "object": {}}
+_OF_FORMAT = {"date-time": "2026-02-01T00:00:00Z"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the document: its path has variables."""
+
+    method: str
+    template: str
+    body: Any
+
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET"
+
+    @property
+    def of_repository(self) -> bool:
+        return "{repo}" in self.template
+
+    def path(self, repository: str, *, number: int = 1, branch: str = "main") -> str:
+        """The path, about this repository."""
+        owner, _, name = repository.partition("/")
+        filled = {"owner": owner, "repo": name, "number": number, "branch": branch, "id": "0" * 32}
+        return self.template.format(**filled)
+
+
+def calls(document: Mapping[str, Any]) -> Iterator[Call]:
+    """Every call of an OpenAPI document, with the least body that it takes."""
+    for template, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield Call(method.upper(), template, _body(document, operation))
+
+
+def served(world: World) -> set[tuple[str, str]]:
+    """Every method and path that the real application routes, those of its parts included."""
+    return {
+        (route.method, route.resource.canonical)
+        for route in world.bot.application().router.routes()
+        if route.method != "HEAD" and route.resource is not None
+    }
+
+
+def _body(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Any:
+    if "requestBody" not in operation:
+        return None
+    return _example(document, operation["requestBody"]["content"]["application/json"]["schema"])
+
+
+def _example(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
+    if "$ref" in schema:
+        return _example(document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+    if "anyOf" in schema:
+        return _example(document, schema["anyOf"][0])
+    if schema.get("type") == "object":
+        return {name: _example(document, schema["properties"][name]) for name in schema.get("required", ())}
+    if "format" in schema:
+        return _OF_FORMAT[schema["format"]]
+    return schema["enum"][0] if "enum" in schema else _OF_KIND[schema["type"]]

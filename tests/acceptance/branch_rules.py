@@ -1,0 +1,196 @@
+"""What rules of branches ask for beside checks: each with what is wrong, what mends it, and how it is told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.state import ReviewRule
+from tests.acceptance.world import World
+
+Act = Callable[[World, Any], object]
+
+
+def guard(world: World, **rules: Any) -> None:
+    """Protect `main` by these rules and its check."""
+    world.repository.protect("main", required_checks=[("ci/test", world.app_id("ci"))], by="rhea", **rules)
+
+
+def rule(world: World, **rules: Any) -> None:
+    """Give `main` a ruleset."""
+    world.repository.add_ruleset("rules", by="rhea", **rules)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A rule, what is wrong with the pull request, what mends it, and how the refusal is told."""
+
+    rules: Act
+    wrong: Act
+    mend: Act
+    reason: str
+    words: str
+    merges_asked: int = 1
+    unread: str = ""
+    """What the merge call's refusal makes of it where the App may not read how a branch is protected."""
+
+
+def owned_by_rhea(world: World) -> None:
+    """Every Python file of `main` has an owner, who has to agree."""
+    world.repository.push("main", {".github/CODEOWNERS": "*.py @rhea\n"}, "Own", by="rhea")
+    rule(world, reviews=ReviewRule(1, code_owners=True))
+
+
+def nothing(_world: World, _pull: Any) -> None:
+    """Nothing is to be done."""
+
+
+def linear(world: World, *, classic: bool) -> None:
+    """`main` takes no merge commits, and the repository nothing else."""
+    if classic:
+        guard(world, required_linear_history=True)
+    else:
+        rule(world, linear_history=True)
+    allow_squash(world, False)
+
+
+def allow_squash(world: World, allowed: bool) -> None:
+    """The repository allows merge commits, no rebase merges, and squash merges or not."""
+    world.repository.record.allow_rebase_merge = False
+    world.repository.record.allow_squash_merge = allowed
+
+
+CASES = {
+    "approval, classic": Case(
+        lambda world, _: guard(world, reviews=ReviewRule(2)),
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        lambda _, pull: pull.review("APPROVED", by="rhea"),
+        "approval_missing",
+        "1 of 2",
+        merges_asked=0,
+        unread="At least 2 approving reviews are required",
+    ),
+    "approval, ruleset": Case(
+        lambda world, _: rule(world, reviews=ReviewRule(1)),
+        nothing,
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        "approval_missing",
+        "0 of 1",
+        merges_asked=0,
+    ),
+    "approval, organisation": Case(
+        lambda world, _: rule(world, reviews=ReviewRule(1), organisation=True),
+        nothing,
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        "approval_missing",
+        "0 of 1",
+        merges_asked=0,
+    ),
+    "last push": Case(
+        lambda world, _: guard(world, reviews=ReviewRule(1, last_push=True)),
+        lambda _, pull: (pull.push({"more.py": "more\n"}, by="hubot"), pull.review("APPROVED", by="hubot")),
+        lambda _, pull: pull.review("APPROVED", by="rhea"),
+        "approval_missing",
+        "for example of the newest push",
+        merges_asked=0,
+    ),
+    "changes requested, classic": Case(
+        lambda world, _: guard(world, reviews=ReviewRule(1)),
+        lambda _, pull: (pull.review("APPROVED", by="rhea"), pull.review("CHANGES_REQUESTED", by="hubot")),
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        "changes_requested",
+        "hubot",
+        merges_asked=0,
+        unread="1 review requesting changes",
+    ),
+    "changes requested, ruleset": Case(
+        lambda world, _: rule(world, reviews=ReviewRule(1)),
+        lambda _, pull: (pull.review("APPROVED", by="rhea"), pull.review("CHANGES_REQUESTED", by="hubot")),
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        "changes_requested",
+        "hubot",
+        merges_asked=0,
+    ),
+    "code owner": Case(
+        lambda world, _: owned_by_rhea(world),
+        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        lambda _, pull: pull.review("APPROVED", by="rhea"),
+        "code_owner_missing",
+        "an approval from a code owner",
+        merges_asked=0,
+    ),
+    "conversation, classic": Case(
+        lambda world, _: guard(world, required_conversation_resolution=True),
+        lambda _, pull: pull.open_thread("Really?", by="hubot"),
+        lambda _, pull: [pull.resolve_thread(thread) for thread in pull.record.threads],
+        "conversations_unresolved",
+        "all conversations to be resolved",
+        merges_asked=0,
+    ),
+    "conversation, ruleset": Case(
+        lambda world, _: rule(world, reviews=ReviewRule(0, resolve_threads=True)),
+        lambda _, pull: pull.open_thread("Really?", by="hubot"),
+        lambda _, pull: [pull.resolve_thread(thread) for thread in pull.record.threads],
+        "conversations_unresolved",
+        "all conversations to be resolved",
+        merges_asked=0,
+    ),
+    "signatures, classic": Case(
+        lambda world, _: guard(world, signatures=True),
+        nothing,
+        lambda _, pull: pull.sign(),
+        "signatures_missing",
+        "some commits are not signed",
+        merges_asked=0,
+        unread="must have verified signatures",
+    ),
+    "signatures, ruleset": Case(
+        lambda world, _: rule(world, signatures=True),
+        nothing,
+        lambda _, pull: pull.sign(),
+        "signatures_missing",
+        "some commits are not signed",
+        merges_asked=0,
+    ),
+    "deployment": Case(
+        lambda world, _: rule(world, deployments=["staging"]),
+        nothing,
+        lambda _, pull: pull.deploy("staging"),
+        "deployment_missing",
+        "Missing successful active staging deployment",
+    ),
+    "linear history, ruleset": Case(
+        lambda world, _: linear(world, classic=False),
+        nothing,
+        lambda world, _: allow_squash(world, True),
+        "linear_history_required",
+        "requires a linear history",
+        merges_asked=0,
+    ),
+    "linear history, classic": Case(
+        lambda world, _: linear(world, classic=True),
+        nothing,
+        lambda world, _: allow_squash(world, True),
+        "linear_history_required",
+        "requires a linear history",
+        merges_asked=0,
+        unread="requires a linear history",
+    ),
+    "lock": Case(
+        lambda world, _: guard(world, lock=True),
+        nothing,
+        lambda world, _: guard(world),
+        "branch_locked",
+        "is locked",
+        merges_asked=0,
+        unread="Cannot change this locked branch",
+    ),
+    "push restriction": Case(
+        lambda world, _: guard(world, restrict_pushes=["rhea"]),
+        nothing,
+        lambda world, _: guard(world, restrict_pushes=["imq"]),
+        "push_restricted",
+        "restricts who can push",
+        merges_asked=0,
+        unread="not authorized to push to this branch",
+    ),
+}

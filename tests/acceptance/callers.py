@@ -1,0 +1,71 @@
+"""Callers of the API: people with a token, on one world."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from queue_engine.store.operations.tokens import TokenPolicy
+from tests.acceptance.world import World
+
+
+@dataclass
+class Answer:
+    """What a caller got."""
+
+    status: int
+    body: Any
+    headers: Any
+
+
+@dataclass
+class Caller:
+    """Somebody with a token, on one world."""
+
+    world: World
+    session: aiohttp.ClientSession
+    token: str | None
+
+    async def ask(self, method: str, path: str, *, body: Any = None, key: str | None = None) -> Answer:
+        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        url = f"http://127.0.0.1:{self.world.runner.addresses[0][1]}{path}"
+        async with self.session.request(method, url, json=body, headers=headers) as response:
+            return Answer(response.status, await response.json(), response.headers)
+
+    async def read(self, path: str) -> tuple[int, str, dict[str, str]]:
+        """The whole of an answer to a reading call, as it came."""
+        return await self.send("GET", path)
+
+    async def send(self, method: str, path: str, body: Any = None) -> tuple[int, str, dict[str, str]]:
+        """Status, text and headers of an answer; the headers without those that tell time and length."""
+        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        url = f"http://127.0.0.1:{self.world.runner.addresses[0][1]}{path}"
+        async with self.session.request(method, url, json=body, headers=headers) as response:
+            told = {name: value for name, value in response.headers.items() if name not in {"Date", "Content-Length"}}
+            return response.status, await response.text(), told
+
+    async def queue(self, pull: Any, *, key: str | None = None, **body: Any) -> Answer:
+        return await self.ask("POST", path_of(pull), body=body or None, key=key)
+
+    async def leave(self, pull: Any) -> Answer:
+        return await self.ask("DELETE", path_of(pull))
+
+
+def path_of(pull: Any, repository: str = "acme/widgets") -> str:
+    """Where a pull request is queued."""
+    number = pull if isinstance(pull, int) else pull.number
+    return f"/api/v1/repositories/{repository}/pulls/{number}/queue"
+
+
+async def caller(
+    world: World, session: aiohttp.ClientSession, login: str | None = "mona", *, name: str | None = None, **grant: Any
+) -> Caller:
+    """A caller with a token for this person, or with whatever else is granted."""
+    person_id = None if login is None else world.github.state.users[login].id
+    wanted = TokenPolicy(login=login, person_id=person_id, **grant)
+    async with world.bot.engine.store.transaction() as tx:
+        token = await tx.tokens.create(name or f"for {login}", wanted, now=world.clock.now())
+    assert token is not None
+    return Caller(world, session, token)

@@ -1,0 +1,43 @@
+"""The world as a fixture, and who calls its API."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.acceptance.callers import Caller, caller
+from tests.acceptance.world import LAG, World, a_world
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Modules and tests with the mark `lagging` run twice: with a GitHub that shows all at once, and one that lags."""
+    if "world" in metafunc.fixturenames and metafunc.definition.get_closest_marker("lagging"):
+        metafunc.parametrize("lag", [timedelta(0), LAG], ids=["at_once", "lagging"])
+
+
+@pytest.fixture
+def lag() -> timedelta:
+    """How old the state is that GitHub's reads show."""
+    return timedelta(0)
+
+
+@pytest.fixture
+async def world(tmp_path: Path, lag: timedelta) -> AsyncIterator[World]:
+    """A fresh world on SQLite."""
+    async with a_world(tmp_path, lag=lag) as made:
+        yield made
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    """A client's session."""
+    async with aiohttp.ClientSession() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def mona(world: World, session: aiohttp.ClientSession) -> Caller:
+    """A caller for mona, who may merge, but not steer."""
+    return await caller(world, session)

@@ -1,0 +1,50 @@
+"""How a world drives its bot: the parts with work that is due run, and the others are not even asked.
+
+A part that is asked claims in a transaction of its own. Nobody but the test moves a world's clock, so nine claims of
+ten would find nothing, and take longer than everything else that a bot does.
+"""
+
+from datetime import datetime
+
+from bot.process.wiring import Bot
+from notifications.outbox_dispatcher import OutboxDispatcher
+from queue_engine.core.jobs.worker import Worker
+from queue_engine.core.timing.clock import Clock
+from queue_engine.executor.processor import Processor
+from queue_engine.store import WakeupKind
+
+
+class Driver:
+    """Drives one bot step by step, as its process would."""
+
+    def __init__(self, bot: Bot, clock: Clock) -> None:
+        """`clock` is the world's; the bot's own may be wrong."""
+        self.bot = bot
+        self._clock = clock
+        parts: dict[WakeupKind, Worker | Processor | OutboxDispatcher] = {
+            WakeupKind.JOBS: bot.worker,
+            WakeupKind.QUEUES: bot.processor,
+            WakeupKind.LETTERS: bot.dispatcher,
+        }
+        self._parts = [(topic, part, bot.engine.bell.waiter({topic})._event) for topic, part in parts.items()]
+        self._dues: dict[WakeupKind, datetime] = {}
+
+    async def next_due(self) -> datetime | None:
+        """When something is due next, in the world's time."""
+        for _, _, rung in self._parts:
+            rung.clear()
+        async with self.bot.engine.store.reading() as tx:
+            self._dues = await tx.dues()
+        sweep = await self.bot.sweeper.next_due()
+        due = min([*self._dues.values(), *([] if sweep is None else [sweep])], default=None)
+        return None if due is None else due - (self.bot.clock.now() - self._clock.now())
+
+    async def run_due(self) -> bool:
+        """Do what was due when `next_due` was asked, and what may have become so since; whether anything was done."""
+        done = await self.bot.sweeper.run_due()
+        for topic, part, rung in self._parts:
+            due = self._dues.get(topic)
+            if rung.is_set() or (due is not None and due <= self.bot.clock.now()):
+                rung.clear()
+                done = await part.run_due() or done
+        return done

@@ -1,0 +1,322 @@
+"""Commands in comments: who may give which, what becomes of them, and what is none.
+
+Covers `queue_engine/commands/context.py`, `queue_engine/commands/control.py` and `queue_engine/commands/enqueue.py`.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.commenting import MINUTE, answered, reacted, ready, say
+from tests.acceptance.world import LABEL, World, a_world
+
+
+async def test_queue_by_who_may_is_acknowledged_labelled_and_lands(world: World) -> None:
+    """The label stays the visible truth, whatever was typed."""
+    pull = await ready(world)
+    world.open("ahead").label(LABEL, by="mona")
+    await world.settle()
+    comment = await say(world, pull, "Looks good!\n\n/queue", by="hubot")
+    assert reacted(comment) == {"eyes", "+1"}
+    assert LABEL in pull.labels
+    entry = await world.entry(pull)
+    assert entry is not None
+    assert (entry.queued_by, entry.queued_head) == ("hubot", pull.head_sha)
+    await world.until(lambda: pull.merged)
+    assert world.spoken(pull) == 1
+
+
+@pytest.mark.parametrize("text", ["/queue", "/why\n/queue priority=high"])
+async def test_typed_queue_reads_one_snapshot(world: World, text: str) -> None:
+    """P7: pull request, rules of the method, reviews and the person's right come in one query, as for the label."""
+    pull = await ready(world)
+    world.open("ahead").label(LABEL, by="mona")
+    await world.settle()
+    before = len(world.server.requests)
+    pull.comment(text, by="rhea")
+    await world.settle()
+    assert await world.status(pull) == "pending"
+    asked = [each.template for each in list(world.server.requests)[before:]]
+    reads = [each for each in asked if each.startswith("GET") or each.endswith("/graphql")]
+    # An earlier comment of IMQ's is looked for on a pull request that has comments, and this one has the command.
+    assert [each for each in reads if not each.endswith("/comments")] == ["POST /graphql"]
+
+
+@pytest.mark.parametrize(
+    "text", ["/queue", "/requeue", "/queue priority=high", "/pause", "/resume", "/freeze until 2h"]
+)
+async def test_command_by_somebody_without_the_right_is_refused_with_the_reason(world: World, text: str) -> None:
+    """Triagers may label, but neither merge nor steer; nothing has happened afterwards."""
+    pull = await ready(world)
+    comment = await say(world, pull, text, by="tria")
+    assert reacted(comment) == {"eyes", "confused"}
+    assert await world.status(pull) is None
+    assert LABEL not in pull.labels
+    assert await world.paused() is None
+    assert world.spoken(pull) == 1
+
+
+@pytest.mark.parametrize("text", ["/pause", "/freeze until 2h", "/queue priority=low"])
+async def test_steering_takes_more_than_the_right_to_queue(world: World, text: str) -> None:
+    """Who may write may queue; stopping others takes maintain."""
+    pull = await ready(world)
+    comment = await say(world, pull, text, by="hubot")
+    assert "confused" in reacted(comment)
+    assert await world.paused() is None
+    assert await world.status(pull) is None
+
+
+async def test_author_of_a_fork_may_take_out_but_not_queue(tmp_path: Path) -> None:
+    """Leaving is one's own; landing takes the repository's right."""
+    async with a_world(tmp_path, repository={"private": False}) as world:
+        pull = await ready(world, "fix", by=None, fork_of="fern")
+        comment = await say(world, pull, "/queue", by="fern")
+        assert "confused" in reacted(comment)
+        assert await world.status(pull) is None
+        world.open("ahead").label(LABEL, by="mona")
+        pull.label(LABEL, by="mona")
+        await world.settle()
+        assert await world.status(pull) == "pending"
+        comment = await say(world, pull, "/unqueue", by="fern")
+        assert "+1" in reacted(comment)
+        assert await world.status(pull) is None
+        assert LABEL not in pull.labels
+        assert await world.reasons(pull) == ["unqueued"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["> /queue", "```\n/queue\n```", "    /queue", "`/queue`", "<!--\n/queue\n-->", "Say /queue.", "/lgtm", "/queuex"],
+)
+async def test_text_that_is_no_command_is_not_stored_and_not_answered(world: World, text: str) -> None:
+    """Quoted, fenced and hidden text, and other bots' commands, cost nothing."""
+    pull = await ready(world)
+    before = world.requests()
+    comment = await say(world, pull, text, by="mona")
+    assert reacted(comment) == set()
+    assert await world.status(pull) is None
+    assert world.spoken(pull) == 0
+    assert world.requests() == before
+
+
+async def test_edited_comment_is_no_command(world: World) -> None:
+    """A person who may edit other people's comments could give commands in their name."""
+    pull = await ready(world)
+    comment = await say(world, pull, "Nice.", by="mona")
+    pull.edit_comment(comment, "/queue", by="mona")
+    await world.pass_time(MINUTE)
+    assert await world.status(pull) is None
+    assert reacted(comment) == set()
+
+
+async def test_bots_command_nothing(world: World) -> None:
+    """Neither automation nor IMQ's own words start anything."""
+    pull = await ready(world)
+    comment = await say(world, pull, "/queue", by="robot[bot]")
+    assert reacted(comment) == set()
+    assert await world.status(pull) is None
+
+
+async def test_two_commands_at_once_are_done_once_each_in_their_order(world: World) -> None:
+    """Two people in the same moment: the second finds it queued."""
+    world.open("ahead").label(LABEL, by="mona")
+    pull = await ready(world)
+    world.open("behind").label(LABEL, by="mona")
+    first, second = pull.comment("/queue", by="mona"), pull.comment("/queue", by="hubot")
+    await world.pass_time(timedelta(seconds=30))
+    assert reacted(first) >= {"eyes", "+1"}
+    assert reacted(second) >= {"eyes", "+1"}
+    assert sum(entry.number == pull.number for entry in await world.entries()) <= 1
+    await world.until(lambda: pull.merged)
+    assert world.spoken(pull) == 1
+
+
+async def test_unqueue_and_requeue_give_the_place_up(world: World) -> None:
+    """Who leaves and joins again stands at the end, with the head that is there now."""
+    front, pull, last = [world.open(name) for name in ("front", "middle", "last")]
+    for each in (front, pull, last):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    assert [entry.number for entry in await world.entries()] == [front.number, pull.number, last.number]
+    comment = await say(world, pull, "/requeue", by="mona")
+    assert "+1" in reacted(comment)
+    assert [entry.number for entry in await world.entries()] == [front.number, last.number, pull.number]
+    assert LABEL in pull.labels
+    await say(world, pull, "/unqueue", by="mona")
+    assert await world.status(pull) is None
+    await world.until(lambda: front.merged and last.merged)
+    assert not pull.merged
+    assert LABEL not in pull.labels
+
+
+async def test_push_after_the_command_was_typed_is_not_what_was_consented_to(world: World) -> None:
+    """P4: while nobody listens somebody pushes; the command that is heard late queues nothing."""
+    pull = await ready(world)
+    address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
+    comment = pull.comment("/queue", by="hubot")
+    await world.github.schedule.run_due()
+    await world.pass_time(MINUTE)
+    pull.push({"evil.py": "evil\n"}, by="mona")
+    await world.github.schedule.run_due()
+    world.app.webhook_url = address
+    await world.pass_time(timedelta(minutes=30))
+    assert "confused" in reacted(comment)
+    assert await world.status(pull) is None
+    assert not pull.merged
+
+
+async def test_command_given_while_the_bot_is_down_is_heard_by_redelivery(world: World) -> None:
+    """No sweep reads comments: what failed to be delivered is sent again."""
+    pull = await ready(world)
+    address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
+    comment = pull.comment("/queue", by="hubot")
+    await world.github.schedule.run_due()
+    world.app.webhook_url = address
+    await world.until(lambda: pull.merged)
+    assert "+1" in reacted(comment)
+
+
+async def test_pause_resume_and_freeze_hold_the_queue_of_the_base_branch(world: World) -> None:
+    """Maintainers steer from any pull request; those who wait are told, and go on afterwards."""
+    pull = await ready(world)
+    comment = await say(world, pull, "/pause The release is being cut", by="rhea")
+    assert "+1" in reacted(comment)
+    assert await world.paused() == "paused_by_hand"
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(hours=1))
+    assert not pull.merged
+    await say(world, pull, "/freeze until 2h", by="rhea")
+    assert "It is also paused" in world.comment(pull)
+    await say(world, pull, "/resume", by="rhea")
+    assert "is frozen" in world.comment(pull)
+    assert await world.paused() == "frozen"
+    frozen_at = world.clock.now()
+    await world.until(lambda: pull.merged)
+    assert timedelta(hours=1, minutes=50) < world.clock.now() - frozen_at < timedelta(hours=2, minutes=15)
+    assert world.spoken(pull) == 1
+
+
+async def test_priority_by_command_overtakes_and_says_whom(world: World) -> None:
+    """The answer says whom that delays."""
+    front, waiting, pull = [world.open(name) for name in ("front", "waiting", "urgent")]
+    for each in (front, waiting, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    await say(world, pull, "/queue priority=high", by="rhea")
+    assert [entry.number for entry in await world.entries()] == [front.number, pull.number, waiting.number]
+    async with world.bot.engine.store.reading() as tx:
+        answer = await tx.answers.find(pull.record.repository.id, pull.number)
+    assert answer is not None
+    assert answer.replies[0].facts["overtakes"] == [[waiting.number, None]]
+    await world.until(lambda: all(each.merged for each in (front, waiting, pull)))
+    assert world.landed() == [front.number, pull.number, waiting.number]
+
+
+async def test_priority_of_a_hotfix_by_command_says_whose_turn_it_takes(world: World) -> None:
+    """Who asks for it reads whom it interrupts, and what of that turn is lost."""
+    rules = "priority: {labels: {hotfix: {first: true, interrupts: true}}}\n"
+    world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
+    front, hotfix = await ready(world, "front"), await ready(world, "hotfix")
+    world.repository.push("main", {"moved.py": "moved\n"}, "Move the base", by="rhea")
+    await world.settle()
+    front.label(LABEL, by="mona")
+    await world.until_status(front, "updating")
+    hotfix.label("hotfix", by="mona")
+    hotfix.label(LABEL, by="mona")
+    hotfix.comment("/queue priority=high", by="rhea")
+    await world.settle()
+    async with world.bot.engine.store.reading() as tx:
+        answer = await tx.answers.find(hotfix.record.repository.id, hotfix.number)
+    assert answer is not None
+    facts = answer.replies[0].facts
+    assert (facts["interrupts"], facts["overtakes"]) == (front.number, [[front.number, None]])
+    assert isinstance(facts["lost"], int)
+    said = f"It preempts `#{front.number}`, whose checks start over after "
+    await world.until(lambda: world.spoken(hotfix) == 1 and said in world.comment(hotfix))
+    await world.until(lambda: front.merged)
+
+
+@pytest.mark.parametrize("text", ["/queue", "/requeue"])
+async def test_queue_command_that_is_rejected_names_its_cause(world: World, text: str) -> None:
+    """The answer names the label that blocks it, so that no reader has to search."""
+    pull = await ready(world)
+    world.repository.push("main", {".github/imq.yml": "blocking: {labels: [needs design]}\n"}, "Rules", by="rhea")
+    pull.label("needs design", by="mona")
+    await world.settle()
+    await say(world, pull, text, by="mona")
+    assert "Details: `needs design`. When it is ready to land, remove that label." in world.comment(pull)
+
+
+async def test_requeue_command_that_is_rejected_names_its_cause(world: World) -> None:
+    """One that stands there leaves, and the answer names the way of merging that is not allowed."""
+    rules = "merge: {method_labels: {keep commits: rebase}}\n"
+    world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
+    front, pull = world.open("front"), world.open("add")
+    for each in (front, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    world.repository.record.allow_rebase_merge = False
+    pull.label("keep commits", by="mona")
+    await world.settle()
+    await say(world, pull, "/requeue", by="mona")
+    assert await answered(world, pull) == ["refused"]
+    async with world.bot.engine.store.reading() as tx:
+        answer = await tx.answers.find(pull.record.repository.id, pull.number)
+    assert answer is not None
+    assert answer.replies[0].facts["detail"] == "rebase"
+
+
+async def test_questions_are_answered_in_the_one_comment(world: World) -> None:
+    """Why, status and help are everybody's; a misspelt argument is told how it is written."""
+    pull = await ready(world)
+    for text in ("/why", "/queue status", "/queue help", "/imq"):
+        comment = await say(world, pull, text, by="tria")
+        assert reacted(comment) == {"eyes", "+1"}, text
+    comment = await say(world, pull, "/queue pretty please", by="tria")
+    assert reacted(comment) == {"eyes", "confused"}
+    assert "/queue" in world.comment(pull)
+    assert await world.status(pull) is None
+
+
+async def test_comment_with_too_many_commands_is_carried_out_as_far_as_the_limit(world: World) -> None:
+    """A few are done; the answer says that the rest was left."""
+    pull = await ready(world)
+    await say(world, pull, "/why\n" * 8, by="mona")
+    async with world.bot.engine.store.reading() as tx:
+        answer = await tx.answers.find(pull.record.repository.id, pull.number)
+    assert answer is not None
+    assert [reply.code.value for reply in answer.replies] == ["why"] * 5 + ["too_many"]
+
+
+async def test_command_on_a_closed_pull_request_is_only_shown_not_to_be_taken(world: World) -> None:
+    """Nothing is written there any more."""
+    pull = await ready(world)
+    pull.close(by="mona")
+    await world.settle()
+    comment = await say(world, pull, "/queue", by="mona")
+    assert "confused" in reacted(comment)
+    assert world.spoken(pull) == 0
+
+
+async def test_command_whose_comment_was_deleted_is_not_carried_out(world: World) -> None:
+    """Who takes the words back before they were heard has not said them."""
+    pull = await ready(world)
+    comment = pull.comment("/queue", by="mona")
+    pull.delete_comment(comment, by="mona")
+    await world.pass_time(MINUTE)
+    assert await world.status(pull) is None
+    assert world.spoken(pull) == 0
+
+
+async def test_queue_by_command_waits_for_a_place_in_a_full_queue(tmp_path: Path) -> None:
+    """P5: as by label, no request is rejected for a full queue."""
+    async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
+        first, pull = world.open("first"), world.open("second")
+        first.label(LABEL, by="mona")
+        await world.settle()
+        comment = await say(world, pull, "/queue", by="hubot")
+        assert "+1" in reacted(comment)
+        assert await world.status(pull) is None
+        assert LABEL in pull.labels
+        await world.until(lambda: first.merged and pull.merged)

@@ -1,0 +1,43 @@
+"""Work that fails for good in the real bot is seen, done again and discarded by its API."""
+
+from typing import Any
+
+import aiohttp
+
+from queue_engine.handlers.inbox import HINT_JOB
+from queue_engine.store.operations.tokens import TokenPolicy
+from tests.acceptance.world import World
+
+
+async def call(world: World, method: str, path: str, token: str) -> tuple[int, Any]:
+    """A call to the bot's own web server."""
+    url = f"http://127.0.0.1:{world.runner.addresses[0][1]}/api/v1{path}"
+    async with (
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as session,
+        session.request(method, url) as response,
+    ):
+        return response.status, await response.json() if await response.read() else None
+
+
+async def test_job_that_nobody_can_read_is_a_dead_letter_until_somebody_decides(world: World) -> None:
+    """Done again it fails again, with its id and trace; discarded it is gone."""
+    async with world.bot.engine.change() as change:
+        token = await change.tx.tokens.create("ops", TokenPolicy(login=None, operator=True), now=change.now)
+        job_id = await change.tx.jobs.enqueue(kind=HINT_JOB, request={}, process_id="7:1", now=change.now)
+    assert token is not None
+    await world.settle()
+    status, page = await call(world, "GET", "/dead-letters?retryable=false", token)
+    (letter,) = page["dead_letters"]
+    assert (status, letter["id"], letter["job_type"], page["count"]) == (200, job_id, HINT_JOB, 1)
+    assert await call(world, "POST", f"/dead-letters/{job_id}/reprocess", token) == (202, {"reprocessed": 1})
+    await world.settle()
+    status, again = await call(world, "GET", f"/dead-letters/{job_id}", token)
+    assert (status, again["trace"], again["payload"]) == (200, letter["trace"], {})
+    assert await call(world, "DELETE", f"/dead-letters/{job_id}", token) == (204, None)
+    assert (await call(world, "GET", f"/dead-letters/{job_id}", token))[0] == 404
+
+
+async def test_api_of_the_bot_lets_nobody_in_without_a_token(world: World) -> None:
+    """Also under addresses that do not exist."""
+    for path in ("/dead-letters", "/nowhere"):
+        assert (await call(world, "GET", path, "imq_guess"))[0] == 401

@@ -1,0 +1,140 @@
+"""Where sources disagree about GitHub, or none was found: IMQ lands and refuses alike with either answer."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from sandbox.ci.workflows import Job
+from tests.acceptance.world import CI_TIME, LABEL, World
+
+MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
+BOTH = pytest.mark.parametrize("other", [False, True], ids=["as_believed", "the_other_answer"])
+
+
+async def _queue(world: World, pull: Any) -> None:
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged or LABEL not in pull.labels, within=CI_TIME * 3)
+
+
+@pytest.mark.parametrize("graphql", [True, False], ids=["graphql", "rest"])
+async def test_approval_counts_by_permission_whatever_github_calls_its_author(world: World, graphql: bool) -> None:
+    """P4: a private member's approval counts (coder #24299), a reader's does not, where nobody but IMQ counts them."""
+    world.repository.record.owner.kind = "Organization"
+    world.repository.record.collaborators["ruth"] = "read"
+    world.github.create_user("ruth")
+    world.github.behaviour.private_members = True
+    world.github.behaviour.graphql = graphql
+    world.repository.add_ruleset("main", update=True, required_approvals=1, bypass=["imq"], by="rhea")
+    pull = world.open("add")
+    pull.review("APPROVED", by="ruth")
+    await world.pass_time(CI_TIME * 2)
+    await _queue(world, pull)
+    assert (pull.merged, await world.reasons(pull)) == (False, ["approval_missing"])
+    pull.review("APPROVED", by="hubot")
+    await _queue(world, pull)
+    assert pull.merged
+    told = [one.payload for one in world.github.state.deliveries if one.event == "pull_request_review"]
+    assert len(told) == 2
+    assert all('"author_association":"NONE"' in payload for payload in told)
+
+
+@BOTH
+async def test_dismissed_approval_does_not_count_whether_it_is_listed_or_not(world: World, other: bool) -> None:
+    """P4: nor does GitHub's decision on a weaker protection stand for the ruleset that IMQ may bypass."""
+    world.github.behaviour.dismissed_reviews_listed = other
+    world.github.behaviour.decision_of_rulesets = False
+    world.repository.protect("main", required_checks=["ci/test"], required_approvals=1)
+    world.repository.add_ruleset("two", required_approvals=2, bypass=["imq"], by="rhea")
+    pull = world.open("add")
+    pull.review("APPROVED", by="rhea")
+    taken_back = pull.review("APPROVED", by="hubot")
+    pull.dismiss_review(taken_back, by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    await _queue(world, pull)
+    assert (pull.merged, await world.reasons(pull)) == (False, ["approval_missing"])
+    pull.review("APPROVED", by="hubot")
+    await _queue(world, pull)
+    assert pull.merged
+
+
+@BOTH
+async def test_required_workflow_is_waited_for_in_whatever_words_github_misses_it(world: World, other: bool) -> None:
+    """P5: the workflow runs for half an hour after every required check has passed; nobody is ejected for it."""
+    world.github.behaviour.workflows_worded_as_checks = not other
+    long = Job("scan", timedelta(minutes=30))
+    world.repository.add_workflow("Scan", jobs=[long], on=["pull_request"], path=".github/workflows/scan.yml")
+    world.repository.add_ruleset("scans", workflows=[".github/workflows/scan.yml"], by="rhea")
+    pull = world.open("add")
+    await world.pass_time(timedelta(seconds=30))
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged or LABEL not in pull.labels, within=timedelta(hours=1))
+    assert (pull.merged, await world.reasons(pull)) == (True, [])
+    assert world.requests(MERGE) <= 15
+
+
+async def test_rights_are_known_where_github_tells_them_only_to_tokens_that_may_push(world: World) -> None:
+    """P4: rultor #1407 met this answer, aenix-io/aeman #161 the other one, which all other scenarios have."""
+    world.repository.record.private = True
+    world.github.behaviour.permissions_need_push = world.github.behaviour.merge_settings_need_push = True
+    world.repository.record.collaborators["ruth"] = "triage"
+    world.github.create_user("ruth")
+    pull, refused = world.open("add"), world.open("other")
+    await world.pass_time(CI_TIME * 2)
+    refused.label(LABEL, by="ruth")
+    await _queue(world, pull)
+    assert (pull.merged, refused.merged) == (True, False)
+    assert await world.reasons(refused) == ["label_without_right"]
+
+
+async def test_comment_that_may_not_be_deleted_keeps_nobody_from_reading_the_next_one(world: World) -> None:
+    """P5: the old comment stays, and each new one is written all the same."""
+    world.github.behaviour.deletions_need_issues = True
+    world.grant("issues", "read")
+    pull = world.open("red", files={"limits.txt": "99\n"})
+    await world.pass_time(CI_TIME * 2)
+    for _ in range(3):
+        await _queue(world, pull)
+        await world.pass_time(timedelta(minutes=1))
+    assert await world.reasons(pull) == ["checks_failed"] * 3
+    told = [comment.body for comment in pull.comments]
+    assert "ci/test" in told[-1]
+    assert len(told) == 3
+    pull.push({"limits.txt": "1\n"}, by="mona")
+    await _queue(world, pull)
+    await world.settle()
+    assert pull.merged
+    assert "Landed" in pull.comments[-1].body
+
+
+@BOTH
+@pytest.mark.parametrize("late", [0, 2])
+async def test_base_that_moves_in_the_moment_of_a_merge_costs_one_update_however_github_refuses(
+    world: World, other: bool, late: int
+) -> None:
+    """P1, P5: "Head branch is out of date" is no refusal by rules; strict protection or not, the base stays green."""
+    world.github.behaviour.outdated_heads_named = other
+    world.server.lag.set(timedelta(seconds=late))
+    world.repository.protect("main", required_checks=["ci/test"], strict=True)
+    pull = world.open("add")
+    await world.pass_time(CI_TIME * 2)
+    world.meanwhile(MERGE, lambda: world.repository.push("main", {"hand.py": "1\n"}, "By hand", by="rhea"))
+    await _queue(world, pull)
+    assert (pull.merged, await world.reasons(pull)) == (True, [])
+    assert (world.requests(MERGE), world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/update-branch")) == (2, 1)
+
+
+@BOTH
+async def test_push_is_seen_whether_or_not_it_renews_updated_at(world: World, other: bool) -> None:
+    """P1, P4: IMQ's own update lands, and a stranger's push ends the consent, with reads that lag."""
+    world.github.behaviour.pushes_touch_pulls = not other
+    world.server.lag.set(timedelta(seconds=2))
+    pull, pushed = await world.behind("add"), world.open("pushed")
+    for each in (pull, pushed):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    await world.until_status(pull, "checking")
+    pushed.push({"more.py": "more\n"}, by="hubot")
+    await world.until(lambda: pull.merged and LABEL not in pushed.labels, within=CI_TIME * 3)
+    assert await world.reasons(pushed) == ["head_changed"]
+    assert not pushed.merged

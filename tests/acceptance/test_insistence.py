@@ -1,0 +1,76 @@
+"""Repeated requests for a rejected head: judged where that makes sense, and never left without an answer."""
+
+from datetime import timedelta
+from typing import Any
+
+from queue_engine.domain.reasons import Reason
+from sandbox.domain.pulls.pulls import PullRequestOptions
+from tests.acceptance.world import CI_TIME, LABEL, World
+
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
+
+
+async def insist(world: World, pull: Any) -> int:
+    """Set the label until it is not answered by taking it off as before; how often the pull request was judged."""
+    for times in range(12):
+        pull.label(LABEL, by="mona")
+        await world.pass_time(2 * SECOND)
+        if (await world.reasons(pull))[-1] == Reason.ASKED_TOO_OFTEN.value:
+            return times
+    raise AssertionError("heard every time")
+
+
+async def test_person_who_asks_too_often_is_told_when_it_is_heard_again(world: World) -> None:
+    """The label comes off for that, and IMQ says so once; after that time it is heard as before."""
+    pull = world.open("draft", options=PullRequestOptions(draft=True))
+    await world.pass_time(CI_TIME * 2)
+    assert await insist(world, pull) >= 4
+    assert LABEL not in pull.labels
+    said = world.comment(pull)
+    assert "added repeatedly" in said
+    assert "Next step, @mona" in said
+    assert "Until 20" in said
+    assert "/queue" in said
+    asked = world.requests()
+    pull.label(LABEL, by="mona")
+    await world.pass_time(2 * SECOND)
+    assert world.comment(pull) == said
+    assert world.requests() - asked <= 1
+    pull.unlabel(LABEL, by="mona")
+    await world.pass_time(HOUR)
+    pull.ready_for_review(by="mona")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+
+
+async def test_command_is_heard_however_often_the_label_was_set(world: World) -> None:
+    """A person who types a command asks on purpose."""
+    pull = world.open("draft", options=PullRequestOptions(draft=True))
+    await world.pass_time(CI_TIME * 2)
+    await insist(world, pull)
+    pull.ready_for_review(by="mona")
+    await world.pass_time(SECOND)
+    pull.comment("/queue", by="mona")
+    await world.until(lambda: pull.merged)
+
+
+async def test_refusal_of_a_person_is_nobody_elses(world: World) -> None:
+    """A bot that may queue is heard about a head that a triager was refused with."""
+    pull = world.open("pull")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="tria")
+    await world.pass_time(10 * SECOND)
+    assert await world.reasons(pull) == [Reason.LABEL_WITHOUT_RIGHT.value]
+    pull.label(LABEL, by="robot[bot]")
+    await world.until(lambda: pull.merged)
+
+
+async def test_refusal_of_a_person_hides_nobody_elses_label_from_the_sweep(world: World) -> None:
+    """The webhook of who may queue was lost; the label is found all the same."""
+    pull = world.open("pull")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="tria")
+    await world.pass_time(10 * SECOND)
+    pull.label(LABEL, by="mona", webhook=False)
+    await world.until(lambda: pull.merged)
+    assert await world.reasons(pull) == [Reason.LABEL_WITHOUT_RIGHT.value]

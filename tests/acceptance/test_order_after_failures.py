@@ -1,0 +1,23 @@
+"""P3: a failure of GitHub's delays an answer, and costs nobody a place."""
+
+from datetime import timedelta
+
+from sandbox.rest.faults import Fault
+from tests.acceptance.world import CI_TIME, LABEL, World
+
+
+async def test_label_whose_pull_request_could_not_be_read_at_first_keeps_its_place(world: World) -> None:
+    """The second label is answered at once, the first after GitHub's trouble has passed; the first is ahead."""
+    front, first, second = world.open("front"), world.open("first"), world.open("second")
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"moved.py": "moved\n"}, "Move the base", by="rhea")
+    front.label(LABEL, by="mona")
+    await world.until_status(front, "checking")
+    world.server.faults.add(Fault(kind="fail", route="/graphql", status=502))
+    first.label(LABEL, by="mona")
+    await world.pass_time(timedelta(milliseconds=100))
+    second.label(LABEL, by="mona")
+    await world.pass_time(timedelta(milliseconds=300))
+    assert [entry.number for entry in await world.entries()] == [front.number, second.number]
+    await world.pass_time(timedelta(seconds=10))
+    assert [entry.number for entry in await world.entries()] == [front.number, first.number, second.number]

@@ -1,0 +1,79 @@
+"""P3: who is labelled first lands first, also where reads show the later label sooner."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+
+SECOND = timedelta(seconds=1)
+
+
+async def labelled_within_a_second(world: World, chance: Random, count: int) -> list[Any]:
+    """Pull requests that wait for nothing but their labels, in the order in which these are set."""
+    pulls = [world.open(f"add-{number}") for number in range(count)]
+    await world.pass_time(CI_TIME * 2)
+    chance.shuffle(pulls)
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+        await world.pass_time(SECOND * chance.choice([0, 0, 0.1, 0.4]))
+    return pulls
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_labels_of_one_second_land_in_the_order_of_their_webhooks(tmp_path: Path, seed: int) -> None:
+    """Each read lags by another time, as replicas do, so that later labels often show first."""
+    chance = Random(seed)
+    async with a_world(tmp_path, seed=seed) as world:
+        world.server.lag.between(timedelta(0), 3 * SECOND, "pull_request", "graphql", seed=seed)
+        pulls = await labelled_within_a_second(world, chance, 4)
+        await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
+        assert world.landed() == [pull.number for pull in pulls]
+
+
+async def test_later_label_that_shows_first_waits_until_the_earlier_one_is_answered(world: World) -> None:
+    """The webhooks come in the same instant; only the read of the first pull request lags."""
+    first, second = world.open("first"), world.open("second")
+    await world.pass_time(CI_TIME * 2)
+    world.server.lag.set(2 * SECOND, "graphql")
+    first.label(LABEL, by="mona")
+    await world.pass_time(SECOND / 10)
+    world.server.lag.set(timedelta(0), "graphql")
+    second.label(LABEL, by="mona")
+    await world.until(lambda: second.merged, within=CI_TIME * 3)
+    assert world.landed() == [first.number, second.number]
+
+
+async def test_labels_keep_their_order_while_a_fresh_token_is_refused(world: World) -> None:
+    """Each replica learns of the token at another time."""
+    pulls = [world.open(name) for name in ("first", "second", "third")]
+    await world.pass_time(CI_TIME * 2)
+    world.bot.gateway.forget_token(next(iter(world.github.state.installations)))
+    world.server.lag.between(timedelta(0), 4 * SECOND, "token", seed=4)
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
+    assert {request.status for request in world.server.requests} >= {401}
+    assert world.landed() == [pull.number for pull in pulls]
+
+
+async def test_label_that_is_never_answered_holds_up_later_ones_for_seconds(world: World) -> None:
+    """P5: IMQ gives up on the earlier label's read after its bound."""
+    world.repository.create_branch("release", "main")
+    first, second, elsewhere = world.open("first"), world.open("second"), world.open("third", base="release")
+    await world.pass_time(CI_TIME * 2)
+    world.server.lag.set(timedelta(minutes=5), "graphql")
+    first.label(LABEL, by="mona")
+    await world.pass_time(SECOND / 10)
+    world.server.lag.set(timedelta(0), "graphql")
+    first.unlabel(LABEL, by="mona")
+    began: datetime = world.clock.now()
+    elsewhere.label(LABEL, by="mona")
+    await world.until(lambda: elsewhere.merged, within=SECOND)
+    second.label(LABEL, by="mona")
+    await world.until(lambda: second.merged, within=CI_TIME)
+    assert world.clock.now() - began < 10 * SECOND
+    assert world.landed() == [second.number]

@@ -1,0 +1,29 @@
+"""What is long done with is dropped, whatever else goes wrong."""
+
+from datetime import timedelta
+
+from queue_engine.core.jobs.idempotency import KEPT
+from queue_engine.domain.notice import CommandReply
+from queue_engine.handlers.lost_deliveries import DELIVERIES
+from queue_engine.store.outbox import command_replies
+from sandbox.rest.faults import Fault
+from tests.acceptance.world import World
+
+
+async def test_what_has_expired_is_purged_also_while_github_is_down(world: World) -> None:
+    """A job of its own with each sweep: a sweep that fails does not let the tables grow."""
+    world.server.faults.add(Fault(kind="fail", status=503, times=None))
+    now = world.clock.now()
+    async with world.bot.engine.store.transaction() as tx:
+        await tx.keys.record(DELIVERIES, [("expired", "push")], now - KEPT, status=202)
+        await tx.keys.record(DELIVERIES, [("remembered", "push")], now, status=202)
+        answer = CommandReply(at=now - command_replies.KEPT, by="mona", replies=())
+        await tx.answers.put(1, 1, 1, answer)
+        await tx.answers.put(1, 1, 2, answer.model_copy(update={"at": now}))
+    await world.pass_time(world.bot.settings.sweep + timedelta(minutes=1))
+    async with world.bot.engine.store.reading() as tx:
+        # At the instant at which it was recorded it would still be known, were it there.
+        assert not await tx.keys.known(DELIVERIES, "expired", now - KEPT)
+        assert await tx.keys.known(DELIVERIES, "remembered", now)
+        assert await tx.answers.find(1, 1, comment_id=1) is None
+        assert await tx.answers.find(1, 1, comment_id=2) is not None

@@ -1,0 +1,82 @@
+"""A repository's id is its identity: what is queued survives a new name, and leaves one that is out of reach (P5).
+
+Covers `queue_engine/effects/repository_names.py`, `queue_engine/handlers/repositories.py` and
+`queue_engine/store/repositories.py`.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.acceptance.world import LABEL, World
+
+MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
+
+
+async def queued(world: World) -> Any:
+    """A pull request behind its base, being updated or checked."""
+    pull = await world.behind("add")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    return pull
+
+
+@pytest.mark.parametrize("webhook", [True, False])
+async def test_repository_renamed_in_flight_lands_what_is_queued_under_its_new_name(
+    world: World, webhook: bool
+) -> None:
+    """Told or not: reads lead to the new name, which is stored and used from then on."""
+    pull = await queued(world)
+    world.repository.rename("gears", by="acme", webhook=webhook)
+    await world.until(lambda: pull.merged, within=timedelta(minutes=40))
+    await world.settle()
+    assert await world.reasons(pull) == []
+    async with world.bot.engine.store.reading() as tx:
+        (queue,) = await tx.queues.all()
+    assert queue.repository.full_name == "acme/gears"
+    assert "anded" in world.comment(pull)
+
+
+async def test_repository_transferred_to_another_installation_lands_what_is_queued(world: World) -> None:
+    """The new owner has IMQ too: its installation is used from then on."""
+    world.github.install(world.app, "globex")
+    pull = await queued(world)
+    world.repository.transfer("globex", by="acme")
+    await world.until(lambda: pull.merged, within=timedelta(minutes=40))
+    assert await world.reasons(pull) == []
+
+
+async def test_repository_transferred_out_of_reach_keeps_nothing_queued(world: World) -> None:
+    """The new owner does not have IMQ: its entries leave within minutes, with a reason of their own."""
+    pull = await queued(world)
+    world.repository.transfer("globex", by="acme")
+    await world.pass_time(timedelta(minutes=5))
+    assert await world.reasons(pull) == ["repository_gone"]
+    assert await world.entries() == ()
+
+
+async def test_archived_repository_dequeues_what_is_queued_and_serves_it_again_later(world: World) -> None:
+    """Nothing in it can be written; unarchived, a new label queues as ever."""
+    pull = await queued(world)
+    world.repository.archive(by="acme")
+    await world.pass_time(timedelta(minutes=5))
+    assert await world.reasons(pull) == ["repository_archived"]
+    assert world.requests(MERGE) == 0
+    world.repository.archive(False, by="acme")
+    await world.pass_time(timedelta(minutes=1))
+    if LABEL in [label.name for label in pull.record.labels]:
+        pull.unlabel(LABEL, by="mona")
+        await world.settle()
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=timedelta(minutes=40))
+
+
+async def test_uninstalled_app_keeps_nothing_queued_and_asks_for_nothing_more(world: World) -> None:
+    """P7: a token is asked for a few times, not for ever."""
+    pull = await queued(world)
+    (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
+    world.github.accounts.uninstall(installation)
+    await world.pass_time(timedelta(minutes=5))
+    assert await world.entries() == ()
+    assert await world.reasons(pull) == ["repository_gone"]

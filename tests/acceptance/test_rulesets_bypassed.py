@@ -1,0 +1,112 @@
+"""IMQ stands on the bypass list of a ruleset: GitHub would merge whatever IMQ asks for."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.domain.checks.checks import CheckRunFields
+from sandbox.state import ReviewRule
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+
+MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
+
+
+async def green(world: World, name: str = "add", **more: Any) -> Any:
+    pull = world.open(name, **more)
+    await world.pass_time(CI_TIME * 2)
+    return pull
+
+
+async def refused(world: World, pull: Any) -> tuple[str, str]:
+    """Label it: for which reason it was refused or dequeued, and what its comment says."""
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in pull.labels, within=timedelta(hours=3))
+    await world.settle()
+    assert not pull.merged
+    return (await world.reasons(pull))[-1], world.comment(pull)
+
+
+@pytest.mark.parametrize(
+    ("mode", "rules", "named"),
+    [
+        ("always", {"deployments": ["staging"]}, "required deployments"),
+        ("pull_request", {"workflows": [".github/workflows/scan.yml"]}, "workflows"),
+        ("exempt", {"reviews": ReviewRule(1, code_owners=True)}, "code owner review"),
+        ("pull_request", {"reviews": ReviewRule(0, resolve_threads=True)}, "resolved conversations"),
+    ],
+)
+async def test_ruleset_with_demands_that_nobody_would_check_is_refused_until_it_is_split(
+    world: World, mode: str, rules: dict[str, Any], named: str
+) -> None:
+    """Before, each of these was skipped. Split as the comment says, GitHub checks the demand, and IMQ may update."""
+    whole = world.repository.add_ruleset("main", update=True, bypass={"imq": mode}, by="rhea", **rules)
+    pull = await green(world)
+    reason, told = await refused(world, pull)
+    assert reason == "ruleset_bypassed"
+    assert f"main: {named}" in told
+    assert "to a ruleset that IMQ cannot bypass" in told
+    assert world.requests(MERGE) == 0
+    world.repository.remove_ruleset(whole, by="rhea")
+    world.repository.add_ruleset("who", update=True, bypass={"imq": mode}, by="rhea")
+    await world.settle()
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=timedelta(seconds=30))
+
+
+async def test_bypassed_approval_is_demanded_when_queued_and_before_the_merge(world: World) -> None:
+    """GitHub would merge without it: IMQ counts approvals itself, also when no webhook told of a change."""
+    world.repository.add_ruleset("main", update=True, required_approvals=1, bypass=["imq"], by="rhea")
+    pull = world.open("add")
+    assert (await refused(world, pull))[0] == "approval_missing"
+    pull.review("APPROVED", by="hubot")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    pull.review("CHANGES_REQUESTED", by="hubot", webhook=False)
+    await world.until(lambda: LABEL not in pull.labels, within=CI_TIME * 3)
+    assert not pull.merged
+    assert (await world.reasons(pull))[-1] == "changes_requested"
+    assert world.requests(MERGE) == 0
+    pull.review("APPROVED", by="hubot")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=CI_TIME * 2)
+
+
+async def test_bypassed_code_scanning_is_waited_for_in_its_check(world: World) -> None:
+    """As far as IMQ can see it: the check of the tool's name has to pass."""
+    world.repository.add_ruleset("main", update=True, code_scanning=["CodeQL"], bypass=["imq"], by="rhea")
+    pull = await green(world)
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=20))
+    assert not pull.merged
+    app = world.github.create_app("scanner", permissions={"checks": "write"})
+    record = world.repository.record
+    world.github.checks.create_run(
+        record,
+        app=app,
+        name="CodeQL",
+        head_sha=pull.head_sha,
+        fields=CheckRunFields(status="completed", conclusion="success"),
+    )
+    await world.until(lambda: pull.merged, within=timedelta(minutes=1))
+
+
+@pytest.mark.parametrize("protected", [True, False])
+async def test_writers_branch_is_not_merged_into_a_protected_branch_by_an_update(
+    tmp_path: Path, protected: bool
+) -> None:
+    """Mona may not push to `main`, and IMQ may: bringing a pull request from `main` up to date would do it for her."""
+    async with a_world(tmp_path, protect=False) as world:
+        world.repository.push("mine", {"mine.py": "unreviewed\n"}, "Unreviewed", by="mona")
+        world.repository.push("main", {"past.py": "moved\n"}, "Move on", by="rhea")
+        if protected:
+            world.repository.add_ruleset("main", update=True, required_approvals=1, bypass=["imq"], by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        pull = world.repository.open_pull_request("Back", head="main", base="mine", by="mona")
+        pull.label(LABEL, by="mona")
+        await world.until(lambda: LABEL not in pull.labels, within=CI_TIME * 4)
+        await world.settle()
+        assert ("Unreviewed" in [commit.title for commit in world.repository.log("main")]) is not protected
+        assert pull.merged is not protected
+        assert await world.reasons(pull) == (["head_protected"] if protected else [])

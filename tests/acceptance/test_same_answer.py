@@ -1,0 +1,196 @@
+"""Why a pull request waits: `/why`, the API, the command line and the status page give the same answer."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from bot.cli.current_status import present
+from bot.settings.environment import load_settings
+from notifications import texts
+from queue_engine.commands import query
+from queue_engine.commands.context import CommandContext
+from queue_engine.commands.parse import CommandRequest, read
+from queue_engine.domain.model import RedBase
+from queue_engine.domain.reasons import Reason
+from sandbox.rest.faults import Fault
+from tests.acceptance.callers import Caller, caller, path_of
+from tests.acceptance.test_freezes import frozen_for
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+
+CHECK_RUNS = "/repos/{owner}/{repo}/commits/{ref}/check-runs"
+MOMENT = timedelta(seconds=5)
+EXEMPT = "freeze: {exempt_labels: [allowed]}\n"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Why a pull request waits, by every way to ask."""
+
+    state: str
+    position: int | None = None
+    depth: int | None = None
+    held_behind: int | None = None
+    pending_checks: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
+    failing_since: str | None = None
+    left_for: str | None = None
+
+
+async def asked(world: World, mona: Caller, pull: Any) -> Answer:
+    """The answer of all of them, which is the same."""
+    answer = await by_command(world, pull)
+    assert await by_api(mona, pull) == answer
+    await command_line_agrees(world, pull, answer)
+    await status_page_agrees(mona, answer)
+    return answer
+
+
+async def by_command(world: World, pull: Any) -> Answer:
+    """The facts of `/why`."""
+    engine = world.bot.engine
+    async with engine.store.reading() as tx:
+        repository = await tx.queues.repository("acme", "widgets")
+    assert repository is not None
+    taken = await engine.github.snapshot(repository, pull.number, login=None)
+    policy = await engine.policies.of(repository, "main")
+    context = CommandContext(engine, repository, taken, policy, "mona", None, "delivery")
+    request = read("why")
+    assert isinstance(request, CommandRequest)
+    async with engine.store.reading() as tx:
+        facts = (await query.why(tx, context, request, world.clock.now())).facts
+    return Answer(
+        facts["state"],
+        facts.get("position"),
+        facts.get("depth"),
+        facts["ahead"] if facts["state"] == "held" else None,
+        tuple(facts.get("awaited", ())),
+        tuple(blocker["reason"] for blocker in facts.get("halts", ())),
+        facts.get("trouble_since"),
+        facts.get("reason"),
+    )
+
+
+async def by_api(mona: Caller, pull: Any) -> Answer:
+    """The answer to a program; the queue as a whole tells the same of the entry, and its summary of the queue."""
+    said = (await mona.ask("GET", path_of(pull))).body
+    left_for = None if said["last"] is None else said["last"]["reason"]
+    if said["entry"] is None:
+        depth = None if said["queue"] is None else said["depth"]
+        return Answer(said["state"], None, depth, said["waiting_before"], left_for=left_for)
+    entry, repository = said["entry"], "/api/v1/repositories/acme/widgets"
+    whole = (await mona.ask("GET", f"{repository}/branches/main/queue")).body
+    assert [each for each in whole["entries"] if each["number"] == pull.number] == [entry]
+    (summary,) = (await mona.ask("GET", f"{repository}/queues")).body["queues"]
+    assert {name: whole[name] for name in summary} == summary
+    since = entry["trouble_since"]
+    assert entry["eta"] is None, "nobody landed here yet"
+    return Answer(
+        said["state"],
+        entry["position"],
+        said["depth"],
+        None,
+        tuple(entry["awaited"]),
+        tuple(blocker["reason"] for blocker in entry["halts"]),
+        None if since is None else since.replace("Z", "+00:00"),
+        left_for,
+    )
+
+
+async def command_line_agrees(world: World, pull: Any, answer: Answer) -> None:
+    """The command line tells the same position, and the same blockers."""
+    engine, record = world.bot.engine, world.repository.record
+    async with engine.store.reading() as tx:
+        repository = await tx.queues.repository("acme", "widgets")
+    assert repository is not None
+    policy = await engine.policies.of(repository, "main")
+    said = await present(load_settings(world.environment), record.id, pull.number, "main", policy, world.clock.now())
+    if answer.position is None:
+        told = {"held": "Waiting to join the queue", "not_queued": f"Its head {pull.head_sha[:7]}"}[answer.state]
+        assert said[0].startswith(told), said
+        return
+    assert f"position {answer.position + 1}, {answer.state}." in said[0]
+    sentences = [texts.REASONS[Reason(each)].sentence.format(base="main", label=LABEL) for each in answer.blockers]
+    assert len(said[1:-1]) == len(sentences), said
+    assert all(sentence in line for line, sentence in zip(said[1:-1], sentences, strict=True)), said
+
+
+async def status_page_agrees(mona: Caller, answer: Answer) -> None:
+    """The page for all queues tells the first blocker of this one, and how deep it is."""
+    page = (await mona.ask("GET", "/queue/status")).body
+    whole = (await mona.ask("GET", "/api/v1/repositories/acme/widgets/branches/main/queue")).body
+    (queue,) = page["queues"]
+    first = whole["halts"][0]["reason"] if whole["halts"] else None
+    assert (queue["paused"], queue["depth"], queue["held"]) == (first, whole["depth"], whole["held"])
+    assert answer.depth in (None, queue["depth"])
+
+
+async def test_every_answer_to_why_is_the_same(tmp_path: Path, session: aiohttp.ClientSession) -> None:
+    """Checking, behind the front, held, paused, frozen, exempt, on a red base, GitHub failing, and dequeued."""
+    async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "3"}) as world:
+        mona = await caller(world, session)
+        world.repository.push("main", {".github/imq.yml": EXEMPT}, "Rules", by="rhea")
+        front, exempt, third, held = (world.open(name) for name in ("front", "exempt", "third", "held"))
+        await world.pass_time(CI_TIME * 2)
+        world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+        exempt.label("allowed", by="mona")
+        for pull in (front, exempt, third, held):
+            pull.label(LABEL, by="mona")
+            await world.settle()
+        await world.until_status(front, "checking")
+        await world.pass_time(MOMENT)
+        pending = ("ci/test",)
+        assert await asked(world, mona, front) == Answer("checking", 0, 3, None, pending)
+        assert await asked(world, mona, third) == Answer("pending", 2, 3)
+        assert await asked(world, mona, held) == Answer("held", None, 3, 0)
+
+        await typed(world, front, "/pause the disk is full")
+        assert await asked(world, mona, front) == Answer("checking", 0, 3, None, pending, ("paused_by_hand",))
+        await configure(world, frozen_for(world, timedelta(hours=9)))
+        both = ("paused_by_hand", "frozen")
+        assert await asked(world, mona, third) == Answer("pending", 2, 3, blockers=both)
+        assert await asked(world, mona, exempt) == Answer("pending", 1, 3, blockers=("paused_by_hand",))
+        assert await asked(world, mona, held) == Answer("held", None, 3, 0)
+
+        await configure(world, EXEMPT)
+        await redden(world, front)
+        both = ("paused_by_hand", "base_red")
+        assert await asked(world, mona, front) == Answer("checking", 0, 3, None, pending, both)
+
+        world.server.faults.add(Fault(kind="fail", method="GET", route=CHECK_RUNS, status=502, times=None))
+        await typed(world, front, "/resume")
+        await world.pass_time(CI_TIME)
+        failing = await asked(world, mona, front)
+        assert failing == Answer("checking", 0, 3, failing_since=failing.failing_since)
+        assert failing.failing_since is not None
+        world.server.faults.clear()
+
+        await typed(world, third, "/unqueue")
+        assert await asked(world, mona, third) == Answer("not_queued", left_for="unqueued")
+
+        await configure(world, frozen_for(world, timedelta(hours=9)))
+        joined = await asked(world, mona, held)
+        assert (joined.state, joined.blockers) == ("pending", ("frozen",))
+
+
+async def typed(world: World, pull: Any, text: str) -> None:
+    """A maintainer gives a command, and IMQ carries it out."""
+    pull.comment(text, by="rhea")
+    await world.pass_time(MOMENT)
+
+
+async def configure(world: World, rules: str) -> None:
+    """The repository's rules change, and IMQ reads them."""
+    world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
+    await world.pass_time(MOMENT)
+
+
+async def redden(world: World, front: Any) -> None:
+    """A check was found to fail on the base itself; nobody looks at it again for an hour."""
+    entry, now = await world.entry(front), world.clock.now()
+    assert entry is not None
+    async with world.bot.engine.change() as change:
+        await change.tx.red_bases.note(entry.queue_id, RedBase("ci/test", "tip", now, 1, now + timedelta(hours=1)))
+    await world.pass_time(MOMENT)

@@ -1,0 +1,311 @@
+"""Queues looked at and steered by the API: what a command does, for programs, by the rights that GitHub tells now.
+
+Covers `bot/api/branches.py` and `bot/api/instants.py`.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from queue_engine.store.operations.tokens import TokenPolicy
+from tests.acceptance.callers import Answer, Caller, caller, path_of
+from tests.acceptance.test_held import held
+from tests.acceptance.test_priorities import configure, opened
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+
+HOME = "/api/v1/repositories/acme/widgets"
+PAUSE, FREEZE = f"{HOME}/branches/main/pause", f"{HOME}/branches/main/freeze"
+
+
+@pytest.fixture
+async def rhea(world: World, session: aiohttp.ClientSession) -> Caller:
+    """An admin of the repository."""
+    return await caller(world, session, "rhea")
+
+
+async def move(by: Caller, pull: Any, priority: int | str) -> Answer:
+    return await by.ask("PATCH", path_of(pull), body={"priority": priority})
+
+
+async def requeue(by: Caller, pull: Any, **body: Any) -> Answer:
+    return await by.ask("POST", f"{HOME}/pulls/{pull.number}/requeue", body=body or None)
+
+
+async def look(by: Caller, pull: Any) -> Any:
+    answer = await by.ask("GET", path_of(pull))
+    assert answer.status == 200, answer
+    return answer.body
+
+
+async def order(world: World) -> list[int]:
+    return [entry.number for entry in await world.entries()]
+
+
+async def test_pause_by_the_api_holds_everybody_until_it_is_resumed(world: World, rhea: Caller) -> None:
+    """Authors read who paused and why; the same call again changes nothing; the next one lets all go on."""
+    pull = world.open("add")
+    await world.pass_time(CI_TIME * 2)
+    done = await rhea.ask("POST", PAUSE, body={"reason": "The release goes first."}, key="k")
+    halt = {"reason": "paused_by_hand", "detail": "The release goes first.", "until": None}
+    assert (done.status, done.body["changed"], done.body["halts"]) == (200, True, [halt])
+    assert (await rhea.ask("POST", PAUSE, body={"reason": "The release goes first."})).body["changed"] is False
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(hours=1))
+    assert not pull.merged
+    assert "The release goes first." in world.comment(pull)
+    assert (await look(rhea, pull))["entry"]["halts"] == [halt]
+    resumed = await rhea.ask("DELETE", PAUSE)
+    assert (resumed.status, resumed.body["changed"], resumed.body["halts"]) == (200, True, [])
+    assert resumed.body["concerned"] == [pull.number]
+    again = await rhea.ask("POST", PAUSE, body={"reason": "The release goes first."}, key="k")
+    assert (again.body, again.headers["Idempotency-Replayed"]) == (done.body, "true")
+    await world.until(lambda: pull.merged)
+    assert (await rhea.ask("DELETE", PAUSE)).body["changed"] is False
+
+
+async def test_freeze_by_the_api_ends_by_itself(world: World, rhea: Caller) -> None:
+    """Nothing lands before that instant, and all goes on after it; one that has passed, or has no zone, is refused."""
+    pull = world.open("add")
+    await world.pass_time(CI_TIME * 2)
+    now = world.clock.now()
+    end = now + timedelta(hours=2)
+    frozen = await rhea.ask("PUT", FREEZE, body={"until": end.isoformat(), "reason": "Holidays"})
+    assert (frozen.status, [halt["reason"] for halt in frozen.body["halts"]]) == (200, ["frozen"])
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=100))
+    assert not pull.merged
+    await world.until(lambda: pull.merged, within=timedelta(hours=1))
+    assert world.clock.now() >= end
+    assert (await rhea.ask("PUT", FREEZE, body={"until": now.isoformat()})).status == 409
+    assert (await rhea.ask("PUT", FREEZE, body={"until": "2026-02-01T08:00:00"})).status == 400
+    assert (await rhea.ask("PUT", FREEZE)).status == 400
+
+
+IMPOSSIBLE = [
+    "0000-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+01:00",
+    "9999-12-31T23:59:59-01:00",
+    "10000-01-01T00:00:00Z",
+    "2026-02-30T00:00:00Z",
+    "2026-02-01T25:00:00Z",
+    "2026-02-01T00:00:00+99:00",
+    "2026-06-01T00:00:00Z",
+    "9999-12-31T23:59:59Z",
+    "NaN",
+    "1e18",
+    "1000000000000000000",
+    1_000_000_000_000_000_000,
+    1e400,
+    float("nan"),
+    True,
+]
+
+
+async def test_freeze_until_an_impossible_instant_is_refused(world: World, rhea: Caller) -> None:
+    """Year 0, 10^18, NaN, no such day, out of what UTC knows, or beyond the ninety days of commands: 422."""
+    for until in IMPOSSIBLE:
+        answer = await rhea.ask("PUT", FREEZE, body={"until": until})
+        assert answer.status == 422, (until, answer.body)
+        assert "instant" in answer.body["error"] or "90 days" in answer.body["error"]
+    for until in ("tomorrow", "", None, [], "2026-02-01", "x" * 10_000):
+        assert (await rhea.ask("PUT", FREEZE, body={"until": until})).status == 400, until
+    assert await world.paused() is None
+    assert (await rhea.ask("GET", f"{HOME}/branches/main/queue")).status in (200, 404)
+
+
+async def test_end_of_a_freeze_by_the_api_leaves_every_other_pause(world: World, rhea: Caller) -> None:
+    """What lifts a freeze lifts no pause; both hold side by side."""
+    until = {"until": "2026-02-01T08:00:00Z"}
+    await rhea.ask("PUT", FREEZE, body=until)
+    assert (await rhea.ask("DELETE", FREEZE)).body["halts"] == []
+    await rhea.ask("POST", PAUSE)
+    for how, changed, halts in (
+        ("PUT", True, ["paused_by_hand", "frozen"]),
+        ("DELETE", True, ["paused_by_hand"]),
+        ("DELETE", False, ["paused_by_hand"]),
+    ):
+        answer = await rhea.ask(how, FREEZE, body=until if how == "PUT" else None)
+        assert (answer.status, answer.body["changed"]) == (200, changed)
+        assert [halt["reason"] for halt in answer.body["halts"]] == halts
+
+
+async def test_branch_with_a_slash_is_steered_and_one_that_is_not_there_is_not(world: World, rhea: Caller) -> None:
+    """A slash is written %2F; no queue is made for whatever somebody sends."""
+    world.repository.push("release/1", {"notes.txt": "0\n"}, "Begin", by="rhea")
+    await world.settle()
+    paused = await rhea.ask("POST", f"{HOME}/branches/release%2F1/pause")
+    assert (paused.status, paused.body["queue"]) == (200, "release/1")
+    shown = await rhea.ask("GET", f"{HOME}/branches/release%2F1/queue")
+    assert [halt["reason"] for halt in shown.body["halts"]] == ["paused_by_hand"]
+    for strange in ("mian", "release%2F2", "%00", "a%20b", "%0A", "..%2Fmain%3F", "x" * 300):
+        assert (await rhea.ask("POST", f"{HOME}/branches/{strange}/pause")).status == 404
+        assert (await rhea.ask("GET", f"{HOME}/branches/{strange}/queue")).status == 404
+    listed = (await rhea.ask("GET", f"{HOME}/queues")).body
+    assert [queue["branch"] for queue in listed["queues"]] == ["release/1"]
+
+
+async def test_who_may_merge_only_steers_nothing_by_the_api(
+    world: World, mona: Caller, session: aiohttp.ClientSession
+) -> None:
+    """As for commands: it takes maintain or admin, asked of GitHub at that moment; nothing is done half."""
+    pull = world.open("add")
+    nobody = await caller(world, session, None)
+    calls: list[tuple[str, str, Any]] = [
+        ("POST", PAUSE, {}),
+        ("DELETE", PAUSE, {}),
+        ("PUT", FREEZE, {"until": "2026-02-01T08:00:00Z"}),
+    ]
+    calls += [
+        ("DELETE", FREEZE, {}),
+        ("PATCH", path_of(pull), {"priority": 1}),
+        ("POST", path_of(pull), {"priority": 1}),
+    ]
+    for by in (mona, nobody):
+        for method, path, body in calls:
+            assert (await by.ask(method, path, body=body)).status == 403, (method, path)
+    assert (await order(world), pull.labels, await world.paused()) == ([], [], None)
+
+
+async def test_right_that_was_taken_away_counts_at_once(world: World, rhea: Caller) -> None:
+    """A token remembers no right."""
+    assert (await rhea.ask("POST", PAUSE)).status == 200
+    world.repository.record.collaborators["rhea"] = "write"
+    assert (await rhea.ask("DELETE", PAUSE)).status == 403
+    assert await world.paused() == "paused_by_hand"
+
+
+async def test_priority_by_the_api_moves_and_says_whom_it_delays(world: World, rhea: Caller, mona: Caller) -> None:
+    """It overtakes those who came before and wait; the one whose turn it is keeps it."""
+    front, second, third = await opened(world, "front", "second", "third")
+    for pull in (front, second):
+        assert (await mona.queue(pull)).status == 202
+    await world.until_status(front, "checking")
+    moved = await rhea.queue(third, priority="high")
+    assert (moved.status, moved.body["position"], moved.body["priority"]) == (202, 1, 10)
+    assert moved.body["delays"] == {"numbers": [second.number], "seconds": None, "interrupts": None}
+    assert await order(world) == [front.number, third.number, second.number]
+    back = await move(rhea, third, -10)
+    assert (back.status, back.body["position"], back.body["delays"]["numbers"]) == (200, 2, [])
+    assert await order(world) == [front.number, second.number, third.number]
+    assert (await rhea.queue(third, priority=5)).status == 200
+    assert (await move(rhea, third, 1001)).status == 400
+    await world.until(lambda: second.merged)
+    assert world.landed() == [front.number, third.number, second.number]
+    assert (await move(rhea, third, 1)).status == 404
+
+
+async def test_requeue_by_the_api_goes_to_the_end_with_the_present_head(world: World, mona: Caller) -> None:
+    """Consent is renewed: for the head of now, or for the one that was looked at and no other."""
+    first, second = await opened(world, "first", "second")
+    for pull in (first, second):
+        await mona.queue(pull)
+    assert (await requeue(mona, first, head_sha="0" * 40)).body["reason"] == "head_changed"
+    again = await requeue(mona, first, head_sha=first.head_sha)
+    assert (again.status, again.body["position"]) == (202, 1)
+    assert await order(world) == [second.number, first.number]
+    await world.until(lambda: first.merged)
+    assert world.landed() == [second.number, first.number]
+    assert (await requeue(mona, first)).body["reason"] == "merged_elsewhere"
+
+
+async def test_requeue_by_the_api_queues_what_is_not_queued(world: World, mona: Caller) -> None:
+    """A pull request that was pushed to is queued again by the same call, whether it had left by then or not."""
+    pull = world.open("add")
+    await mona.queue(pull)
+    pull.push({"more.py": "more\n"}, by="mona")
+    await world.until_status(pull, None)
+    answer = await requeue(mona, pull)
+    assert (answer.status, answer.body["head_sha"]) == (202, pull.head_sha)
+    await world.until(lambda: pull.merged)
+    assert world.spoken(pull) == 1
+
+
+async def test_requeue_by_the_api_gives_its_place_to_who_waited_longer(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> None:
+    """In a full queue the end of the line is outside of it."""
+    async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
+        mona = await caller(world, session)
+        first, second = world.open("first"), world.open("second")
+        await mona.queue(first)
+        second.label(LABEL, by="mona")
+        await world.pass_time(timedelta(seconds=5))
+        assert await held(world) == [second.number]
+        assert (await look(mona, second))["waiting_before"] == 0
+        answer = await requeue(mona, first)
+        assert (answer.status, answer.body["status"], answer.body["position"]) == (202, "held", None)
+        await world.until(lambda: first.merged)
+        assert world.landed() == [second.number, first.number]
+
+
+async def test_author_takes_out_what_somebody_else_queued(
+    world: World, mona: Caller, session: aiohttp.ClientSession
+) -> None:
+    """It is the author's change, whatever right the author has."""
+    pull = world.open("add")
+    await (await caller(world, session, "hubot")).queue(pull)
+    world.repository.record.collaborators["mona"] = "triage"
+    assert (await requeue(mona, pull)).status == 403
+    assert (await mona.leave(pull)).body["left"] is True
+    await world.pass_time(timedelta(seconds=10))
+    assert (pull.labels, await world.reasons(pull)) == ([], ["unqueued"])
+
+
+async def test_who_may_queue_by_the_configuration_may_by_the_api(world: World, session: aiohttp.ClientSession) -> None:
+    """The repository's own rule, not only GitHub's."""
+    await configure(world, "who_may_queue: {people: [tria]}\n")
+    pull = world.open("add")
+    assert (await (await caller(world, session, "tria")).queue(pull)).status == 202
+
+
+async def test_pull_request_is_explained_from_admission_to_its_landing(world: World, mona: Caller) -> None:
+    """What it waits for now, and how its last stay ended; GitHub is asked for the caller's right and no more."""
+    pull = world.open("add")
+    await world.settle()
+    assert (await look(mona, pull)) == {
+        "repository": "acme/widgets",
+        "number": pull.number,
+        "state": "not_queued",
+        "queue": None,
+        "depth": 0,
+        "entry": None,
+        "waiting_before": None,
+        "last": None,
+    }
+    await mona.queue(pull)
+    await world.until_status(pull, "checking")
+    before = world.requests()
+    told = await look(mona, pull)
+    assert world.requests() == before, "the right is remembered"
+    assert (told["state"], told["queue"], told["depth"], told["entry"]["position"]) == ("checking", "main", 1, 0)
+    assert (told["entry"]["awaited"], told["entry"]["queued_by"]) == (["ci/test"], "mona")
+    shown = (await mona.ask("GET", f"{HOME}/branches/main/queue")).body
+    assert shown["entries"] == [told["entry"]]
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    landed = await look(mona, pull)
+    assert (landed["state"], landed["last"]["event"], landed["last"]["reason"]) == ("not_queued", "landed", None)
+    assert (await mona.ask("GET", f"{HOME}/queues")).body["queues"] == [
+        {"branch": "main", "depth": 0, "held": 0, "halts": []}
+    ]
+
+
+async def test_private_repository_is_not_there_for_who_may_not_read_it(
+    world: World, mona: Caller, session: aiohttp.ClientSession
+) -> None:
+    """Not even that it exists is told; an operator sees it without being anybody on GitHub."""
+    pull = world.open("add")
+    await mona.queue(pull)
+    world.github.create_user("stranger")
+    stranger, nobody = await caller(world, session, "stranger"), await caller(world, session, None)
+    async with world.bot.engine.change() as change:
+        token = await change.tx.tokens.create("on call", TokenPolicy(login=None, operator=True), now=change.now)
+    operator = Caller(world, session, str(token))
+    for path in (path_of(pull), f"{HOME}/queues", f"{HOME}/branches/main/queue"):
+        hidden, missing = await stranger.ask("GET", path), await mona.ask("GET", path.replace("widgets", "nothing"))
+        assert (hidden.status, hidden.body) == (missing.status, missing.body) == (404, missing.body)
+        assert (await nobody.ask("GET", path)).status == 404
+        assert (await operator.ask("GET", path)).status == 200

@@ -1,0 +1,45 @@
+"""How the parts of a process are put together.
+
+Covers `bot/process/wiring.py` and `bot/gateway/token_permissions.py`.
+"""
+
+import re
+from pathlib import Path
+
+import bot
+from bot.gateway.token_permissions import TokenPermissions
+from bot.process.wiring import Bot
+from queue_engine.known.reads import GitHubReads
+from tests.acceptance.world import World
+
+
+def parts_with_github(made: Bot) -> dict[str, object]:
+    """What each part that asks GitHub asks it through, by the part's name."""
+    return {
+        "engine": made.engine.github,
+        "policies": vars(made.engine.policies)["_files"],
+        "dispatcher": vars(vars(made.dispatcher)["_writer"])["_github"],
+    }
+
+
+def _compared(port: object) -> object:
+    """The port behind the one that answers for the permissions of tokens."""
+    return port._github if isinstance(port, TokenPermissions) else port
+
+
+async def test_every_part_reads_github_through_the_port_that_compares(world: World) -> None:
+    """P1: nobody gets round what is known for certain."""
+    parts = parts_with_github(world.bot)
+    assert {name for name, port in parts.items() if not isinstance(_compared(port), GitHubReads)} == set()
+    assert len({id(port) for port in parts.values()}) == 1
+
+
+def test_gateway_is_made_in_one_place_and_for_commands() -> None:
+    """Commands decide nothing, and may have no database: they read GitHub as it answers."""
+    root = Path(bot.__file__).parent
+    makers = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if re.search(r"^from bot\.gateway(\.gateway)? import .*\bGateway\b", path.read_text(), re.M)
+    }
+    assert makers - {"gateway/__init__.py"} == {"process/wiring.py", "cli/github.py"}

@@ -1,0 +1,217 @@
+"""The wish to land lasts as long as the label by which it was told, and no label of somebody else's steers it.
+
+Covers `queue_engine/effects/labels.py`.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.domain.reasons import Reason
+from sandbox.callers.errors import DropConnection
+from sandbox.rest.faults import Fault
+from sandbox.rest.record import Exchange
+from tests.acceptance.world import CI_TIME, LABEL, World
+
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+async def configure(world: World, text: str) -> None:
+    """A maintainer changes the repository's rules."""
+    world.repository.push("main", {".github/imq.yml": text}, "Rules of the queue", by="rhea")
+    await world.settle()
+
+
+async def two_queued(world: World) -> tuple[Any, Any]:
+    """Two pull requests in the queue, by mona's label."""
+    pulls = world.open("first"), world.open("second")
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    return pulls
+
+
+def again_while_the_label_goes(world: World, pull: Any, *, phase: str, deaf: bool = False) -> list[str | None]:
+    """Have `/queue` carried out while IMQ's removal of the label is on its way; the status that it had then."""
+    seen: list[str | None] = []
+
+    async def hook(exchange: Exchange) -> None:
+        if exchange.phase == phase and exchange.template.startswith("DELETE") and "labels" in exchange.template:
+            world.server.on_request = None
+            pull.comment("/queue", by="mona")
+            for _ in range(6):
+                await world.github.schedule.run_due()
+                await world.bot.worker.run_due()
+            seen.append(await world.status(pull))
+            if deaf:
+                world.app.webhook_url = "http://127.0.0.1:9/webhook"
+
+    world.server.on_request = hook
+    return seen
+
+
+@pytest.mark.parametrize("phase", ["before", "after"])
+async def test_wish_queued_again_while_imq_takes_the_label_off_stays_queued(world: World, phase: str) -> None:
+    """Labels that IMQ itself changes are no commands: the label is set again, once, and it lands."""
+    _, pull = await two_queued(world)
+    seen = again_while_the_label_goes(world, pull, phase=phase)
+    pull.comment("/unqueue", by="mona")
+    await world.settle()
+    await world.pass_time(30 * SECOND)
+    assert seen == ["pending"]
+    assert LABEL in pull.labels
+    assert await world.reasons(pull) == [Reason.UNQUEUED.value]
+    await world.until(lambda: pull.merged)
+
+
+async def test_wish_taken_back_and_told_again_in_one_comment_stands(world: World) -> None:
+    """Both commands are carried out, one after the other."""
+    _, pull = await two_queued(world)
+    pull.comment("/unqueue\n/queue", by="mona")
+    await world.pass_time(MINUTE)
+    assert LABEL in pull.labels
+    await world.until(lambda: pull.merged)
+
+
+async def test_wish_is_found_by_the_sweep_when_the_removals_webhook_was_lost(world: World) -> None:
+    """GitHub tells who took the label off, however IMQ learns that it is gone."""
+    _, pull = await two_queued(world)
+    address = world.app.webhook_url
+    seen = again_while_the_label_goes(world, pull, phase="before", deaf=True)
+    pull.comment("/unqueue", by="mona")
+    await world.settle()
+    world.app.webhook_url = address
+    await world.until(lambda: pull.merged)
+    assert seen == ["pending"]
+    assert await world.reasons(pull) == [Reason.UNQUEUED.value]
+
+
+async def test_wish_called_off_by_a_person_after_that_is_over(world: World) -> None:
+    """The label that IMQ set again is a person's to take off, like any other."""
+    _, pull = await two_queued(world)
+    again_while_the_label_goes(world, pull, phase="before")
+    pull.comment("/unqueue", by="mona")
+    await world.pass_time(30 * SECOND)
+    pull.unlabel(LABEL, by="mona")
+    await world.settle()
+    assert await world.status(pull) is None
+    await world.pass_time(HOUR)
+    assert not pull.merged
+    assert LABEL not in pull.labels
+
+
+async def test_label_of_somebody_without_right_keeps_nobody_queued(world: World) -> None:
+    """Of two labels that queue, the one by which it was queued is its wish."""
+    await configure(world, "trigger_labels: [merge-queue, ship]\n")
+    _, pull = await two_queued(world)
+    pull.label("ship", by="tria")
+    await world.settle()
+    pull.unlabel(LABEL, by="mona")
+    await world.settle()
+    assert await world.status(pull) is None
+    await world.pass_time(HOUR)
+    assert not pull.merged
+
+
+async def test_second_label_of_somebody_with_right_keeps_it_queued(world: World) -> None:
+    """Who may queue may say so twice."""
+    await configure(world, "trigger_labels: [merge-queue, ship]\n")
+    _, pull = await two_queued(world)
+    pull.label("ship", by="hubot")
+    await world.settle()
+    pull.unlabel(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    assert await world.reasons(pull) == []
+
+
+async def test_label_taken_off_and_set_again_without_right_keeps_nothing_wanted(world: World) -> None:
+    """The second label went with who set it; a triager's is another one."""
+    await configure(world, "trigger_labels: [merge-queue, ship]\n")
+    _, pull = await two_queued(world)
+    pull.label("ship", by="hubot")
+    await world.settle()
+    pull.unlabel("ship", by="hubot")
+    await world.settle()
+    pull.label("ship", by="tria")
+    await world.settle()
+    pull.unlabel(LABEL, by="mona")
+    await world.settle()
+    assert await world.status(pull) is None
+
+
+@pytest.mark.parametrize(("by", "title"), [("tria", "Merge pull request"), ("hubot", "pull")])
+async def test_method_label_counts_from_who_may_queue(world: World, by: str, title: str) -> None:
+    """How a pull request lands is for those to say who may land it."""
+    await configure(world, "merge:\n  method: merge\n  method_labels: {squash-it: squash}\n")
+    pull = world.open("pull")
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    pull.label("squash-it", by=by)
+    await world.until(lambda: pull.merged)
+    assert world.repository.log("main")[0].title.startswith(title)
+
+
+async def test_method_label_that_was_there_when_queued_counts(world: World) -> None:
+    """Who queues sees the labels, and stands by them; nobody asks who set them."""
+    await configure(world, "merge:\n  method: merge\n  method_labels: {squash-it: squash}\n")
+    pull = world.open("pull")
+    pull.label("squash-it", by="tria")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    assert world.repository.log("main")[0].title.startswith("pull")
+
+
+async def test_label_renamed_in_the_configuration_throws_nobody_out(world: World) -> None:
+    """Consent was given by the label that queued then; it lands, and that label comes off."""
+    pulls = await two_queued(world)
+    await configure(world, "trigger_labels: ship\n")
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.pass_time(MINUTE)
+    assert [(await world.reasons(pull), pull.labels) for pull in pulls] == [([], []), ([], [])]
+
+
+async def test_old_label_of_a_renamed_one_taken_off_still_calls_off(world: World) -> None:
+    """What queued it is what keeps it queued."""
+    _, pull = await two_queued(world)
+    await configure(world, "trigger_labels: ship\n")
+    pull.unlabel(LABEL, by="mona")
+    await world.settle()
+    assert await world.status(pull) is None
+    assert await world.reasons(pull) == [Reason.LABEL_REMOVED.value]
+
+
+async def test_label_renamed_while_waiting_for_a_place_gets_its_place(world: World) -> None:
+    """Who waits outside of a full queue consented, too."""
+    await configure(world, "depth: 1\n")
+    first, second = await two_queued(world)
+    await configure(world, "depth: 1\ntrigger_labels: ship\n")
+    await world.until(lambda: first.merged and second.merged)
+    assert await world.reasons(second) == [Reason.QUEUE_FULL.value]
+
+
+async def test_wish_called_off_while_its_merge_is_under_way_is_not_told_again(world: World) -> None:
+    """IMQ removes the label on behalf of the sender: that is no mishap, whenever its webhook comes."""
+    merge = "/repos/{owner}/{repo}/pulls/{number}/merge"
+    pull = world.open("pull")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    world.server.faults.add(Fault(kind="fail", method="PUT", route=merge, status=502))
+
+    async def call_off(exchange: Exchange) -> None:
+        if (exchange.method, exchange.phase) == ("DELETE", "after"):
+            # The webhook of the removal is heard before IMQ has noted what it was for: GitHub's answer is lost.
+            world.server.on_request = None
+            await world.github.schedule.run_due()
+            raise DropConnection
+        if (exchange.template, exchange.phase) == (f"PUT {merge}", "before"):
+            pull.comment("/unqueue", by="mona")
+            for _ in range(4):
+                await world.github.schedule.run_due()
+                await world.bot.worker.run_due()
+
+    world.server.on_request = call_off
+    await world.until_status(pull, None)
+    await world.pass_time(HOUR)
+    assert (pull.merged, pull.labels) == (False, [])
+    assert world.requests(f"PUT {merge}") == 1

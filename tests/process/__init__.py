@@ -1,0 +1,1 @@
+"""Tests that start IMQ as processes, kill them, and take their database away."""

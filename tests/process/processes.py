@@ -1,0 +1,169 @@
+"""The bot as a process of its own, against a sandbox in this one; both live in real time, with a very quick CI."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from sandbox.callers.errors import DropConnection
+from sandbox.ci.single_check import CISettings
+from sandbox.facade.github import GitHub
+from sandbox.ground.clock import SystemClock
+from sandbox.rest.record import Exchange
+from sandbox.rest.server import SandboxServer
+from tests.acceptance.template import ROOT, Forked, Template
+from tests.acceptance.world import EVENTS, FILES, PERMISSIONS, REPOSITORY, total_at_most_ten
+
+CI_TIME = timedelta(milliseconds=300)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Theatre:
+    """A sandbox, and a bot that can be killed and started again at the same address."""
+
+    github: GitHub
+    server: SandboxServer
+    repository: Any
+    environment: dict[str, str]
+    log: Path
+    python: tuple[str, ...] = (sys.executable,)
+    """What the bot is started by; a test may put it into surroundings of its own."""
+    template: Template | None = None
+    """What the bot is forked from, for tests that start many."""
+    process: asyncio.subprocess.Process | Forked | None = None
+    deaths: list[str] = field(default_factory=list)
+
+    @property
+    def port(self) -> int:
+        return int(self.environment["PORT"])
+
+    async def start(self) -> None:
+        """Start the bot and wait until it is ready, or was killed on its way there."""
+        self.process = await self._launched()
+        async with aiohttp.ClientSession() as session:
+            while True:
+                if self.process.returncode == -signal.SIGKILL:
+                    return
+                assert self.process.returncode is None, f"the bot ended: {self.log.read_text()[-3000:]}"
+                try:
+                    async with session.get(f"http://127.0.0.1:{self.port}/readyz") as answer:
+                        if answer.status == 200:
+                            return
+                except aiohttp.ClientError:
+                    pass
+                await asyncio.sleep(0.02)  # no-sleep-ok: a real process starts in real time
+
+    async def _launched(self) -> asyncio.subprocess.Process | Forked:
+        if self.template is not None:
+            return await self.template.fork(self.environment, self.log)
+        with self.log.open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                *self.python, "-m", "bot", "run", cwd=ROOT, env=self.environment, stdout=log, stderr=log
+            )
+
+    def kill(self, why: str) -> None:
+        """`kill -9`, noted with the step it happened at."""
+        assert self.process is not None
+        self.deaths.append(why)
+        self.process.send_signal(signal.SIGKILL)
+
+    async def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        assert self.process is not None
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        return await self.process.wait()
+
+    async def until(self, true: Callable[[], bool], *, seconds: float) -> None:
+        """Let real time pass until `true` holds, starting the bot again whenever it has died."""
+        async with asyncio.timeout(seconds):
+            while not true():
+                if self.process is not None and self.process.returncode is not None:
+                    await self.start()
+                await asyncio.sleep(0.02)  # no-sleep-ok: real processes live in real time
+
+    def kill_once_at_each_step(self, *, reading: bool = True) -> None:
+        """From now on, kill the bot before and after the first request of each kind takes effect."""
+        met: set[tuple[str, str]] = set()
+
+        async def hook(exchange: Exchange) -> None:
+            step = (exchange.template, exchange.phase)
+            reads = exchange.method == "GET" or exchange.template.endswith("/graphql")
+            if reads and (exchange.phase == "before" or not reading):
+                return  # Reading changes nothing: to die before it or after it is the same.
+            if exchange.login is None or not exchange.login.endswith("[bot]") or step in met:
+                return
+            met.add(step)
+            self.kill(" ".join(step))
+            raise DropConnection
+
+        self.server.on_request = hook
+
+
+@asynccontextmanager
+async def a_theatre(database_url: str, directory: Path, *, lag: timedelta = timedelta(0)) -> AsyncIterator[Theatre]:
+    """A theatre with one protected repository and its CI, whose reads lag; the bot is not started yet."""
+    github = GitHub(SystemClock(), seed=1, directory=directory / "github")
+    server = SandboxServer(github)
+    await server.start()
+    if lag:
+        server.lag.set(lag)
+    port = free_port()
+    for login in ("mona", "rhea"):
+        github.create_user(login)
+    app = github.create_app(
+        "imq",
+        permissions=PERMISSIONS,
+        events=EVENTS,
+        webhook_secret="s3cret-0123456789abcdef",
+        webhook_url=f"http://127.0.0.1:{port}/webhook",
+    )
+    handle = github.create_repository(REPOSITORY, files=FILES, collaborators={"mona": "write", "rhea": "admin"})
+    github.install(app, "acme")
+    ci = handle.add_ci("ci/test", settings=CISettings(workflow="ci", duration=CI_TIME, judge=total_at_most_ten))
+    handle.protect("main", required_checks=[("ci/test", ci.app.id)])
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ} | {
+        "IMQ_GITHUB_APP_ID": str(app.id),
+        "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
+        "IMQ_GITHUB_API_URL": server.url,
+        "DATABASE_URL": database_url,
+        "PORT": str(port),
+        "IMQ_BIND": "127.0.0.1",
+        "IMQ_INTERVAL_SECONDS": "0.5",
+        "IMQ_SWEEP_SECONDS": "2",
+        "IMQ_LEASE_SECONDS": "1",
+        "IMQ_LOG_FORMAT": "json",
+    }
+    stop = asyncio.Event()
+    running = asyncio.create_task(github.schedule.run(stop))
+    theatre = Theatre(github, server, handle, environment, Path(tempfile.mkdtemp(dir=directory)) / "bot.log")
+    try:
+        yield theatre
+    finally:
+        theatre.server.on_request = None
+        if theatre.process is not None:
+            await theatre.stop()
+        if theatre.template is not None:
+            await theatre.template.close()
+        stop.set()
+        await running
+        await server.stop()
+        await github.close()

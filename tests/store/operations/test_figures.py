@@ -1,0 +1,98 @@
+"""Counts and ages of everything that is stored."""
+
+from datetime import timedelta
+
+from queue_engine.core.jobs.dead_letters import DeadLetters
+from queue_engine.domain.model import Pause
+from queue_engine.domain.reasons import Reason
+from queue_engine.store import Store, Transaction
+from queue_engine.store.held import HeldPullRequest
+from queue_engine.store.operations.figures import JobFigures, OutboxFigures, QueueFigures
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, queue, stand
+from tests.support.claims import claim_one
+
+HOUR = timedelta(hours=1)
+
+
+async def _dead(tx: Transaction, kind: str, *, retryable: bool, at: timedelta) -> None:
+    await tx.jobs.enqueue(kind=kind, request={}, process_id=kind, now=NOW, priority=9)
+    job = await claim_one(tx.jobs, owner="w", now=NOW, lease=LEASE)
+    assert job is not None
+    await DeadLetters(tx.connection).add(job, "broken", NOW + at, attempts=3, retryable=retryable)
+
+
+async def test_figures_of_an_empty_database_are_nothing(store: Store) -> None:
+    """A new installation has no age and no count that is missing."""
+    async with store.reading() as tx:
+        assert await tx.figures.of_jobs(NOW) == JobFigures({}, None, {}, 0, 0, None)
+        assert await tx.figures.of_queues(NOW) == QueueFigures(0, 0, None, {}, 0, 0)
+        assert await tx.figures.of_letters(NOW) == OutboxFigures(0, None)
+
+
+async def test_figures_of_jobs_tell_kinds_states_and_who_waits_longest(store: Store) -> None:
+    """Neither a job under way nor one that is due later waits to be taken."""
+    async with store.transaction() as tx:
+        for number, wait in enumerate((timedelta(0), SOON, 2 * SOON, HOUR)):
+            process = f"hint:{number}"
+            await tx.jobs.enqueue(kind="hint", request={}, process_id=process, now=NOW, not_before=NOW + wait)
+        assert await claim_one(tx.jobs, owner="w", now=NOW, lease=LEASE) is not None
+        await tx.jobs.enqueue(kind="sweep", request={}, process_id="sweep", now=NOW + 3 * SOON)
+    async with store.reading() as tx:
+        figures = await tx.figures.of_jobs(NOW + 3 * SOON)
+    assert figures.stored == {("hint", "PENDING"): 3, ("hint", "IN_PROGRESS"): 1, ("sweep", "PENDING"): 1}
+    assert figures.due_since == NOW + SOON
+
+
+async def test_figures_of_dead_letters_tell_kinds_age_and_the_last_hour(store: Store) -> None:
+    """More than ten within an hour is an alarm: one that is exactly an hour old is not of them."""
+    async with store.transaction() as tx:
+        await _dead(tx, "hint", retryable=True, at=timedelta(0))
+        await _dead(tx, "hint", retryable=False, at=SOON)
+        await _dead(tx, "sweep", retryable=True, at=2 * SOON)
+    async with store.reading() as tx:
+        figures = await tx.figures.of_jobs(NOW + HOUR)
+    assert (figures.dead, figures.dead_retryable) == ({"hint": 2, "sweep": 1}, 2)
+    assert (figures.dead_lately, figures.dead_since) == (2, NOW)
+
+
+async def test_figures_of_queues_tell_of_all_together_and_of_the_longest(store: Store) -> None:
+    """One in somebody's hands is not waiting for a pass; paused are those that a person has to resume."""
+    async with store.transaction() as tx:
+        main, release, other = await queue(tx), await queue(tx, "release"), await queue(tx, "main", OTHER)
+        for number in (1, 2, 3):
+            await stand(tx, main, number)
+        await stand(tx, release, 4)
+        await tx.held.add(HeldPullRequest(main.id, REPOSITORY.id, 5, "abc", "max", NOW))
+        await tx.pauses.put(release.id, Pause(reason=Reason.TREE_MISMATCH, detail="", since=NOW))
+        await tx.queues.wake(main.id, NOW)
+        claimed = await tx.queues.claim_due(owner="w", now=NOW, lease=LEASE, limit=2)
+        assert {each.id for each in claimed} == {main.id, release.id}
+        await tx.pauses.put(other.id, Pause(Reason.FROZEN, "", NOW + SOON, NOW + LEASE))
+    async with store.reading() as tx:
+        figures = await tx.figures.of_queues(NOW + SOON)
+        later = await tx.figures.of_queues(NOW + LEASE)
+    assert figures == QueueFigures(3, 1, NOW + SOON, {"pending": 4}, 3, 1)
+    assert later.due_since == NOW, "its holder died"
+
+
+async def test_figures_of_letters_tell_what_waits_and_since_when(store: Store) -> None:
+    """A letter under way still waits to arrive, but is late only when its dispatcher is."""
+    async with store.transaction() as tx:
+        for number, wait in ((1, timedelta(0)), (2, SOON), (3, HOUR)):
+            await tx.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, number, due=NOW + wait, label="merge-queue")
+        assert await tx.outbox.claim(owner="w", now=NOW, lease=LEASE) is not None
+    async with store.reading() as tx:
+        assert await tx.figures.of_letters(NOW + SOON) == OutboxFigures(3, NOW + SOON)
+        assert await tx.figures.of_letters(NOW + LEASE) == OutboxFigures(3, NOW)
+
+
+async def test_figures_of_what_is_due_later_only_tell_of_no_wait(store: Store) -> None:
+    """A job, a queue or a letter that is to rest keeps nobody waiting."""
+    async with store.transaction() as tx:
+        await tx.jobs.enqueue(kind="hint", request={}, process_id="p", now=NOW, not_before=NOW + SOON)
+        await tx.queues.wake((await queue(tx)).id, NOW + SOON)
+        await tx.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, 1, due=NOW + SOON, label="merge-queue")
+    async with store.reading() as tx:
+        jobs, queues = await tx.figures.of_jobs(NOW), await tx.figures.of_queues(NOW)
+        assert (jobs.due_since, queues.due_since, (await tx.figures.of_letters(NOW)).due_since) == (None, None, None)

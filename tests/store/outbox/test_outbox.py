@@ -1,0 +1,306 @@
+"""Outbox items are wanted, claimed, sent once, tried again, and given up.
+
+Covers `queue_engine/store/outbox/items.py` and `queue_engine/store/outbox/table.py`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from sqlalchemy import update
+
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.notice import Notice, NoticeKind
+from queue_engine.domain.reasons import Reason
+from queue_engine.store import Store, Transaction
+from queue_engine.store.held import HeldPullRequest
+from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
+from queue_engine.store.tables import outbox
+from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, TICK, queue, stand
+
+COMMENT, CHECK_RUN, LABEL_OFF = OutboxKind.COMMENT, OutboxKind.CHECK_RUN, OutboxKind.LABEL_OFF
+
+
+@pytest.fixture
+async def t(store: Store) -> AsyncIterator[Transaction]:
+    async with store.transaction() as transaction:
+        yield transaction
+
+
+def notice(kind: NoticeKind = NoticeKind.QUEUED) -> Notice:
+    return Notice(kind=kind, number=1, base_branch="main", head_sha="abc", at=NOW)
+
+
+async def want(t: Transaction, kind: OutboxKind = COMMENT, *, number: int = 1, now: datetime = NOW) -> None:
+    if kind is LABEL_OFF:
+        await t.outbox.want(kind, REPOSITORY, number, due=now, label="merge-queue")
+    else:
+        await t.outbox.want(kind, REPOSITORY, number, due=now, notice=notice())
+
+
+async def take(t: Transaction, *, owner: str = "w", now: datetime = NOW) -> OutboxItem:
+    letter = await t.outbox.claim(owner=owner, now=now, lease=LEASE)
+    assert letter is not None
+    return letter
+
+
+async def test_want_is_claimed_with_everything_it_says(t: Transaction) -> None:
+    """A notice comes out of the outbox as it went in."""
+    told = Notice(
+        kind=NoticeKind.FAILED,
+        number=1,
+        base_branch="main",
+        head_sha="abc",
+        at=NOW,
+        people=("ada", "bob"),
+        reason=Reason.CHECKS_FAILED,
+        checks=(CheckReport("build", 5, CheckState.FAILED, "failure", "https://example.org/1", NOW, NOW + SOON),),
+        enqueued_at=NOW,
+    )
+    await t.outbox.want(COMMENT, REPOSITORY, 1, due=NOW, notice=told)
+    letter = await take(t, owner="w7")
+    assert letter.notice == told
+    assert (letter.kind, letter.repository, letter.number, letter.owner) == (COMMENT, REPOSITORY, 1, "w7")
+    assert (letter.remote_id, letter.maybe_created, letter.version, letter.attempts) == (None, False, 1, 0)
+
+
+async def test_want_again_before_it_was_sent_goes_out_once(t: Transaction) -> None:
+    """Quick changes coalesce: one letter of each kind and pull request, with the last word."""
+    await want(t)
+    await t.outbox.want(COMMENT, REPOSITORY, 1, due=NOW, notice=notice(NoticeKind.LANDED))
+    letter = await take(t)
+    assert letter.notice == notice(NoticeKind.LANDED)
+    assert await t.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
+    await t.outbox.done(letter, NOW)
+    assert await t.outbox.next_due() is None
+
+
+async def test_want_again_never_puts_off_what_was_to_be_sent_sooner(t: Transaction) -> None:
+    """A letter may wait for what follows, but a stream of changes cannot keep it back for ever."""
+    await want(t, now=NOW + SOON)
+    await want(t, now=NOW + 2 * SOON)
+    assert await t.outbox.next_due() == NOW + SOON
+    await want(t, now=NOW)
+    assert await t.outbox.next_due() == NOW
+
+
+async def test_claim_takes_letters_in_the_order_in_which_they_fell_due(t: Transaction) -> None:
+    """Who waits longest for an answer gets it first; what is not due is left alone."""
+    await want(t, number=1, now=NOW)
+    await want(t, number=2, now=NOW - SOON)
+    await want(t, CHECK_RUN, number=2, now=NOW)
+    await want(t, number=3, now=NOW + TICK)
+    claimed = [await take(t) for _ in range(3)]
+    assert [(letter.number, letter.kind) for letter in claimed] == [(2, COMMENT), (1, COMMENT), (2, CHECK_RUN)]
+    assert await t.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
+    assert await t.outbox.next_due() == NOW + TICK
+
+
+async def test_done_is_due_again_when_something_newer_was_wanted_meanwhile(t: Transaction) -> None:
+    """The last word always goes out, even if it came while the one before was being sent."""
+    await want(t)
+    letter = await take(t)
+    await t.outbox.created(letter, 99)
+    await want(t, now=NOW + TICK)
+    assert await t.outbox.claim(owner="other", now=NOW + SOON, lease=LEASE) is None, "one sender at a time"
+    await t.outbox.done(letter, NOW + SOON)
+    assert await t.outbox.next_due() == NOW + TICK
+    newer = await take(t, now=NOW + SOON)
+    assert (newer.version, newer.remote_id) == (letter.version + 1, 99)
+
+
+async def test_created_ids_are_known_to_every_later_letter(t: Transaction) -> None:
+    """What was created once is edited from then on, and created again only when somebody deleted it."""
+    await want(t, CHECK_RUN)
+    letter = await take(t)
+    await t.outbox.mark_maybe_created(letter)
+    await t.outbox.created(letter, 99, "abc")
+    await t.outbox.done(letter, NOW)
+    await want(t, CHECK_RUN)
+    letter = await take(t)
+    assert (letter.remote_id, letter.remote_head, letter.maybe_created) == (99, "abc", False)
+    await t.outbox.lost(letter)
+    await t.outbox.retry(letter, at=NOW, error="gone")
+    letter = await take(t)
+    assert (letter.remote_id, letter.remote_head, letter.maybe_created) == (None, None, False)
+
+
+async def test_crash_while_creating_leaves_the_letter_due_and_unsure(t: Transaction) -> None:
+    """Who takes over from a sender that died knows that a comment may stand already."""
+    await want(t)
+    await t.outbox.mark_maybe_created(await take(t, owner="died"))
+    assert await t.outbox.next_due() == NOW + LEASE
+    again = await take(t, now=NOW + LEASE)
+    assert (again.maybe_created, again.remote_id, again.attempts) == (True, None, 0)
+
+
+async def test_created_by_a_sender_whose_lease_ended_is_still_noted(t: Transaction) -> None:
+    """That a comment exists is a fact for every sender; to finish the outbox item is for its holder."""
+    await want(t)
+    late = await take(t, owner="late")
+    holder = await take(t, now=NOW + LEASE)
+    await t.outbox.created(late, 99)
+    await t.outbox.done(late, NOW + LEASE)
+    await t.outbox.retry(late, at=NOW, error="e")
+    await t.outbox.dead(late, "e", NOW, retryable=True)
+    assert await t.outbox.next_due() == NOW + 2 * LEASE
+    await t.outbox.done(holder, NOW + LEASE)
+    assert await t.outbox.next_due() is None
+    await want(t)
+    assert (await take(t)).remote_id == 99
+
+
+async def test_retry_counts_and_waits_unless_something_newer_is_wanted(t: Transaction) -> None:
+    """A failure is retried later and counted; something new has had no failure yet and does not wait for it."""
+    await want(t)
+    await t.outbox.retry(await take(t), at=NOW + SOON, error="no answer")
+    assert await t.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
+    letter = await take(t, now=NOW + SOON)
+    assert letter.attempts == 1
+    await want(t, now=NOW + SOON)
+    await t.outbox.retry(letter, at=NOW + LEASE, error="no answer")
+    assert (await take(t, now=NOW + SOON)).attempts == 0
+
+
+async def test_dead_letter_is_kept_and_lives_again_when_wanted(t: Transaction) -> None:
+    """A letter that cannot be sent holds up nobody and is not forgotten."""
+    await want(t)
+    await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
+    assert await t.outbox.next_due() is None
+    (dead,) = await t.dead_letters.list(9)
+    assert dead.payload == {"kind": "comment", "repository_id": REPOSITORY.id, "number": 1}
+    assert (dead.job_type, dead.error_message, dead.attempts, dead.failed_at) == ("letter", "no permission", 1, NOW)
+    await want(t)
+    assert await t.dead_letters.count() == 0
+    letter = await take(t)
+    assert letter.attempts == 0
+    await want(t, now=NOW + TICK)
+    await t.outbox.dead(letter, "no permission", NOW + TICK, retryable=True)
+    assert await t.dead_letters.count() == 0, "something newer was wanted meanwhile"
+    await take(t, now=NOW + TICK)
+
+
+async def test_dead_letter_withdrawn_is_nothing_to_do_again(t: Transaction) -> None:
+    """Nobody is asked about a label that was set again since."""
+    await want(t, LABEL_OFF)
+    await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
+    await t.outbox.withdraw(LABEL_OFF, REPOSITORY.id, 1)
+    assert await t.dead_letters.count() == 0
+
+
+async def test_dead_letter_of_a_sender_whose_lease_ended_is_not_kept(t: Transaction) -> None:
+    """A sender that lost an outbox item cannot bury it while another sender holds it."""
+    await want(t)
+    lost = await take(t)
+    holder = await take(t, now=NOW + LEASE, owner="other")
+    await t.outbox.dead(lost, "no answer", NOW + LEASE, retryable=True)
+    assert await t.dead_letters.count() == 0
+    await t.outbox.done(holder, NOW + LEASE)
+
+
+async def test_dead_letter_revived_is_due_at_once_as_if_never_tried(t: Transaction) -> None:
+    """Sent again after all, it has all its tries; one that is not dead any more is left as it is."""
+    await want(t)
+    await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
+    (dead,) = await t.dead_letters.list(9)
+    assert await t.outbox.requeue(dead.payload, NOW + LEASE)
+    assert await t.dead_letters.count() == 0
+    assert await t.outbox.next_due() == NOW + LEASE
+    letter = await take(t, now=NOW + LEASE)
+    assert letter.attempts == 0
+    await t.outbox.done(letter, NOW + LEASE)
+    assert not await t.outbox.requeue(dead.payload, NOW + LEASE)
+    assert await t.outbox.next_due() is None
+
+
+async def test_claim_of_a_letter_that_cannot_be_read_buries_it_and_takes_the_next(t: Transaction) -> None:
+    """A letter written by another version stands before nobody, and is there to be seen."""
+    await want(t)
+    await want(t, LABEL_OFF, now=NOW + TICK)
+    await t.connection.execute(update(outbox).where(outbox.c.kind == "comment").values(notice={"kind": "unheard of"}))
+    assert (await take(t, now=NOW + TICK)).kind is LABEL_OFF
+    (dead,) = await t.dead_letters.list(9)
+    assert (dead.payload["kind"], dead.retryable) == ("comment", False)
+    assert "validation error" in dead.error_message
+
+
+async def test_label_removal_is_forgotten_when_done(t: Transaction) -> None:
+    """A label taken off leaves nothing behind; one that is wanted off again meanwhile is taken off again."""
+    await want(t, LABEL_OFF)
+    letter = await take(t)
+    assert (letter.label, letter.notice) == ("merge-queue", None)
+    await want(t, LABEL_OFF)
+    await t.outbox.done(letter, NOW)
+    letter = await take(t)
+    await t.outbox.done(letter, NOW)
+    await want(t, LABEL_OFF)
+    assert (await take(t)).version == 1
+
+
+async def test_withdraw_drops_a_label_removal_and_leaves_the_rest(t: Transaction) -> None:
+    """A label that was set again is not removed by an older decision, not even by one half-way out."""
+    await want(t, LABEL_OFF)
+    await want(t)
+    half_way = await take(t)
+    assert half_way.kind is LABEL_OFF
+    await t.outbox.withdraw(LABEL_OFF, REPOSITORY.id, 1)
+    await t.outbox.done(half_way, NOW)
+    assert (await take(t)).kind is COMMENT
+    assert await t.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
+
+
+async def test_rename_reaches_letters_on_their_way(t: Transaction) -> None:
+    """A letter goes to where its repository is now."""
+    await want(t)
+    renamed = replace(REPOSITORY, name="missile")
+    await t.queues.refresh_repository(renamed)
+    assert (await take(t)).repository == renamed
+
+
+async def test_release_all_at_the_start_of_the_only_process_frees_what_the_last_one_held(t: Transaction) -> None:
+    """After a restart nobody waits for the lease of a process that is no more."""
+    await want(t)
+    held = await take(t, owner="before")
+    await t.outbox.release_all()
+    assert (await take(t, owner="after")).id == held.id
+
+
+async def test_purge_forgets_only_what_is_long_finished(t: Transaction) -> None:
+    """Letters that are due, recent, or of a pull request that stands somewhere are kept."""
+    main = await queue(t)
+    for number in (1, 2, 3):
+        await want(t, number=number)
+        await t.outbox.done(await take(t), NOW)
+    await stand(t, main, 2)
+    await t.held.add(HeldPullRequest(main.id, REPOSITORY.id, 3, "abc", "max", NOW))
+    await want(t, number=4)
+    await t.outbox.want(COMMENT, OTHER, 2, due=NOW, notice=notice())
+    assert await t.outbox.purge(NOW) == 0
+    assert await t.outbox.purge(NOW + TICK) == 1
+    assert await t.outbox.next_due() == NOW
+    for number in (1, 2, 3):
+        await want(t, number=number)
+    versions = {letter.number: letter.version for letter in [await take(t) for _ in range(5)] if letter.number != 4}
+    assert versions[1] == 1, "forgotten and started again"
+    assert versions[3] == 2, "kept"
+
+
+async def test_claim_by_many_senders_at_once_gives_each_letter_to_one(store: Store) -> None:
+    """However many senders ask at the same time, no letter goes out twice."""
+    async with store.transaction() as t:
+        for number in range(30):
+            await want(t, number=number)
+
+    async def work(owner: str) -> list[int]:
+        claimed: list[int] = []
+        while True:
+            async with store.transaction() as t:
+                letter = await t.outbox.claim(owner=owner, now=NOW, lease=LEASE)
+            if letter is None:
+                return claimed
+            claimed.append(letter.number)
+
+    claimed = [number for done in await asyncio.gather(*(work(f"w{n}") for n in range(8))) for number in done]
+    assert sorted(claimed) == list(range(30))

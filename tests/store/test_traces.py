@@ -1,0 +1,67 @@
+"""What waits in the database keeps the trace that it belongs to: entries, held pull requests, letters."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from queue_engine.core.observability import trace
+from queue_engine.store import Store, Transaction
+from queue_engine.store.held import HeldPullRequest
+from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
+from tests.store.examples import NOW, REPOSITORY, SOON, queue
+
+GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+TRACE = f"00-{GUID.replace('-', '')}-{'1' * 16}-01"
+LATER = NOW + SOON
+
+
+@pytest.fixture
+async def t(store: Store) -> AsyncIterator[Transaction]:
+    async with store.transaction() as transaction:
+        yield transaction
+
+
+async def test_entry_keeps_trace_and_delivery_while_it_stands(t: Transaction) -> None:
+    """Whatever is changed about it later, it was queued by one delivery."""
+    entry = await t.entries.add(
+        queue_id=(await queue(t)).id,
+        number=1,
+        title="Add",
+        author="mona",
+        queued_by="max",
+        queued_head="head",
+        enqueued_at=NOW,
+        trace=TRACE,
+        delivery=GUID,
+    )
+    await t.entries.save(entry)
+    found = await t.entries.find(REPOSITORY.id, 1)
+    assert found is not None
+    assert (found.trace, found.delivery) == (TRACE, GUID)
+
+
+async def test_held_pull_request_has_the_trace_of_its_last_consent(t: Transaction) -> None:
+    """Who asks again keeps the place, and what follows belongs to the newer request."""
+    its_queue = (await queue(t)).id
+    await t.held.add(HeldPullRequest(its_queue, REPOSITORY.id, 1, "head", "max", NOW))
+    await t.held.add(HeldPullRequest(its_queue, REPOSITORY.id, 1, "head", "max", LATER, trace=TRACE, delivery=GUID))
+    held = await t.held.find(REPOSITORY.id, 1)
+    assert held is not None
+    assert (held.trace, held.delivery) == (TRACE, GUID)
+
+
+async def test_letter_has_the_trace_of_what_wanted_it_last(t: Transaction) -> None:
+    """The state that goes out is that of the newest cause."""
+
+    async def claimed() -> OutboxItem:
+        letter = await t.outbox.claim(owner="me", now=LATER, lease=timedelta(0))
+        assert letter is not None
+        return letter
+
+    await t.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, 1, due=NOW, label="merge-queue")
+    assert (await claimed()).trace is None
+    with trace.of_delivery(GUID):
+        await t.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, 1, due=NOW, label="merge-queue")
+        wanted = trace.current()
+    assert (await claimed()).trace == wanted

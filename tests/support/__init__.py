@@ -1,0 +1,1 @@
+"""What tests of several kinds share: databases, captured data, GitHub's schemas."""

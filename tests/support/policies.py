@@ -1,0 +1,32 @@
+"""One policy for every base branch, where a test needs no configuration."""
+
+from queue_engine.domain.facts import Permission
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.rules.eligibility import may_queue
+
+
+class StaticPolicies:
+    """Answers `queue_engine.rules.policies.Policies` with one policy for every base branch."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def of(self, repository: Repository, base_branch: str) -> Policy:
+        """The one policy."""
+        return self._policy
+
+    async def labels(self, repository: Repository) -> tuple[str, ...]:
+        """Its trigger labels."""
+        return self._policy.trigger_labels
+
+    async def admit_readers(self, repository: Repository, login: str) -> bool:
+        """Whether the one policy lets them."""
+        return may_queue(self._policy, login, Permission.READ) is None
+
+    def remembers(self, repository_id: int, base_branch: str) -> bool:
+        """No branch has anything of its own."""
+        return False
+
+    def forget(self, repository_id: int) -> None:
+        """There is nothing to forget."""

@@ -1,0 +1,342 @@
+"""A call that is sent again with its key is not done again, whatever happened to the first one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+from sqlalchemy import select
+
+from bot.api.errors import ApiError
+from bot.api.idempotent import settle
+from queue_engine.core.jobs.idempotency import KEPT, idempotency_keys
+from queue_engine.store import Store
+from tests.support.claims import claim_one
+from tests.unit.bot.api.api_server import NOW, ApiServer, an_api_server
+
+KEY = "0f4c3f0e-6b1e-4d0a-8f0e-2f9f3d9b7c11"
+
+
+@dataclass
+class Works:
+    """Two routes that each store a job for every time that they do something: `/whole` does so in one transaction
+    with its answer, `/parts` before it; `todo` says how the next calls go."""
+
+    desk: ApiServer
+    todo: list[Exception | int] = field(default_factory=list)
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/whole", self.whole),
+            web.post("/parts", self.parts),
+            web.delete("/whole", self.nothing),
+            web.get("/whole", self.parts),
+        ]
+
+    async def _let_through(self) -> None:
+        self.started.set()
+        await self.gate.wait()
+
+    async def whole(self, request: web.Request) -> web.Response:
+        await self._let_through()
+        async with self.desk.engine.change() as change:
+            await self._do(change.tx)
+            answer = await settle(request, change.tx, {"number": await change.tx.jobs.depth()}, status=201)
+            if self.todo and isinstance(problem := self.todo.pop(0), Exception):
+                raise problem
+        if self.todo and isinstance(problem := self.todo.pop(0), Exception):
+            raise problem
+        return answer
+
+    async def parts(self, request: web.Request) -> web.Response:
+        await self._let_through()
+        result = self.todo.pop(0) if self.todo else 200
+        if isinstance(result, Exception):
+            raise result
+        async with self.desk.engine.change() as change:
+            await self._do(change.tx)
+            number = await change.tx.jobs.depth()
+        return web.json_response({"number": number}, status=result)
+
+    async def nothing(self, request: web.Request) -> web.Response:
+        async with self.desk.engine.change() as change:
+            await self._do(change.tx)
+            return await settle(request, change.tx, None, status=204)
+
+    async def _do(self, tx: Any) -> None:
+        await tx.jobs.enqueue(kind="work", request={}, process_id="p", now=self.desk.clock.now())
+
+    async def done(self) -> int:
+        """How many times something was done."""
+        async with self.desk.engine.store.reading() as tx:
+            return int(await tx.jobs.depth())
+
+
+@pytest.fixture
+async def works(store: Store) -> AsyncIterator[Works]:
+    made: list[Works] = []
+
+    def routes(desk: ApiServer) -> list[web.RouteDef]:
+        made.append(Works(desk))
+        return made[0].routes()
+
+    async with an_api_server(store, routes) as desk:
+        await desk.token("ops", operator=True)
+        made[0].gate.set()
+        yield made[0]
+
+
+@pytest.fixture
+def desk(works: Works) -> ApiServer:
+    return works.desk
+
+
+both = pytest.mark.parametrize("path", ["/whole", "/parts"])
+
+
+@both
+async def test_call_again_with_its_key_gets_the_same_answer_and_does_nothing(
+    works: Works, desk: ApiServer, path: str
+) -> None:
+    """Status and body are those of the first call, and a header says so; for 72 hours."""
+    first = await desk.call("POST", path, key=KEY, json={"a": 1})
+    desk.clock.move(KEPT - timedelta(seconds=1))
+    again = await desk.call("POST", path, key=KEY, json={"a": 1})
+    assert (again.status, again.body) == (first.status, first.body) == (first.status, {"number": 1})
+    assert (first.replayed, again.replayed) == (False, True)
+    assert await works.done() == 1
+    desk.clock.move(timedelta(seconds=1))
+    assert (await desk.call("POST", path, key=KEY, json={"a": 1})).body == {"number": 2}
+
+
+async def test_calls_with_another_key_or_none_are_done_each_time(works: Works, desk: ApiServer) -> None:
+    """The header is optional, and a key is the caller's own choice."""
+    for key in (KEY, "other", None, None):
+        assert not (await desk.call("POST", "/whole", key=key)).replayed
+    assert await works.done() == 4
+
+
+async def test_key_of_another_caller_is_another_key(works: Works, desk: ApiServer) -> None:
+    """Nobody gets the answer to somebody else's call."""
+    for by in ("ops", "ada"):
+        assert not (await desk.call("POST", "/whole", by=by, key=KEY)).replayed
+    assert await works.done() == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [("POST", "/whole", b'{"a": 2}'), ("POST", "/parts", b'{"a": 1}'), ("DELETE", "/whole", b'{"a": 1}')],
+    ids=["body", "address", "method"],
+)
+async def test_other_call_with_a_used_key_is_a_conflict(
+    works: Works, desk: ApiServer, method: str, path: str, body: bytes
+) -> None:
+    """409 with a sentence, and nothing is done."""
+    await desk.call("POST", "/whole", key=KEY, data=b'{"a": 1}')
+    answer = await desk.call(method, path, key=KEY, data=body)
+    assert (answer.status, answer.error) == (
+        409,
+        "this Idempotency-Key was used for another address or body",
+    )
+    assert "Retry-After" not in answer.headers
+    assert await works.done() == 1
+
+
+@both
+async def test_call_while_the_first_one_runs_is_told_to_come_again(works: Works, desk: ApiServer, path: str) -> None:
+    """409 with `Retry-After`; afterwards it gets the answer."""
+    works.gate.clear()
+    first = asyncio.create_task(desk.call("POST", path, key=KEY))
+    await works.started.wait()
+    meanwhile = await desk.call("POST", path, key=KEY)
+    assert (meanwhile.status, meanwhile.headers["Retry-After"]) == (409, "5")
+    assert meanwhile.error == "the call with this Idempotency-Key is still running"
+    works.gate.set()
+    answered = await first
+    assert (await desk.call("POST", path, key=KEY)).body == answered.body == {"number": 1}
+
+
+async def test_many_at_the_same_instant_are_done_once(works: Works, desk: ApiServer) -> None:
+    """Each later caller gets the first one's answer, or is told to retry."""
+    answers = await asyncio.gather(*(desk.call("POST", "/whole", key=KEY) for _ in range(8)))
+    assert await works.done() == 1
+    assert {answer.status for answer in answers} <= {201, 409}
+    assert sum(answer.status == 201 and not answer.replayed for answer in answers) == 1
+
+
+async def _renewed(desk: ApiServer) -> None:
+    """The lease of the one key that is running is as long again as at its beginning."""
+    async with asyncio.timeout(10):
+        until = NOW
+        while until < desk.clock.now() + desk.engine.lease:
+            async with desk.engine.store.reading() as tx:
+                until = (await tx.connection.execute(select(idempotency_keys.c.running_until))).scalar_one()
+
+
+async def test_call_that_takes_long_keeps_its_key(works: Works, desk: ApiServer) -> None:
+    """Its lease is renewed while it runs: nobody else starts the same meanwhile."""
+    works.gate.clear()
+    first = asyncio.create_task(desk.call("POST", "/parts", key=KEY))
+    await works.started.wait()
+    for _ in range(12):
+        desk.clock.move(desk.engine.lease / 3)
+        await _renewed(desk)
+        assert (await desk.call("POST", "/parts", key=KEY)).status == 409
+    works.gate.set()
+    assert (await first).status == 200
+    assert await works.done() == 1
+
+
+@both
+@pytest.mark.parametrize("problem", [503, 500, 429, 408])
+async def test_refusal_that_passes_is_not_kept(works: Works, desk: ApiServer, path: str, problem: int) -> None:
+    """The same call is done when it is tried again."""
+    works.todo = [ApiError(problem, "not now")]
+    assert (await desk.call("POST", path, key=KEY)).status == problem
+    again = await desk.call("POST", path, key=KEY)
+    assert (again.body, again.replayed) == ({"number": 1}, False)
+
+
+@both
+async def test_refusal_that_stays_is_kept(works: Works, desk: ApiServer, path: str) -> None:
+    """Nothing was done, and the same call gets the same refusal."""
+    works.todo = [ApiError(422, "never", reason="conflict")]
+    for replayed in (False, True):
+        answer = await desk.call("POST", path, key=KEY)
+        assert (answer.status, answer.body) == (422, {"error": "never", "reason": "conflict"})
+        assert answer.replayed == replayed
+    assert await works.done() == 0
+
+
+@both
+async def test_call_that_fails_before_its_end_leaves_nothing_and_its_key_free(
+    works: Works, desk: ApiServer, path: str
+) -> None:
+    """A failure of ours is no answer: work and key are rolled back, and the call may be sent again at once."""
+    works.todo = [RuntimeError("broken")]
+    assert (await desk.call("POST", path, key=KEY)).status == 500
+    assert await works.done() == 0
+    assert (await desk.call("POST", path, key=KEY)).body == {"number": 1}
+
+
+async def test_call_that_fails_after_its_end_is_done_and_answered(works: Works, desk: ApiServer) -> None:
+    """What was committed with its answer is not done again, although the first caller heard nothing of it."""
+    works.todo = [0, RuntimeError("the connection broke")]
+    assert (await desk.call("POST", "/whole", key=KEY)).status == 500
+    again = await desk.call("POST", "/whole", key=KEY)
+    assert (again.status, again.body, again.replayed) == (201, {"number": 1}, True)
+    assert await works.done() == 1
+
+
+async def test_call_whose_process_was_killed_is_done_by_the_next_and_not_by_both(works: Works, desk: ApiServer) -> None:
+    """The lease ends, somebody sends the call again; the first one wakes up late, and its work is rolled back."""
+    works.gate.clear()
+    first = asyncio.create_task(desk.call("POST", "/whole", key=KEY))
+    await works.started.wait()
+    async with desk.engine.store.transaction() as tx:
+        again = await tx.keys.begin(
+            (await tx.tokens.all())[0].id,
+            KEY,
+            endpoint="POST /api/v1/whole",
+            request_hash="e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            now=desk.clock.now() + desk.engine.lease,
+            lease=desk.engine.lease,
+        )
+        await tx.keys.finish(again, status=201, body={"number": "by another"})  # type: ignore[arg-type]
+    works.gate.set()
+    late = await first
+    assert (late.status, late.error) == (409, "another call has taken over this request")
+    assert await works.done() == 0
+    assert (await desk.call("POST", "/whole", key=KEY)).body == {"number": "by another"}
+
+
+async def test_answer_without_a_body_is_replayed_without_one(works: Works, desk: ApiServer) -> None:
+    """204 both times."""
+    for _ in range(2):
+        answer = await desk.call("DELETE", "/whole", key=KEY)
+        assert (answer.status, answer.body) == (204, None)
+    assert answer.replayed
+    assert await works.done() == 1
+
+
+async def test_reading_call_takes_no_key(works: Works, desk: ApiServer) -> None:
+    """Reading twice is no harm, and nothing is remembered of it, be the key what it may."""
+    for _ in range(2):
+        assert not (await desk.call("GET", "/whole", key="two words")).replayed
+    assert await works.done() == 2
+
+
+@pytest.mark.parametrize("key", ["", "a" * 256, "two words", "t\xf6ken", "tab\tbed"])
+async def test_key_that_is_none_is_refused(works: Works, desk: ApiServer, key: str) -> None:
+    """400 with a sentence, before anything is done."""
+    answer = await desk.call("POST", "/whole", key=key)
+    assert (answer.status, answer.error) == (
+        400,
+        "the Idempotency-Key must be 1 to 255 visible ASCII characters, such as a UUID",
+    )
+    assert await works.done() == 0
+
+
+@pytest.mark.parametrize("key", ["!", "~" * 255])
+async def test_key_of_any_visible_characters_is_taken(works: Works, desk: ApiServer, key: str) -> None:
+    """From one to 255 of them."""
+    assert not (await desk.call("POST", "/whole", key=key)).replayed
+    assert (await desk.call("POST", "/whole", key=key)).replayed
+
+
+async def test_two_keys_are_refused(works: Works, desk: ApiServer) -> None:
+    """Which one would count?"""
+    answer = await desk.call("POST", "/whole", headers=[("Idempotency-Key", KEY)], key="other")
+    assert (answer.status, answer.error) == (400, "send the Idempotency-Key header only once")
+    assert await works.done() == 0
+
+
+async def test_call_to_no_address_leaves_its_key_unused(works: Works, desk: ApiServer) -> None:
+    """A mistyped address is corrected and sent again with the same key; nothing is counted or stored of it."""
+    assert (await desk.call("POST", "/hole", key=KEY)).status == 404
+    assert (await desk.call("PATCH", "/whole", key=KEY)).status == 405
+    assert not desk.meter.counted
+    assert (await desk.call("POST", "/whole", key=KEY)).status == 201
+
+
+async def test_address_longer_than_any_is_refused(works: Works, desk: ApiServer) -> None:
+    """What cannot be compared whole with the address of another call is not taken."""
+    answer = await desk.call("POST", f"/whole?{'x' * 300}", key=KEY)
+    assert (answer.status, answer.error) == (414, "the address is too long")
+
+
+async def test_calls_with_keys_are_counted_and_so_are_their_repetitions(works: Works, desk: ApiServer) -> None:
+    """The share of duplicates tells of a client that sends everything twice."""
+    for body in (b"1", b"1", b"1", b"2"):
+        await desk.call("POST", "/whole", key=KEY, data=body)
+    await desk.call("POST", "/whole")
+    assert desk.meter.counted == {("requests_keyed", "api"): 1, ("duplicates", "api"): 2}
+
+
+@pytest.mark.parametrize("given", ["00-0123456789abcdef0123456789abcdef-0123456789abcdef-01", "nonsense", None])
+async def test_call_goes_on_with_the_trace_of_its_caller(works: Works, desk: ApiServer, given: str | None) -> None:
+    """What it causes is found by the caller's trace id, or by one of its own where the caller has none."""
+    await desk.call("POST", "/whole", headers={"traceparent": given} if given else {})
+    async with desk.engine.store.transaction() as tx:
+        job = await claim_one(tx.jobs, owner="test", now=desk.clock.now(), lease=timedelta(seconds=30))
+    assert job is not None
+    assert job.trace is not None
+    assert (job.trace[3:35] == "0123456789abcdef0123456789abcdef") == (given is not None and given[0] == "0")
+
+
+async def test_caller_may_use_only_so_many_keys(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is stored for days: with a token that may do nothing one could fill the disk. Without a key nothing is."""
+    monkeypatch.setattr("bot.api.permissions.A_MINUTE", 3)
+    works.gate.set()
+    call = works.desk.call
+    assert [(await call("POST", "/parts", by="mona", key=f"k{n}")).status for n in range(5)] == [200] * 3 + [429] * 2
+    assert (await call("POST", "/parts", by="mona")).status == 200
+    assert (await call("POST", "/parts", by="rhea", key="k")).status == 200
+    assert [(await call("POST", "/parts", key=f"k{n}")).status for n in range(5)] == [200] * 5
+    works.desk.clock.move(timedelta(minutes=1))
+    assert (await call("POST", "/parts", by="mona", key="k4")).status == 200

@@ -1,0 +1,150 @@
+"""The command line as an operator meets it.
+
+Covers `bot/__main__.py`.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from bot.cli import main, maintenance, setup
+from bot.process import lifecycle
+from bot.settings.environment import Settings
+from queue_engine.core.database.outage import OutageKind
+from tests.support.plain_words import faults
+
+
+@pytest.fixture
+def environ(pem: str) -> dict[str, str | None]:
+    return {
+        "IMQ_GITHUB_APP_ID": "77",
+        "IMQ_GITHUB_PRIVATE_KEY": pem,
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
+        "PORT": "0",
+    }
+
+
+@pytest.fixture(autouse=True)
+def _logging_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup, "configure", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ("run", {"web": True, "worker": True}),
+        ("web", {"web": True, "worker": False}),
+        ("worker", {"web": False, "worker": True}),
+    ],
+)
+def test_command_starts_its_parts(
+    environ: dict[str, str | None], monkeypatch: pytest.MonkeyPatch, command: str, parts: dict[str, bool]
+) -> None:
+    """One process for all, or one each."""
+    started: list[Any] = []
+
+    async def run(settings: Settings, **which: bool) -> None:
+        started.append((settings.github_app_id, which))
+
+    monkeypatch.setattr(lifecycle, "run", run)
+    result = CliRunner(env=environ).invoke(main.main, [command])
+    assert (result.exit_code, started) == (0, [("77", parts)])
+
+
+def test_migrate_command_migrates(environ: dict[str, str | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The platform's release phase calls it."""
+    migrated: list[str] = []
+
+    async def migrate(settings: Settings) -> None:
+        migrated.append(settings.database_url.get_secret_value())
+
+    monkeypatch.setattr(maintenance, "migrate", migrate)
+    result = CliRunner(env={**environ, "DATABASE_URL": "postgres://u:p@db/imq"}).invoke(main.main, ["migrate"])
+    assert (result.exit_code, migrated) == (0, ["postgres://u:p@db/imq"])
+
+
+@pytest.mark.parametrize("problem", [lifecycle.NotMigrated, lifecycle.NotListening])
+def test_process_that_cannot_start_says_so_without_a_traceback(
+    problem: type[Exception], environ: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentence says what the operator does about it."""
+
+    async def run(_settings: Settings, **_which: bool) -> None:
+        raise problem("run `imq migrate` first")
+
+    monkeypatch.setattr(lifecycle, "run", run)
+    result = CliRunner(env=environ).invoke(main.main, ["worker"])
+    assert result.exit_code == 1
+    assert result.stderr == "Error: run `imq migrate` first\n"
+
+
+@pytest.mark.parametrize("command", ["run", "web", "worker", "migrate"])
+def test_settings_missing_are_named_on_stderr_with_exit_code_two(command: str) -> None:
+    """As the operator's contract has it: readable, complete, no traceback."""
+    missing: dict[str, str | None] = {"IMQ_GITHUB_APP_ID": None, "IMQ_GITHUB_PRIVATE_KEY": None, "PORT": "http"}
+    result = CliRunner(env=missing).invoke(main.main, [command])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    for name in ("IMQ_GITHUB_APP_ID", "IMQ_GITHUB_PRIVATE_KEY", "IMQ_GITHUB_WEBHOOK_SECRET", "PORT"):
+        assert name in result.stderr
+
+
+def test_module_run_without_settings_prints_no_traceback() -> None:
+    """`python -m bot web` is what the Procfile starts."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("IMQ_")}
+    done = subprocess.run([sys.executable, "-m", "bot", "web"], env=environ, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("IMQ cannot start with these settings:\n  - IMQ_GITHUB_APP_ID is missing")
+
+
+def test_help_names_every_command_of_the_contract() -> None:
+    """The commands that are built, each with a sentence."""
+    assert isinstance(main.main, click.Group)
+    assert set(main.main.commands) == {"run", "web", "worker", "migrate", "resume", "demo", "token", "jobs", "validate"}
+    assert all(command.get_short_help_str() for command in main.main.commands.values())
+
+
+def test_version_is_that_of_the_package() -> None:
+    """For reports of faults."""
+    result = CliRunner().invoke(main.main, ["--version"])
+    assert result.output.startswith("imq, version ")
+
+
+@pytest.mark.parametrize("command", [["migrate"], ["web"], ["resume", "acme/widgets"]])
+def test_command_on_a_database_that_refuses_it_says_so_in_a_sentence(
+    environ: dict[str, str | None], tmp_path: Path, command: list[str]
+) -> None:
+    """What to do is told, and no traceback through the drivers."""
+    (tmp_path / "imq.db").write_bytes(b"not a database" * 300)
+    result = CliRunner(env=environ | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"}).invoke(main.main, command)
+    assert (result.exit_code, result.output) == (1, f"Error: {OutageKind.CORRUPT.sentence}\n")
+
+
+def test_demo_without_its_libraries_says_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A production install has no sandbox and no table to draw."""
+    for name in [name for name in sys.modules if name.startswith("bot.demo")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    result = CliRunner().invoke(main.main, ["demo"])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: The demo needs rich.console. Run `make demo`")
+
+
+def _helps(command: click.Command) -> Iterator[str]:
+    """What a command, its options and its own commands say of themselves."""
+    yield command.help or ""
+    yield from (option.help or "" for option in command.params if isinstance(option, click.Option))
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from _helps(inner)
+
+
+def test_help_of_every_command_is_short_sentences_in_plain_words() -> None:
+    """An operator meets no sentence of more than 25 words, and no metaphor."""
+    assert [fault for text in _helps(main.main) for fault in faults(text)] == []

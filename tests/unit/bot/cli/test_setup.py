@@ -1,0 +1,81 @@
+"""Commands without a usable database say so in one sentence."""
+
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot.cli import setup
+from tests.unit.bot.cli.imq import Imq
+
+
+def on(imq: Imq, url: str) -> Imq:
+    return Imq(imq.environ | {"DATABASE_URL": url})
+
+
+COMMANDS = pytest.mark.parametrize(
+    "command", [["token", "list"], ["jobs", "list"], ["jobs", "retry", "--all"], ["resume", "acme/widgets"]]
+)
+
+
+@COMMANDS
+def test_file_that_is_not_there_is_told_and_not_made(imq: Imq, tmp_path: Path, command: list[str]) -> None:
+    """An operator in the wrong directory gets no empty database there."""
+    result = on(imq, f"sqlite:///{tmp_path / 'elsewhere.db'}")(*command)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: No database ")
+    assert not (tmp_path / "elsewhere.db").exists()
+
+
+@COMMANDS
+def test_database_without_tables_is_told(imq: Imq, empty_database_url: str, tmp_path: Path, command: list[str]) -> None:
+    """The sentence names the command that is missing."""
+    (tmp_path / "empty.db").touch()
+    result = on(imq, empty_database_url)(*command)
+    expected = "Error: The database has another version. Run `imq migrate`.\n"
+    assert (result.exit_code, result.stderr) == (1, expected)
+
+
+@COMMANDS
+def test_database_that_does_not_answer_is_told_without_its_address(imq: Imq, command: list[str]) -> None:
+    """No traceback, no password."""
+    result = on(imq, "postgresql://imq:hunter2@127.0.0.1:9/imq")(*command)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: The database does not answer: ")
+    assert "hunter2" not in result.stderr
+
+
+def test_settings_that_are_missing_are_all_named(imq: Imq) -> None:
+    """Exit code 2, as for every command."""
+    result = Imq(imq.environ | {"IMQ_GITHUB_APP_ID": None, "PORT": "http"})("token", "list")
+    assert result.exit_code == 2
+    assert "IMQ_GITHUB_APP_ID" in result.stderr
+    assert "PORT" in result.stderr
+
+
+def test_unknown_variable_is_told_once_and_a_misspelt_one_is_refused(imq: Imq) -> None:
+    """The operator learns that a setting has no effect."""
+    with capture_logs() as logs:
+        assert Imq(imq.environ | {"IMQ_REGION": "eu"})("token", "list").exit_code == 0
+    assert [(line["event"], line["names"]) for line in logs] == [("unknown_settings", "IMQ_REGION")]
+    misspelt = Imq(imq.environ | {"IMQ_METRIC": "token"})("token", "list")
+    assert misspelt.exit_code == 2
+    assert "  - IMQ_METRIC is no setting of IMQ: did you mean IMQ_METRICS?\n" in misspelt.stderr
+
+
+def test_repository_without_its_owner_is_refused(imq: Imq) -> None:
+    """`imq resume acme main` looked for a repository called acme."""
+    result = imq("resume", "acme", "main")
+    assert result.exit_code == 2
+    assert "write OWNER/REPO, such as acme/rocket" in result.stderr
+
+
+@pytest.mark.parametrize(("chosen", "used"), [("info", "warning"), ("error", "error"), ("debug", "debug")])
+def test_command_that_answers_on_the_console_logs_warnings_at_most(
+    imq: Imq, monkeypatch: pytest.MonkeyPatch, chosen: str, used: str
+) -> None:
+    """Between the words of `imq token create` no lines of JSON are in the way."""
+    levels: list[str] = []
+    monkeypatch.setattr(setup, "configure", lambda level, _: levels.append(level))
+    assert Imq(imq.environ | {"IMQ_LOG_LEVEL": chosen})("token", "list").exit_code == 0
+    assert levels == [used]

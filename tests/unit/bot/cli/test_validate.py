@@ -1,0 +1,135 @@
+"""`imq validate`: a configuration's mistakes with their lines, and what it means."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bot.cli import main, setup
+from queue_engine.config.policy import as_keys
+from queue_engine.domain.policy import Policy
+
+Validate = Callable[..., Result]
+
+
+@pytest.fixture
+def validate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Validate:
+    """Runs the command on a file of this content, in an environment without any setting."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(setup, "configure", lambda *_: None)
+    settings = ("IMQ_GITHUB_APP_ID", "IMQ_GITHUB_PRIVATE_KEY", "IMQ_GITHUB_WEBHOOK_SECRET")
+    runner = CliRunner(env=dict.fromkeys(settings))
+
+    def run(content: str | bytes, *arguments: str) -> Result:
+        Path("imq.yml").write_bytes(content if isinstance(content, bytes) else content.encode())
+        return runner.invoke(main.main, ["validate", "imq.yml", *arguments], catch_exceptions=False)
+
+    return run
+
+
+def test_validate_tells_every_problem_with_its_line(validate: Validate) -> None:
+    """Number, sentence and the line itself; the exit code lets CI fail."""
+    result = validate("depth: many\nchecks:\n\n  timeuot: 2h\n")
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "imq.yml has 2 problems:\n\n"
+        'line 1: depth must be a whole number, not "many"\n    depth: many\n\n'
+        "line 4: checks.timeuot is unknown; did you mean timeout?\n      timeuot: 2h\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a: \xff\n", "imq.yml has 1 problem:\n\nline 1: The file is not UTF-8: save it as UTF-8.\n"),
+        ("a: \x1b[31m\n", "line 1: The file holds a character that YAML does not allow (0x1b).\n    a:  [31m\n"),
+        ("a:\n\tb: 1\n", "line 2: A tab indents this line: use spaces.\n        b: 1\n"),
+    ],
+    ids=["encoding", "escape", "tab"],
+)
+def test_validate_shows_hostile_lines_harmlessly(validate: Validate, content: str | bytes, expected: str) -> None:
+    """Nothing in a file steers the terminal on which its mistakes are shown."""
+    result = validate(content)
+    assert result.exit_code == 1
+    assert expected in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_validate_problems_as_json_are_for_programs(validate: Validate) -> None:
+    """A program in CI puts them beside the line."""
+    result = validate("\ndepth: 0\n", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {
+        "valid": False,
+        "problems": [{"line": 2, "place": "depth", "sentence": 'must be 1 or more, not "0"'}],
+    }
+
+
+def test_validate_shows_what_holds_for_each_rule(validate: Validate) -> None:
+    """Everything once, with the defaults, then of each rule what it changes; no settings are needed."""
+    rules = "branches:\n  - match: [main, x/*]\n    checks: {timeout: 90m}\n  - match: y\n"
+    text = "depth: 9\nmerge: {title: '{title}'}\n" + rules
+    result = validate(text)
+    assert result.exit_code == 0
+    first, others, common, rule, changes, last = result.stdout.split("\n\n")
+    assert (first, others) == ("imq.yml is valid.", "All other base branches:")
+    assert "  depth: 9\n" in common
+    assert "    title: '{title}'\n" in common
+    assert "  trigger_labels:\n  - merge-queue\n" in common
+    assert (rule, changes) == ("main, x/*: as above, but", "  checks:\n    timeout: 1h30m")
+    assert last == "y: as above\n"
+
+
+def test_validate_shared_begins_with_how_much_of_the_file_counts(
+    validate: Validate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Valid does not mean followed: what the operator allows, and which rule of the repository is needed."""
+    text = "who_may_queue: {people: [eve]}\nblocking: {labels: wip}"
+    condition = "it is used only while the default branch of .github requires an approving review."
+    for mode, verdict in (
+        ("tighten", f"imq.yml is valid, but 1 of its keys is ignored; {condition}"),
+        ("trust", f"imq.yml is valid; {condition}"),
+        ("off", "imq.yml is valid, but not shared with other repositories: IMQ_ORGANIZATION_CONFIG is off."),
+    ):
+        monkeypatch.setenv("IMQ_ORGANIZATION_CONFIG", mode)
+        assert validate(text, "--shared").stdout.splitlines()[0] == verdict
+
+
+def test_validate_meaning_as_json_is_complete_for_each_rule(validate: Validate) -> None:
+    """A program needs to lay nothing over anything."""
+    found = json.loads(validate("branches: [{match: main, depth: 3}]", "--json").stdout)
+    default = as_keys(Policy())
+    assert found == {"valid": True, "rules": default, "branches": [{"match": ["main"], **default, "depth": 3}]}
+
+
+def test_validate_shows_the_operators_choices_where_the_file_is_silent(
+    validate: Validate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes effect is what holds here, and a label means what it means here; GitHub's settings are not needed."""
+    monkeypatch.setenv("IMQ_TRIGGER_LABEL", "ship")
+    monkeypatch.setenv("IMQ_MAX_QUEUE_DEPTH", "3")
+    shown = validate("blocking: {labels: merge-queue}").stdout
+    assert "  trigger_labels:\n  - ship\n" in shown
+    assert "  depth: 3\n" in shown
+    assert "which both queues and blocks" in validate("blocking: {labels: ship}").stdout
+    monkeypatch.setenv("IMQ_MAX_QUEUE_DEPTH", "many")
+    assert validate("").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "wrong", ["acme/rocket", "acme#3", "acme/rocket#0", "acme/rocket#x", "https://x/acme/rocket#3"]
+)
+def test_validate_against_what_is_no_pull_request_is_refused(validate: Validate, wrong: str) -> None:
+    """The form is named, with exit code 2 as for every wrong use."""
+    result = validate("", "--against", wrong)
+    assert result.exit_code == 2
+    assert "write OWNER/REPO#N, such as acme/rocket#12" in result.stderr
+
+
+def test_validate_against_without_settings_names_them(validate: Validate) -> None:
+    """Asking GitHub needs the App's settings, and says which are missing."""
+    result = validate("", "--against", "acme/rocket#3")
+    assert result.exit_code == 2
+    assert "IMQ_GITHUB_APP_ID is missing" in result.stderr

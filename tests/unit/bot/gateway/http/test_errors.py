@@ -1,0 +1,351 @@
+"""How GitHub's refusals and troubles reach the engine.
+
+Covers `bot/gateway/http/client.py` and `bot/gateway/http/answers.py`.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+import pytest
+from pydantic import SecretStr
+
+from bot.gateway import Gateway
+from bot.gateway.http.client import Call, Client, Credential
+from bot.gateway.http.errors import asked_wait
+from queue_engine.domain.errors import (
+    Forbidden,
+    GitHubError,
+    HeadConflict,
+    Invalid,
+    LinkError,
+    MergeError,
+    NotFound,
+    RateLimitError,
+    ReadLagError,
+    Unavailable,
+)
+from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.model import Repository
+from tests.unit.bot.answers import pull_request
+from tests.unit.bot.conftest import ManualClock
+from tests.unit.bot.github_double import GitHubDouble, Says
+
+MERGE = "/repos/ada/engine/pulls/3/merge"
+PULL = "/repos/ada/engine/pulls/3"
+
+
+async def _merge(gateway: Gateway, repository: Repository) -> str:
+    return await gateway.merge(repository, 3, "h1", MergeMethod.SQUASH)
+
+
+@pytest.mark.parametrize(
+    ("says", "error", "words"),
+    [
+        (Says({"message": "Bad credentials"}, 401), ReadLagError, "just issued is not accepted yet: Bad credentials"),
+        (
+            Says({"message": "Resource not accessible by integration"}, 403),
+            Forbidden,
+            "Resource not accessible by integration",
+        ),
+        (Says({"message": "Not Found"}, 404), NotFound, "Not Found"),
+        (Says({"message": "Gone"}, 410), NotFound, "Gone"),
+        (Says({"message": "Base branch was modified"}, 405), MergeError, "Base branch was modified"),
+        (Says({"message": "Head branch was modified"}, 409), HeadConflict, "Head branch was modified"),
+        (
+            Says({"message": "Validation Failed", "errors": ["no new commits", {"message": "bad sha"}]}, 422),
+            Invalid,
+            "Validation Failed: no new commits; bad sha",
+        ),
+        (
+            Says(
+                {
+                    "message": "Validation Failed",
+                    "errors": [{"resource": "PullRequest", "field": "base", "code": "invalid"}],
+                },
+                422,
+            ),
+            Invalid,
+            "Validation Failed: PullRequest base invalid",
+        ),
+        (Says({"message": "No", "errors": "a plain sentence"}, 422), Invalid, "No: a plain sentence"),
+        (Says({"errors": []}, 422), Invalid, "GitHub answered 422"),
+        (Says(["a list"], 422), Invalid, "GitHub answered 422"),
+        (Says({"message": "I'm a teapot"}, 418), GitHubError, "I'm a teapot"),
+        (Says({"message": "Request Timeout"}, 408), Unavailable, "Request Timeout"),
+        (Says(status=500, body=b""), Unavailable, "GitHub answered 500"),
+        (Says(status=502, body=b"<html>Unicorn!</html>", content_type="text/html"), Unavailable, "GitHub answered 502"),
+        (Says(status=520, body=b"odd"), Unavailable, "GitHub answered 520"),
+        (Says(status=403, body=b"{broken"), Forbidden, "GitHub answered 403"),
+        (Says(body=b"{broken"), Unavailable, "cannot be read"),
+        (Says(body=b"{}", content_type="application/json; charset=klingon"), Unavailable, "cannot be read"),
+        (Says(body=b"<html>Log in</html>", content_type="text/html"), Unavailable, "no JSON"),
+        (Says({"merged": True}), Unavailable, "sha"),
+        (Says(status=204), Unavailable, "not GitHub's"),
+    ],
+)
+async def test_merge_refused_or_in_trouble_raises_our_own_error(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says, error: type[GitHubError], words: str
+) -> None:
+    """Every status has one class and GitHub's own words, and nothing of gidgethub's gets through."""
+    github.on("PUT", MERGE, says)
+    with pytest.raises(GitHubError, match=words) as caught:
+        await _merge(gateway, repository)
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
+    ("says", "wait"),
+    [
+        (Says({"message": "slow down"}, 429), 60),
+        (Says({"message": "slow down"}, 429, {"retry-after": "7"}), 7),
+        (Says({"message": "You have exceeded a secondary rate limit"}, 403), 60),
+        (
+            Says(
+                {"message": "You have exceeded a secondary rate limit"},
+                403,
+                {"x-ratelimit-limit": "5000", "x-ratelimit-remaining": "4000", "x-ratelimit-reset": "99999999999"},
+            ),
+            60,
+        ),
+        (Says({"message": "Please retry your request again later."}, 403, {"retry-after": "120"}), 120),
+        (Says({"message": "triggered an abuse detection mechanism"}, 403), 60),
+    ],
+)
+async def test_limit_met_raises_rate_limited_with_githubs_wait(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says, wait: int
+) -> None:
+    """Secondary limits come as 403 or 429, with and without headers (gidgethub makes them plain bad requests)."""
+    github.on("PUT", MERGE, says)
+    with pytest.raises(RateLimitError) as caught:
+        await _merge(gateway, repository)
+    assert caught.value.retry_after == timedelta(seconds=wait)
+
+
+async def test_primary_limit_used_up_waits_for_its_reset(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
+) -> None:
+    """A 403 with none remaining names the instant at which the limit is renewed."""
+    reset = int((clock.now() + timedelta(minutes=12)).timestamp())
+    headers = {"x-ratelimit-limit": "5000", "x-ratelimit-remaining": "0", "x-ratelimit-reset": str(reset)}
+    github.on("PUT", MERGE, Says({"message": "API rate limit exceeded"}, 403, headers))
+    with pytest.raises(RateLimitError) as caught:
+        await _merge(gateway, repository)
+    assert caught.value.retry_after == timedelta(minutes=12)
+
+
+async def test_installation_limited_sends_nothing_until_the_wait_is_over(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
+) -> None:
+    """Who goes on asking while limited may be banned: the gateway refuses by itself, and asks again afterwards."""
+    github.on("GET", PULL, Says({"message": "slow"}, 429, {"retry-after": "30"}), Says(pull_request()))
+    with pytest.raises(RateLimitError):
+        await gateway.pull_request(repository, 3)
+    clock.instant += timedelta(seconds=10)
+    with pytest.raises(RateLimitError) as caught:
+        await gateway.pull_request(repository, 3)
+    assert caught.value.retry_after == timedelta(seconds=20)
+    assert len(github.asked_for("GET", PULL)) == 1
+    clock.instant += timedelta(seconds=20)
+    assert (await gateway.pull_request(repository, 3)).number == 3
+
+
+async def test_installation_limited_leaves_others_alone(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Limits are GitHub's per installation: one that is used up holds up no other."""
+    github.on("GET", PULL, Says({"message": "slow"}, 429), Says(pull_request()))
+    with pytest.raises(RateLimitError):
+        await gateway.pull_request(repository, 3)
+    other = Repository(id=6, owner="ada", name="engine", installation_id=10)
+    assert (await gateway.pull_request(other, 3)).number == 3
+
+
+async def test_last_request_used_successfully_holds_the_next_until_the_reset(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
+) -> None:
+    """The limit is obeyed before it bites, and what remains is told to metrics."""
+    reset = clock.now() + timedelta(minutes=5)
+    headers = {
+        "x-ratelimit-limit": "5000",
+        "x-ratelimit-remaining": "0",
+        "x-ratelimit-reset": str(int(reset.timestamp())),
+    }
+    github.on("GET", PULL, Says(pull_request(), headers=headers))
+    await gateway.pull_request(repository, 3)
+    with pytest.raises(RateLimitError) as caught:
+        await gateway.pull_request(repository, 3)
+    assert caught.value.retry_after == timedelta(minutes=5)
+    budget = gateway.budget[9]
+    assert (budget.limit, budget.remaining, budget.resets_at) == (5000, 0, reset)
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"retry-after": "Fri, 02 Jan 2026 03:05:05 GMT"}, 60),
+        ({"retry-after": "Fri, 02 Jan 2026 03:00:00 GMT"}, 1),
+        ({"retry-after": "soon"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "soon"}, None),
+    ],
+)
+def test_retry_after_given_as_a_date_is_understood_and_nonsense_names_no_time(
+    headers: dict[str, str], wait: int | None
+) -> None:
+    """HTTP allows dates; what cannot be read means GitHub's documented minute, like no word at all."""
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert asked_wait(headers, now) == (None if wait is None else timedelta(seconds=wait))
+
+
+async def test_connection_cut_raises_unavailable(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A reset may come after the merge happened: trouble, not a refusal (aiohttp would repeat the PUT by itself)."""
+    github.on("PUT", MERGE, Says(hang_up=True))
+    with pytest.raises(Unavailable):
+        await _merge(gateway, repository)
+    assert len(github.asked_for("PUT", MERGE)) == 1, "a write is never repeated by the gateway"
+
+
+async def test_connection_refused_raises_unavailable(
+    session: aiohttp.ClientSession, pem: str, clock: ManualClock, repository: Repository
+) -> None:
+    """A GitHub that cannot be reached is in trouble."""
+    gateway = Gateway(session, api_url="http://127.0.0.1:1", app_id="1", private_key=SecretStr(pem), clock=clock)
+    with pytest.raises(Unavailable):
+        await gateway.pull_request(repository, 3)
+
+
+async def test_request_over_its_limit_raises_unavailable(
+    session: aiohttp.ClientSession, github: GitHubDouble, clock: ManualClock
+) -> None:
+    """gidgethub and aiohttp would wait for five minutes."""
+    client = Client(session, api_url=github.url, clock=clock)
+    github.on("GET", "/slow", Says(hang=True))
+    with pytest.raises(Unavailable, match="in time"):
+        await client.exchange(
+            Call("GET", "/slow", limit=timedelta(milliseconds=20)), Credential(token=SecretStr("ghs_x"))
+        )
+
+
+async def test_write_redirected_is_not_sent_elsewhere(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """aiohttp would turn a redirected POST into a GET (301) or send it to where nobody asked it to."""
+    github.on("PUT", MERGE, Says({"message": "Moved Permanently"}, 301, {"location": "/elsewhere"}))
+    with pytest.raises(Unavailable, match="Moved Permanently"):
+        await _merge(gateway, repository)
+    assert [asked.path for asked in github.asked if asked.path == "/elsewhere"] == []
+
+
+async def test_read_of_renamed_repository_follows_on_the_same_host(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """GitHub answers 301 for a renamed repository's old name."""
+    github.on("GET", PULL, Says({"message": "Moved"}, 301, {"location": f"{github.url}/repositories/5/pulls/3"}))
+    github.on("GET", "/repositories/5/pulls/3", Says(pull_request()))
+    assert (await gateway.pull_request(repository, 3)).title == "Count holes"
+
+
+async def test_redirect_in_circles_ends(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
+    """Every wait has a limit."""
+    github.on("GET", PULL, Says({}, 302, {"location": PULL}))
+    with pytest.raises(Unavailable, match="circles"):
+        await gateway.pull_request(repository, 3)
+
+
+@pytest.mark.parametrize("elsewhere", ["http://localhost:{port}/x", "https://127.0.0.1:{port}/x", "http://127.0.0.1:1"])
+async def test_redirect_to_another_host_or_scheme_does_not_get_the_token(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, elsewhere: str
+) -> None:
+    """gidgethub follows any absolute URL with the token attached."""
+    location = elsewhere.format(port=github.url.rpartition(":")[2])
+    github.on("GET", PULL, Says({}, 302, {"location": location}))
+    with pytest.raises(GitHubError, match="another host"):
+        await gateway.pull_request(repository, 3)
+    assert [asked.path for asked in github.asked if asked.path == "/x"] == []
+
+
+async def test_paging_link_to_another_host_does_not_get_the_token(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A link that an answer contains is as little to be trusted as a redirect."""
+    link = {"link": '<http://evil.example/page/2>; rel="next"'}
+    github.on("GET", "/repos/ada/engine/issues", Says([], headers=link))
+    with pytest.raises(GitHubError, match=r"evil\.example"):
+        await gateway.labelled_pull_requests(repository, "merge-queue")
+
+
+UNREADABLE = [
+    "http://[::1",
+    "http://xn--/",
+    "http://127.0.0.1:b/",
+    "http://127.0.0.1:99999/",
+    "http://u@:80/",
+]
+
+
+@pytest.mark.parametrize("address", UNREADABLE)
+async def test_redirect_to_what_is_no_address_is_trouble_of_github(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, address: str
+) -> None:
+    """Each was a ValueError from deep inside, taken for a fault of IMQ's own."""
+    github.on("GET", PULL, Says({}, 302, {"location": address}))
+    with pytest.raises(LinkError, match="no address"):
+        await gateway.pull_request(repository, 3)
+
+
+@pytest.mark.parametrize("address", UNREADABLE)
+async def test_link_to_what_is_no_address_is_trouble_of_github(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, address: str
+) -> None:
+    """Nothing is concluded from half a list."""
+    github.on("GET", "/repos/ada/engine/issues", Says([], headers={"link": f'<{address}>; rel="next"'}))
+    with pytest.raises(LinkError, match="no address"):
+        await gateway.labelled_pull_requests(repository, "merge-queue")
+
+
+async def test_link_in_the_answer_to_a_write_is_not_read(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """What was merged is not doubted for it."""
+    github.on("PUT", MERGE, Says({"sha": "a" * 40, "merged": True}, headers={"link": '<http://[>; rel="next"'}))
+    await _merge(gateway, repository)
+
+
+async def test_redirect_with_a_password_is_not_followed(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """aiohttp refuses to send two credentials, by an error of the caller's."""
+    github.on("GET", PULL, Says({}, 302, {"location": github.url.replace("//", "//eve:x@") + "/x"}))
+    with pytest.raises(GitHubError, match="another host"):
+        await gateway.pull_request(repository, 3)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-after": "9" * 18},
+        {"retry-after": "9" * 5000},
+        {"retry-after": "\u0663"},
+        {"retry-after": "Fri, 31 Dec 99999999999 23:59:59 GMT"},
+        {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "9" * 11},
+        {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1" + "0" * 18, "x-ratelimit-limit": "5000"},
+        {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "nan", "x-ratelimit-limit": "5000"},
+    ],
+)
+async def test_limit_that_ends_at_an_impossible_instant_is_waited_for_two_hours_at_most(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, headers: dict[str, str]
+) -> None:
+    """10^18 seconds overflowed; 5138 is no better."""
+    github.on("GET", PULL, Says({"message": "API rate limit exceeded"}, 403, headers))
+    with pytest.raises(RateLimitError) as limited:
+        await gateway.pull_request(repository, 3)
+    assert timedelta(0) < limited.value.retry_after <= timedelta(hours=2)
+
+
+async def test_paging_without_end_ends(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
+    """A server that links to the same page for ever holds nobody hostage."""
+    link = {"link": f'<{github.url}/repos/ada/engine/issues>; rel="next"'}
+    github.on("GET", "/repos/ada/engine/issues", Says([], headers=link))
+    with pytest.raises(Unavailable, match="pages"):
+        await gateway.labelled_pull_requests(repository, "merge-queue")

@@ -1,0 +1,241 @@
+"""What rulesets say beside checks, and what stands around a landing: reviews, co-authors, branches.
+
+Covers `bot/gateway/authorship.py` and `bot/gateway/rules/schemas.py`.
+"""
+
+from typing import Any
+
+import pytest
+
+from bot.gateway import Gateway
+from queue_engine.domain.errors import HeadConflict, Invalid, Unavailable
+from queue_engine.domain.facts import Branch, MergeMethod, Review, ReviewState
+from queue_engine.domain.model import Repository
+from tests.unit.bot.github_double import GitHubDouble, Says
+
+REPO = "/repos/ada/engine"
+BRANCH, RULES, RULESET = f"{REPO}/branches/main", f"{REPO}/rules/branches/main", f"{REPO}/rulesets/7"
+MERGE, SQUASH, REBASE = MergeMethod
+
+
+def reviewed(**parameters: Any) -> dict[str, Any]:
+    return {"type": "pull_request", "parameters": parameters, "ruleset_id": 9}
+
+
+async def test_branch_rules_of_several_rulesets_are_the_strictest_of_each(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A repository's and its organisation's hold together."""
+    github.on("GET", BRANCH, Says({}))
+    rules = [
+        reviewed(required_approving_review_count=1, allowed_merge_methods=["merge", "squash"]),
+        reviewed(
+            required_approving_review_count=2,
+            require_code_owner_review=True,
+            required_review_thread_resolution=True,
+            allowed_merge_methods=["squash", "rebase"],
+        ),
+        {"type": "required_signatures"},
+        {"type": "required_deployments", "parameters": {"required_deployment_environments": ["staging", "preview"]}},
+        {"type": "required_deployments", "parameters": {"required_deployment_environments": ["staging"]}},
+    ]
+    github.on("GET", RULES, Says(rules))
+    found = await gateway.branch_rules(repository, "main")
+    assert (found.approvals, found.code_owners, found.conversations, found.signatures) == (2, True, True, True)
+    assert (found.methods, found.deployments) == (frozenset({SQUASH}), ("preview", "staging"))
+    assert not found.locked
+
+
+async def test_branch_rules_that_say_nothing_of_reviews_demand_none(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Old servers leave the parameters out."""
+    github.on("GET", BRANCH, Says({}))
+    github.on("GET", RULES, Says([{"type": "pull_request"}, reviewed()]))
+    found = await gateway.branch_rules(repository, "main")
+    assert (found.approvals, found.code_owners, found.conversations, found.methods) == (0, False, False, None)
+
+
+@pytest.mark.parametrize("parameters", [{"required_approving_review_count": "many"}, {"allowed_merge_methods": 5}])
+async def test_branch_rules_that_are_not_githubs_are_trouble(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, parameters: dict[str, Any]
+) -> None:
+    """P1: what is not understood is not taken for nothing."""
+    github.on("GET", BRANCH, Says({}))
+    github.on("GET", RULES, Says([reviewed(**parameters)]))
+    with pytest.raises(Unavailable, match="not GitHub's"):
+        await gateway.branch_rules(repository, "main")
+
+
+@pytest.mark.parametrize(
+    ("says", "holds"),
+    [
+        (Says({"current_user_can_bypass": "never"}), True),
+        (Says({}), True),
+        (Says({"message": "Not Found"}, 404), True),
+        (Says({"message": "Resource not accessible by integration"}, 403), True),
+        (Says({"current_user_can_bypass": "always"}), False),
+        (Says({"current_user_can_bypass": "pull_requests_only"}), False),
+    ],
+)
+async def test_rule_that_nobody_may_update_spares_who_may_bypass_it(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says, holds: bool
+) -> None:
+    """ "Only the queue may update main" is set up that way. What a change must be like holds all the same."""
+    github.on("GET", BRANCH, Says({}))
+    rules = [{"type": kind, "ruleset_id": 7} for kind in ("update", "merge_queue", "required_linear_history")]
+    github.on("GET", RULES, Says(rules))
+    github.on("GET", RULESET, says)
+    found = await gateway.branch_rules(repository, "main")
+    assert (found.locked, found.native_queue, found.linear_history) == (holds, holds, True)
+    assert len(github.asked_for("GET", RULESET)) == 1
+
+
+async def test_reviews_are_read_oldest_first_with_what_github_tells_of_their_authors(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Words that GitHub adds later are comments; deleted accounts are nobody."""
+    said = [
+        {"user": {"login": "bob"}, "state": "CHANGES_REQUESTED", "commit_id": "h1", "author_association": "MEMBER"},
+        {"user": None, "state": "APPROVED", "commit_id": None, "author_association": "NONE"},
+        {"user": {"login": "eve"}, "state": "APPLAUDED"},
+    ]
+    github.on("GET", f"{REPO}/pulls/3/reviews", Says(said))
+    assert await gateway.reviews(repository, 3) == (
+        Review("bob", ReviewState.CHANGES_REQUESTED, True),
+        Review(None, ReviewState.APPROVED, False),
+        Review("eve", ReviewState.COMMENTED, False),
+    )
+
+
+async def test_co_authors_are_everybody_else_once_and_nobody_for_a_merge(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """The pull request's author is the commit's own; IMQ's updates add nobody's work."""
+
+    def commit(name: str, login: str | None, parents: int = 1, message: str = "") -> dict[str, Any]:
+        author = {"name": name, "email": f"{name}@example.org"}
+        user = None if login is None else {"login": login}
+        git = {"author": author, "message": message}
+        return {"commit": git, "author": user, "parents": [{"sha": str(n)} for n in range(parents)]}
+
+    commits = [commit("Ada", "ada"), commit("Bob", "bob"), commit("Eve", None), commit("Bob", "bob")]
+    github.on("GET", f"{REPO}/pulls/3/commits", Says([*commits, commit("imq", "imq[bot]", parents=2)]))
+    assert await gateway.co_authors(repository, 3, author="ada") == ("Bob <Bob@example.org>", "Eve <Eve@example.org>")
+    pair = (
+        "Co-authored-by: no title <x@x>\n\nCo-authored-by: body <x@x>\n\nSigned-off-by: Bob <b@x>\r\n"
+        "co-authored-by:  Pair Partner <Pair@x.org> \nCo-authored-by: Ada <ADA@example.org>\n"
+        "Co-authored-by: bob <bob@EXAMPLE.org>\nCo-authored-by: <> <y@y> <z@z>\n"
+    )
+    told = [commit("Ada", "Ada", message=pair), commit("Bob", "bob", message="Co-authored-by: only a title <x@x>")]
+    github.on("GET", f"{REPO}/pulls/4/commits", Says(told))
+    assert await gateway.co_authors(repository, 4, author="ada") == (
+        "Pair Partner <Pair@x.org>",
+        "bob <bob@EXAMPLE.org>",
+    )
+
+
+async def test_unsigned_commits_are_those_of_which_github_says_so(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """No pull request is rejected for a signature that GitHub could not check, or says nothing of."""
+
+    def commit(sha: str, **said: Any) -> dict[str, Any]:
+        return {"sha": sha, "commit": {"verification": said} if said else {}}
+
+    commits = [
+        commit("signed", verified=True, reason="valid"),
+        commit("unsigned", verified=False, reason="unsigned"),
+        commit("old server"),
+        commit("no answer", verified=False, reason="gpgverify_unavailable"),
+        commit("trouble", verified=False, reason="gpgverify_error"),
+        commit("wrong key", verified=False, reason="unknown_key"),
+    ]
+    github.on("GET", f"{REPO}/pulls/3/commits", Says(commits))
+    assert await gateway.unsigned_commits(repository, 3) == ("unsigned", "wrong key")
+
+
+async def test_branch_tip_tells_where_it_stands_and_whether_it_is_there(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """One that is gone is no error."""
+    github.on("GET", f"{REPO}/branches/topic%2Fone", Says({"commit": {"sha": "h1"}, "protected": True}))
+    assert await gateway.branch_tip(repository, "topic/one") == Branch("h1", True)
+    assert await gateway.branch_tip(repository, "gone") is None
+
+
+@pytest.mark.parametrize(
+    ("based", "made", "used", "asked"),
+    [([{"number": 4}], [], True, 1), ([], [{"number": 5}], True, 2), ([], [], False, 2)],
+)
+async def test_branch_is_in_use_by_what_is_based_on_it_or_made_of_it(
+    gateway: Gateway,
+    github: GitHubDouble,
+    repository: Repository,
+    based: list[dict[str, int]],
+    made: list[dict[str, int]],
+    used: bool,
+    asked: int,
+) -> None:
+    """Its end would close either of them."""
+    github.on("GET", f"{REPO}/pulls", Says(based), Says(made))
+    assert await gateway.is_in_use(repository, "topic") is used
+    queries = [request.query for request in github.asked_for("GET", f"{REPO}/pulls")]
+    assert [query.get("base") or query.get("head") for query in queries] == ["topic", "ada:topic"][:asked]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ([{"type": "file", "name": "rules.yml", "path": ".github/imq.yml/rules.yml"}], "a directory, not a file"),
+        ([], "a directory, not a file"),
+        ({"type": "symlink", "target": "/etc/imq.yml"}, "a symlink, not a file"),
+        ({"type": "submodule", "submodule_git_url": "git://github.com/ada/rules.git"}, "a submodule, not a file"),
+        ({"type": "file", "encoding": "none", "content": ""}, "no file that can be read"),
+        ({"type": "file", "encoding": "base64", "content": "/w=="}, "not written in UTF-8"),
+    ],
+)
+async def test_configuration_that_is_no_file_of_text_is_told_as_what_it_is(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, answer: object, words: str
+) -> None:
+    """A fault of the repository, which people can mend, and no trouble of GitHub's, which may pass."""
+    github.on("GET", f"{REPO}/contents/.github/imq.yml", Says(answer))
+    github.on("GET", "/repos/ada/.github/contents/.github/imq.yml", Says(answer))
+    with pytest.raises(Invalid, match=f"^.github/imq.yml is {words}$"):
+        await gateway.configuration(repository, "main")
+    with pytest.raises(Invalid, match=words):
+        await gateway.organisation_configuration(repository)
+
+
+async def test_rerun_asks_for_the_failed_jobs_of_a_workflow_run(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """What passed is not run again."""
+    path = f"{REPO}/actions/runs/7/rerun-failed-jobs"
+    github.on("POST", path, Says({}, 201))
+    await gateway.rerun(repository, 7)
+    assert len(github.asked_for("POST", path)) == 1
+
+
+async def test_workflow_runs_tell_who_began_each_and_who_ran_it_last(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """Older servers name nobody who ran it again; a deleted account is nobody's login; times are in UTC."""
+    begun = {"id": 1, "workflow_id": 2, "event": "push", "head_sha": "h", "status": "queued"}
+    begun |= {"created_at": "2026-01-05T10:00:00+01:00"}
+    runs = [
+        begun | {"actor": {"login": "imq[bot]"}, "triggering_actor": {"login": "mona"}},
+        begun | {"actor": {"login": "imq[bot]"}},
+        begun | {"actor": None, "triggering_actor": None, "status": "completed"},
+    ]
+    github.on("GET", f"{REPO}/actions/runs", Says({"total_count": 3, "workflow_runs": runs}))
+    found = await gateway.workflow_runs(repository, "h")
+    assert [(run.begun_by, run.last_run_by, run.ended) for run in found] == [
+        ("imq[bot]", "mona", False),
+        ("imq[bot]", "imq[bot]", False),
+        ("", "", True),
+    ]
+    assert found[0].created_at.isoformat() == "2026-01-05T09:00:00+00:00"
+    github.on("POST", f"{REPO}/actions/runs/1/cancel", Says({"message": "completed"}, 409))
+    with pytest.raises(HeadConflict):
+        await gateway.cancel_run(repository, 1)

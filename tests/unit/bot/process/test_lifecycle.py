@@ -1,0 +1,226 @@
+"""The life of a process: woken by other processes, and rebuilt when its clock was set back."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from bot.process import lifecycle
+from bot.process.wiring import Bot
+from bot.settings.environment import Settings, load_settings
+from queue_engine.core.concurrency.wakeup import Wakeup
+from queue_engine.core.database.outage import ReadOnly
+from queue_engine.core.timing.clock import SystemClock
+from queue_engine.core.timing.clock_changes import ClockChange
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.migrations import migrate
+from sandbox.facade.github import GitHub
+from sandbox.ground.clock import SystemClock as SandboxClock
+from sandbox.rest.server import SandboxServer
+from tests.support.databases import MakeUrl
+
+FAR = timedelta(hours=1)
+RULES = WebhookEvent(
+    kind=WebhookKind.RULES, delivery="d", repository_id=5, owner="ada", name="engine", installation_id=9
+)
+
+
+@pytest.fixture
+async def settings(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+    """Settings for a GitHub on which The App is not installed; without a database."""
+    github = GitHub(SandboxClock(), directory=tmp_path / "github")
+    server = SandboxServer(github)
+    await server.start()
+    app = github.create_app("imq", permissions={"metadata": "read"}, events=())
+    yield {
+        "IMQ_GITHUB_APP_ID": str(app.id),
+        "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
+        "IMQ_GITHUB_API_URL": server.url,
+        "IMQ_INTERVAL_SECONDS": str(FAR.total_seconds()),
+        "PORT": "0",
+        "IMQ_BIND": "127.0.0.1",
+    }
+    await server.stop()
+    await github.close()
+
+
+async def until(logs: Sequence[Mapping[str, Any]], event: str, times: int = 1) -> None:
+    """Let real time pass until this was logged so many times."""
+    async with asyncio.timeout(30):
+        while sum(line["event"] == event for line in logs) < times:  # noqa: ASYNC110 - a log is no event
+            await asyncio.sleep(0.01)  # no-sleep-ok: a process lives in real time
+
+
+@asynccontextmanager
+async def a_worker(settings: Settings) -> AsyncIterator[Bot]:
+    """A worker whose loops run, and which hears of other processes."""
+    clock, stop = SystemClock(), asyncio.Event()
+    bot = Bot(settings, clock=clock, random=lambda: 0.5)
+    await migrate(bot.database)
+    await bot.start()
+    with capture_logs() as logs:
+        living = asyncio.create_task(lifecycle._live(bot, stop, ClockChange(clock), web=False, worker=True))
+        await until(logs, "listening_to_other_processes")
+        yield bot
+        stop.set()
+        await living
+    await bot.close()
+
+
+@pytest.mark.postgres
+async def test_delivery_stored_by_the_web_process_is_followed_by_the_worker_at_once(
+    settings: dict[str, str], make_postgres_url: MakeUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks for it: the next look is an hour away."""
+    for poll in ("_POLL", "_SLOW_POLL"):
+        monkeypatch.setattr(lifecycle, poll, FAR)
+    read = load_settings(settings | {"DATABASE_URL": make_postgres_url()})
+    web = Bot(read, clock=SystemClock(), random=lambda: 0.5, role="web")
+    async with a_worker(read) as worker:
+        await _none_left(worker)
+        for number in range(3):
+            assert await web.inbox.receive(RULES.model_copy(update={"delivery": f"d{number}"}))
+            await _none_left(worker)
+    await web.close()
+
+
+async def _none_left(bot: Bot) -> None:
+    """Every job is done; there is nothing left that could wake the worker by itself."""
+    async with asyncio.timeout(20):
+        while True:
+            async with bot.engine.store.reading() as tx:
+                if await tx.jobs.depth() == 0:
+                    break
+            await asyncio.sleep(0.02)  # no-sleep-ok: a process lives in real time
+    # What the end of the last job woke has looked, and found nothing.
+    await asyncio.sleep(0.2)  # no-sleep-ok: the same
+
+
+class SetClock(SystemClock):
+    """The system's clock, which somebody sets."""
+
+    wrong_by = timedelta(0)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + SetClock.wrong_by
+
+
+async def test_process_whose_clock_is_set_back_is_put_together_again(
+    settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was to happen in an hour of the wrong clock would else wait for as long; one set ahead harms nothing."""
+    monkeypatch.setattr(lifecycle, "SystemClock", SetClock)
+    monkeypatch.setattr(lifecycle, "_CLOCK_LOOK", timedelta(milliseconds=20))
+    monkeypatch.setattr(SetClock, "wrong_by", timedelta(0))
+    read = load_settings(settings | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"})
+    with capture_logs() as logs:
+        running = asyncio.create_task(lifecycle.run(read, web=True, worker=True))
+        try:
+            await until(logs, "listening")
+            SetClock.wrong_by = FAR
+            await until(logs, "clock_was_set")
+            assert [line["event"] for line in logs].count("draining") == 0
+            SetClock.wrong_by = timedelta(0)
+            await until(logs, "listening", times=2)
+            os.kill(os.getpid(), signal.SIGTERM)
+            async with asyncio.timeout(20):
+                await running
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+    told = [round(line["seconds"]) for line in logs if line["event"] == "clock_was_set"]
+    assert told == [FAR.total_seconds(), -FAR.total_seconds()]
+    assert [line["event"] for line in logs].count("draining") == 2
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+async def test_process_listens_on_this_machine_alone_unless_told_otherwise(
+    settings: dict[str, str], tmp_path: Path, chosen: bool
+) -> None:
+    """Without PORT no platform asked for more; the log says so, and how to be reached, where nobody chose it."""
+    given = {name: value for name, value in settings.items() if name != "PORT" and (chosen or name != "IMQ_BIND")}
+    read = load_settings(given | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"})
+    read.__dict__["port"] = 0  # a free one, as if that were the default
+    with capture_logs() as logs:
+        running = asyncio.create_task(lifecycle.run(read, web=True, worker=False))
+        try:
+            await until(logs, "listening")
+            port = next(line["port"] for line in logs if line["event"] == "listening")
+            for address, answers in (("127.0.0.1", True), ("127.0.0.2", False)):
+                assert await _answers(address, port) == answers
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await running
+    assert any(line["event"] == "reached_from_this_machine_only" for line in logs) is not chosen
+
+
+def test_process_that_port_alone_opens_to_every_network_says_so_and_how_not_to() -> None:
+    """`PORT=8080 imq run` on a laptop is no platform."""
+    with capture_logs() as logs:
+        lifecycle._log_reach("0.0.0.0")
+    (line,) = logs
+    assert line["event"] == "reached_from_every_network"
+    assert "IMQ_BIND=127.0.0.1" in line["advice"]
+
+
+async def test_port_in_use_is_told_in_a_sentence_with_the_settings(settings: dict[str, str]) -> None:
+    """The operator reads which settings to change, not a traceback."""
+    runner = await lifecycle.listen(web.Application(), load_settings({**settings, "PORT": "0"}))
+    port = str(runner.addresses[0][1])
+    try:
+        with pytest.raises(lifecycle.NotListening, match=f"port {port}: .* in use.* Set PORT .* IMQ_BIND"):
+            await lifecycle.listen(web.Application(), load_settings({**settings, "PORT": port}))
+    finally:
+        await runner.cleanup()
+
+
+async def _answers(address: str, port: int) -> bool:
+    """Whether an address of this machine other than the usual one, as any other would, reaches the web process."""
+    try:
+        async with aiohttp.ClientSession() as session, session.get(f"http://{address}:{port}/healthz") as response:
+            return response.status == 200
+    except aiohttp.ClientConnectorError:
+        return False
+
+
+@pytest.mark.parametrize(("error", "times"), [(ReadOnly("a standby"), 1), (KeyError("a mistake"), 0)])
+async def test_loop_tells_when_the_database_is_back(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, times: int
+) -> None:
+    """Whatever GitHub told meanwhile was not stored: somebody has to look for it, once."""
+    monkeypatch.setattr(lifecycle, "_POLL", timedelta(0))
+    over, told, ends = asyncio.Event(), list[str](), [error, error, None, None]
+
+    async def work() -> bool:
+        if (end := ends.pop(0)) is not None:
+            raise end
+        if not ends:
+            over.set()
+        return bool(ends)
+
+    async def next_due() -> datetime | None:
+        return None
+
+    with capture_logs():
+        await lifecycle._keep_going(
+            "loop",
+            work,
+            next_due,
+            Wakeup().waiter(),
+            SystemClock(),
+            lambda: timedelta(0),
+            over,
+            database_is_back=lambda: told.append("back"),
+        )
+    assert len(told) == times

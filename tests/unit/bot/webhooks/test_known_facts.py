@@ -1,0 +1,138 @@
+"""What deliveries tell for certain: the facts with which later reads are compared."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from bot.webhooks.normalize import normalize
+from queue_engine.domain.known_facts import (
+    CheckResult,
+    CommitStatus,
+    KnownName,
+    MergeResult,
+    PullRequestState,
+    Push,
+    ReviewChange,
+    Statement,
+)
+
+AT = "2026-01-02T03:04:05Z"
+INSTANT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+PULL: dict[str, Any] = {
+    "number": 3,
+    "title": "Change",
+    "state": "open",
+    "merged": False,
+    "draft": False,
+    "head": {"sha": "h1"},
+    "base": {"ref": "main"},
+    "labels": [{"name": "merge-queue"}],
+    "updated_at": AT,
+}
+STATE = PullRequestState(
+    updated_at=INSTANT,
+    head="h1",
+    base="main",
+    open=True,
+    merged=False,
+    draft=False,
+    labels=("merge-queue",),
+    title="Change",
+    by="grace",
+)
+RUN: dict[str, Any] = {
+    "id": 5,
+    "name": "ci",
+    "head_sha": "h1",
+    "conclusion": "failure",
+    "app": {"id": 10},
+    "started_at": AT,
+    "completed_at": AT,
+}
+PUSHED = Push(before="b0", after="b1", at=INSTANT)
+TOLD: list[tuple[str, dict[str, Any], dict[str, Statement]]] = [
+    (
+        "pull_request",
+        {"action": "labeled", "label": {"name": "merge-queue"}, "pull_request": PULL},
+        {"pull 3": STATE.model_copy(update={"label": "merge-queue", "label_set": True})},
+    ),
+    (
+        "pull_request",
+        {"action": "unlabeled", "label": {"name": "docs"}, "pull_request": PULL},
+        {"pull 3": STATE.model_copy(update={"label": "docs"})},
+    ),
+    (
+        "pull_request",
+        {"action": "synchronize", "before": "h0", "after": "h1", "pull_request": PULL},
+        {"pull 3": STATE.model_copy(update={"before": "h0"}), "commit h1": KnownName()},
+    ),
+    (
+        "pull_request",
+        {"action": "closed", "pull_request": PULL | {"state": "closed", "merged": True, "draft": True}},
+        {"pull 3": STATE.model_copy(update={"open": False, "merged": True, "draft": True})},
+    ),
+    (
+        "pull_request",
+        {"action": "closed", "pull_request": {"number": 3, "head": {"sha": "h1"}}},
+        {"pull 3": KnownName()},
+    ),
+    (
+        "push",
+        {"ref": "refs/heads/main", "before": "b0", "after": "b1"},
+        {"branch main": PUSHED, "default branch": PUSHED, "commit b1": KnownName()},
+    ),
+    (
+        "push",
+        {"ref": "refs/heads/topic", "before": "b0", "after": "b1", "deleted": True},
+        {"branch topic": PUSHED},
+    ),
+    (
+        "check_run",
+        {"action": "completed", "check_run": RUN},
+        {
+            "commit h1": CheckResult(
+                id=5, name="ci", app_id=10, conclusion="failure", started_at=INSTANT, completed_at=INSTANT
+            )
+        },
+    ),
+    (
+        "status",
+        {"sha": "h1", "context": "ci", "state": "success", "updated_at": AT},
+        {"commit h1": CommitStatus(name="ci", state="success", at=INSTANT)},
+    ),
+    (
+        "issue_comment",
+        {
+            "action": "created",
+            "issue": {"number": 3, "pull_request": {}},
+            "comment": {"id": 7, "body": "/queue"},
+        },
+        {"pull 3": KnownName(), "comment 7": KnownName()},
+    ),
+    (
+        "pull_request_review",
+        {"action": "submitted", "pull_request": PULL, "review": {"state": "APPROVED", "user": {"login": "ada"}}},
+        {"pull 3": ReviewChange(author="ada", state="approved")},
+    ),
+    ("pull_request_review", {"action": "dismissed", "pull_request": PULL}, {"pull 3": KnownName()}),
+    ("repository_ruleset", {"action": "edited"}, {"rules": KnownName()}),
+]
+
+
+@pytest.mark.parametrize(("event", "parts", "told"), TOLD)
+def test_delivery_tells_its_facts_and_its_job_keeps_none_of_them(
+    event: str, parts: dict[str, Any], told: dict[str, Statement]
+) -> None:
+    """They are stored by themselves, and for a quarter of an hour only."""
+    payload = {
+        "installation": {"id": 9},
+        "repository": {"id": 5, "full_name": "ada/engine", "default_branch": "main", "pushed_at": 1767323045},
+        "sender": {"login": "grace"},
+        **parts,
+    }
+    hint = normalize(event, "d-1", payload, own_app_id=77)
+    assert hint is not None
+    assert {fact.subject: fact.told for fact in hint.facts} == told
+    assert "facts" not in hint.model_dump()
+    assert MergeResult(sha="x") not in told.values()

@@ -1,0 +1,64 @@
+"""Deliveries that could not be stored: a look for them is asked for once the database is back."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from bot.webhooks.missed_deliveries import TOPIC, MissedDeliveries
+from queue_engine.core.concurrency.wakeup import Wakeup
+from queue_engine.core.database.outage import ReadOnly
+from queue_engine.domain.webhook_event import WebhookEvent
+
+
+class Database:
+    """What deliveries and looks are stored in."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.looks = 0
+
+    async def receive(self, hint: WebhookEvent) -> bool:
+        self._answer()
+        return True
+
+    async def look(self) -> None:
+        self._answer()
+        self.looks += 1
+
+    def _answer(self) -> None:
+        if self.away:
+            raise ReadOnly("a standby")
+
+
+async def test_delivery_that_was_not_stored_is_looked_for_when_the_database_is_back() -> None:
+    """P2: GitHub sends nothing again by itself; the next sweep may be ten minutes away."""
+    database, bell, hint = Database(), Wakeup(), cast(WebhookEvent, cast(Any, None))
+    missed, ear = MissedDeliveries(database.receive, database.look, bell), bell.waiter((TOPIC,))
+    assert await missed.receive(hint)
+    assert (await missed.run_due(), await missed.next_due()) == (False, None)
+    database.away = True
+    with pytest.raises(ReadOnly):
+        await missed.receive(hint)
+    async with asyncio.timeout(5):
+        await ear.wait(timedelta(hours=1))
+    with pytest.raises(ReadOnly):
+        await missed.run_due()
+    database.away = False
+    assert await missed.run_due(), "the look could not be stored before"
+    assert (await missed.run_due(), database.looks) == (False, 1)
+
+
+async def test_delivery_that_is_missed_while_a_look_is_stored_is_looked_for_by_another() -> None:
+    """P2: it may have been lost after GitHub listed those that were."""
+
+    async def look() -> None:
+        if not looks:
+            missed.note()
+        looks.append(1)
+
+    looks = list[int]()
+    missed = MissedDeliveries(Database().receive, look, Wakeup())
+    missed.note()
+    assert [await missed.run_due() for _ in range(3)] == [True, True, False]

@@ -1,0 +1,308 @@
+"""What each delivery means for a queue.
+
+Covers `bot/webhooks/payloads.py` and `queue_engine/domain/webhook_event.py`.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from bot.webhooks.normalize import MalformedPayload, may_matter, normalize
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+
+OWN_APP = 77
+
+
+def _payload(**parts: Any) -> dict[str, Any]:
+    return {
+        "installation": {"id": 9, "node_id": "x"},
+        "repository": {"id": 5, "name": "engine", "full_name": "ada/engine", "owner": {"login": "ada"}},
+        "sender": {"login": "grace", "type": "User"},
+        **parts,
+    }
+
+
+def _pull_request(action: str, **parts: Any) -> dict[str, Any]:
+    return _payload(action=action, pull_request={"number": 3, "head": {"sha": "h1"}, "base": {"ref": "main"}}, **parts)
+
+
+def _distil(event: str, payload: Any) -> WebhookEvent | None:
+    """The hint without its facts, of which `test_told.py` tells."""
+    hint = normalize(event, "d-1", payload, own_app_id=OWN_APP)
+    assert hint is None or may_matter(event, payload.get("action")), "a lost one would never be asked for"
+    return hint and hint.model_copy(update={"facts": ()})
+
+
+def _hint(kind: WebhookKind, **parts: Any) -> WebhookEvent:
+    common: dict[str, Any] = {
+        "delivery": "d-1",
+        "installation_id": 9,
+        "repository_id": 5,
+        "owner": "ada",
+        "name": "engine",
+        "sender": "grace",
+    }
+    if kind in {WebhookKind.LABELED, WebhookKind.CONSENT, WebhookKind.REVIEW}:
+        common["branch"] = "main"
+    return WebhookEvent(kind=kind, **(common | parts))
+
+
+def test_label_set_says_which_on_which_head() -> None:
+    """The engine knows the trigger label; the head is what consent is bound to."""
+    expected = _hint(WebhookKind.LABELED, action="labeled", number=3, label="bug", head_sha="h1")
+    assert _distil("pull_request", _pull_request("labeled", label={"name": "bug"})) == expected
+
+
+@pytest.mark.parametrize("action", ["closed", "reopened", "converted_to_draft", "ready_for_review"])
+def test_pull_request_event_that_may_end_consent_is_a_consent_hint(action: str) -> None:
+    """The engine reads the pull request then."""
+    assert _distil("pull_request", _pull_request(action)) == _hint(WebhookKind.CONSENT, action=action, number=3)
+
+
+@pytest.mark.parametrize("label", [{"name": "merge-queue"}, None])
+def test_label_removed_is_a_consent_hint_even_without_a_label(label: dict[str, str] | None) -> None:
+    """`unlabeled` comes without a label when the label itself was deleted."""
+    payload = _pull_request("unlabeled", **({"label": label} if label else {}))
+    expected = _hint(WebhookKind.CONSENT, action="unlabeled", number=3, label=label["name"] if label else None)
+    assert _distil("pull_request", payload) == expected
+
+
+def test_push_to_a_pull_request_says_from_which_head_to_which() -> None:
+    """So that IMQ's own update is told from anyone else's push."""
+    payload = _pull_request("synchronize", before="h0", after="h1")
+    payload["sender"] = {"login": "my-queue[bot]", "type": "Bot"}
+    assert _distil("pull_request", payload) == _hint(
+        WebhookKind.CONSENT,
+        action="synchronize",
+        number=3,
+        before="h0",
+        head_sha="h1",
+        sender="my-queue[bot]",
+        sender_is_bot=True,
+    )
+
+
+def test_base_or_title_edited_is_a_consent_hint_and_a_body_edited_is_none() -> None:
+    """What lands where is consent; a title may be one that the configuration keeps out."""
+    edited = _pull_request("edited", changes={"base": {"ref": {"from": "old"}, "sha": {"from": "x"}}})
+    assert _distil("pull_request", edited) == _hint(WebhookKind.CONSENT, action="edited", number=3)
+    titled = _pull_request("edited", changes={"title": {"from": "old"}})
+    titled["pull_request"]["title"] = "WIP: new"
+    assert _distil("pull_request", titled) == _hint(WebhookKind.CONSENT, action="edited", number=3, title="WIP: new")
+    assert _distil("pull_request", _pull_request("edited", changes={"body": {"from": "old"}})) is None
+
+
+def _comment(body: str | None, **parts: Any) -> dict[str, Any]:
+    issue = {"number": 3, "pull_request": {"url": "x"}, "updated_at": "2026-01-02T03:04:06Z"}
+    comment = {"id": 70, "body": body, "created_at": "2026-01-02T03:04:05Z"}
+    return _payload(**{"action": "created", "issue": issue, "comment": comment} | parts)
+
+
+def test_comment_with_commands_says_them_and_when_the_pull_request_changed_last() -> None:
+    """A push after that instant is none that the person who typed has seen."""
+    expected = _hint(
+        WebhookKind.COMMENT,
+        action="created",
+        number=3,
+        comment_id=70,
+        commands=("queue", "why"),
+        updated_at=datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC),
+    )
+    assert _distil("issue_comment", _comment("Thanks!\n/queue\n/why")) == expected
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        _comment("Nothing to do here."),
+        _comment(None),
+        _comment("> /queue"),
+        _comment("/queue", action="edited"),
+        _comment("/queue", action="deleted"),
+        _comment("/queue", issue={"number": 3}),
+        _comment("/queue", sender={"login": "robot[bot]", "type": "Bot"}),
+        _comment("/queue", sender=None),
+    ],
+)
+def test_comment_that_is_no_persons_new_command_on_a_pull_request_is_no_hint(payload: dict[str, Any]) -> None:
+    """Most comments have no command: nothing is stored for them."""
+    assert _distil("issue_comment", payload) is None
+
+
+@pytest.mark.parametrize(("action", "meant"), [("submitted", True), ("dismissed", True), ("edited", False)])
+def test_review_given_or_withdrawn_is_a_review_hint(action: str, meant: bool) -> None:
+    """One that is edited says the same in other words."""
+    expected = _hint(WebhookKind.REVIEW, action=action, number=3) if meant else None
+    assert _distil("pull_request_review", _pull_request(action, review={"state": "approved"})) == expected
+
+
+@pytest.mark.parametrize(
+    ("push", "config", "named"),
+    [
+        ({"commits": [{"modified": ["app.py"]}, {"added": [".github/imq.yml"]}]}, True, True),
+        ({"commits": [{"removed": [".github/imq.yml"]}]}, True, True),
+        ({"commits": [{"added": ["imq.yml"], "modified": ["docs/.github/imq.yml"]}]}, False, False),
+        ({"commits": [{"added": [".github/imq.yml/rules.yml"]}]}, True, True),
+        ({"commits": [{"removed": ["a", ".github/imq.yml/rules.yml"]}]}, True, True),
+        ({"commits": [{"added": [".github/imq.yml.bak", ".github/imq.yaml"]}]}, False, False),
+        ({"commits": [{"modified": ["app.py"]}], "forced": True}, True, False),
+        ({"commits": [{"modified": ["app.py"]}], "created": True}, True, False),
+        ({"commits": [{"modified": [".github/imq.yml"]}], "forced": True}, True, True),
+        ({"commits": [{}] * 2048}, True, False),
+        ({"commits": []}, True, False),
+        ({"commits": [], "deleted": True}, False, False),
+    ],
+)
+def test_push_tells_whether_the_configuration_may_have_changed(push: dict[str, Any], config: bool, named: bool) -> None:
+    """By the files of its commits; where the list may not be whole it may have."""
+    hint = _distil("push", _payload(ref="refs/heads/main", before="old", after="new", **push))
+    assert hint is not None
+    assert (hint.config, hint.config_named) == (config, named)
+
+
+def test_push_tells_whether_it_is_to_the_default_branch() -> None:
+    """The default branch's configuration says which labels queue, whatever the branch."""
+    payload = _payload(ref="refs/heads/main", before="old", after="new")
+    for default, told in (("main", True), ("trunk", False)):
+        payload["repository"]["default_branch"] = default
+        hint = _distil("push", payload)
+        assert hint is not None
+        assert hint.default_branch is told
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "passed"),
+    [("success", True), ("neutral", True), ("skipped", True), ("failure", False), ("cancelled", False), (None, False)],
+)
+def test_check_run_completed_says_whether_it_passed(conclusion: str | None, passed: bool) -> None:
+    """Enough to know, without a request, whether the awaited checks have all reported."""
+    run = {"name": "test", "head_sha": "h1", "conclusion": conclusion, "app": {"id": 15}}
+    hint = _distil("check_run", _payload(action="completed", check_run=run))
+    assert hint == _hint(WebhookKind.CHECK, action="completed", head_sha="h1", check_name="test", passed=passed)
+
+
+@pytest.mark.parametrize(("state", "passed"), [("success", True), ("failure", False), ("error", False)])
+def test_commit_status_reported_says_whether_it_passed(state: str, passed: bool) -> None:
+    """Older CI reports by commit status only."""
+    hint = _distil("status", _payload(sha="h1", context="lint", state=state))
+    assert hint == _hint(WebhookKind.CHECK, head_sha="h1", check_name="lint", passed=passed)
+
+
+def test_check_suite_completed_names_its_head() -> None:
+    """All of an App's runs have reported."""
+    hint = _distil("check_suite", _payload(action="completed", check_suite={"head_sha": "h1", "app": {"id": 15}}))
+    assert hint == _hint(WebhookKind.CHECKS, action="completed", head_sha="h1")
+
+
+@pytest.mark.parametrize(
+    ("event", "action", "told", "unapproved"),
+    [
+        ("check_suite", "completed", {"conclusion": "action_required"}, True),
+        ("workflow_run", "requested", {"status": "waiting"}, True),
+        ("workflow_run", "requested", {"status": "action_required"}, True),
+        ("workflow_run", "completed", {"status": "completed", "conclusion": "action_required"}, True),
+        ("workflow_run", "in_progress", {"status": "in_progress"}, False),
+    ],
+)
+def test_workflow_run_that_is_parked_or_starts_names_its_head(
+    event: str, action: str, told: dict[str, Any], unapproved: bool
+) -> None:
+    """P5: it is told at once, in whichever of its deliveries and words."""
+    hint = _distil(event, _payload(action=action, **{event: {"head_sha": "h1", **told}}))
+    assert hint == _hint(WebhookKind.CHECKS, action=action, head_sha="h1", unapproved=unapproved)
+
+
+@pytest.mark.parametrize(("deleted", "tip"), [(False, "new"), (True, None)])
+def test_push_to_a_branch_names_its_new_tip(deleted: bool, tip: str | None) -> None:
+    """Branches may have slashes; a deleted one has no tip."""
+    after = "0" * 40 if deleted else "new"
+    commits = [] if deleted else [{"modified": ["app.py"]}]
+    payload = _payload(ref="refs/heads/release/1.0", before="old", after=after, deleted=deleted, commits=commits)
+    hint = _distil("push", payload)
+    assert hint == _hint(WebhookKind.BASE_MOVED, branch="release/1.0", before="old", head_sha=tip)
+
+
+@pytest.mark.parametrize("event", ["branch_protection_configuration", "branch_protection_rule", "repository_ruleset"])
+def test_rules_changed_is_a_rules_hint(event: str) -> None:
+    """Remembered rules are dropped then; an organisation's ruleset names no repository."""
+    assert _distil(event, _payload(action="edited")) == _hint(WebhookKind.RULES, action="edited")
+    of_organisation = {"action": "edited", "installation": {"id": 9}}
+    assert _distil(event, of_organisation) == WebhookEvent(
+        kind=WebhookKind.RULES, delivery="d-1", action="edited", installation_id=9
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "action"),
+    [
+        ("installation", "created"),
+        ("installation", "unsuspend"),
+        ("installation", "new_permissions_accepted"),
+        ("installation_repositories", "added"),
+        ("repository", "renamed"),
+        ("repository", "transferred"),
+        ("repository", "archived"),
+        ("repository", "unarchived"),
+        ("installation", "deleted"),
+        ("installation", "suspend"),
+        ("installation_repositories", "removed"),
+        ("installation_target", "renamed"),
+    ],
+)
+def test_repositories_added_or_renamed_are_an_installed_hint(event: str, action: str) -> None:
+    """A sweep finds what their pull requests carry, under the name they have now."""
+    assert _distil(event, _payload(action=action)) == _hint(WebhookKind.INSTALLED, action=action)
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        ("star", {}),
+        ("pull_request", _pull_request("assigned")),
+        ("pull_request", _pull_request("labeled")),
+        ("check_run", _payload(action="created", check_run={"name": "t", "head_sha": "h"})),
+        ("check_run", _payload(action="completed", check_run={"name": "IMQ", "head_sha": "h", "app": {"id": OWN_APP}})),
+        ("check_suite", _payload(action="completed", check_suite={"head_sha": "h", "app": {"id": OWN_APP}})),
+        ("check_suite", _payload(action="requested", check_suite={"head_sha": "h"})),
+        ("workflow_run", _payload(action="requested", workflow_run={"head_sha": "h", "status": "queued"})),
+        ("workflow_run", _payload(action="completed", workflow_run={"head_sha": "h", "conclusion": "success"})),
+        ("status", _payload(sha="h", context="lint", state="pending")),
+        ("push", _payload(ref="refs/tags/v1", before="a", after="b")),
+        ("installation", {"action": "unheard_of", "installation": {"id": 9}}),
+        ("repository", _payload(action="edited")),
+    ],
+)
+def test_delivery_without_meaning_for_a_queue_is_no_hint(event: str, payload: dict[str, Any]) -> None:
+    """Nothing is stored for it; IMQ's own check runs above all must not wake their queue."""
+    assert _distil(event, payload) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "place"),
+    [
+        ("pull_request", {}, "installation"),
+        ("pull_request", _payload(action="closed"), "pull_request"),
+        ("pull_request", {**_pull_request("closed"), "installation": {"id": "many"}}, "installation.id"),
+        ("check_run", _payload(action="completed", check_run={"name": "t"}), "check_run.head_sha"),
+        ("check_suite", _payload(action="completed"), "check_suite"),
+        ("status", _payload(sha="h"), "context"),
+        ("push", _payload(ref=None, before="a", after="b"), "ref"),
+        ("repository_ruleset", {"action": "edited"}, "installation"),
+        ("installation", {"action": "created"}, "installation"),
+        ("status", [], "the payload"),
+    ],
+)
+def test_payload_without_what_its_event_needs_is_malformed(event: str, payload: Any, place: str) -> None:
+    """The message names the place, for readers of the App's delivery log."""
+    with pytest.raises(MalformedPayload, match=place):
+        _distil(event, payload)
+
+
+@pytest.mark.parametrize(
+    ("event", "action"),
+    [("check_run", "created"), ("pull_request", "opened"), ("star", "created"), ("issue_comment", "edited")],
+)
+def test_delivery_whose_action_means_nothing_is_not_worth_asking_for(event: str, action: str) -> None:
+    """Whatever else its payload says, there is no hint in it."""
+    assert not may_matter(event, action)

@@ -1,0 +1,243 @@
+"""Notices, stories and answers to try the texts on, as the engine would make them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.model import Repository
+from queue_engine.domain.notice import CommandReply, Notice, NoticeKind, Reply
+from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.domain.replies import ReplyKind
+from queue_engine.domain.timeline_event import TimelineEvent
+
+NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
+HEAD = "1" * 40
+LANDED = "abcdef0123456789abcdef0123456789abcdef01"
+REPOSITORY = Repository(id=7, owner="octo", name="garden", installation_id=1)
+
+KIND_OF_OUTCOME = {
+    Outcome.FAILED: NoticeKind.FAILED,
+    Outcome.CANCELLED: NoticeKind.CANCELLED,
+    Outcome.REFUSED: NoticeKind.REFUSED,
+    Outcome.HELD: NoticeKind.HELD,
+    Outcome.PAUSED: NoticeKind.PAUSED,
+}
+
+
+def check(
+    name: str = "build", conclusion: str = "failure", url: str | None = "https://ci.example/runs/1"
+) -> CheckReport:
+    """A check that finished two minutes ago, or is still running if its conclusion says so."""
+    running = conclusion in {"queued", "in_progress"}
+    return CheckReport(
+        name=name,
+        app_id=15368,
+        state=CheckState.PENDING if running else CheckState.FAILED,
+        conclusion=conclusion,
+        url=url,
+        started_at=NOW - timedelta(minutes=9),
+        completed_at=None if running else NOW - timedelta(minutes=2),
+    )
+
+
+def notice(kind: NoticeKind = NoticeKind.QUEUED, **changes: Any) -> Notice:
+    """A notice of octo/garden#42, queued an hour ago by bob; alice is the author, carol an assignee."""
+    fields: dict[str, Any] = {
+        "number": 42,
+        "base_branch": "main",
+        "head_sha": HEAD,
+        "at": NOW,
+        "people": ("alice", "carol"),
+        "position": 2,
+        "depth": 5,
+        "enqueued_at": NOW - timedelta(minutes=65),
+        "started_at": None if kind is NoticeKind.QUEUED else NOW - timedelta(minutes=10),
+        "queued_by": "bob",
+    }
+    return Notice(kind=kind, **(fields | changes))
+
+
+def of_kind(kind: NoticeKind) -> Notice:
+    """This kind's typical notice, without a reason."""
+    soon = (NOW + timedelta(minutes=20), NOW + timedelta(minutes=35))
+    changes: dict[NoticeKind, dict[str, Any]] = {
+        NoticeKind.QUEUED: {"enqueued_at": NOW, "ahead": (12, 15), "eta": soon},
+        NoticeKind.CHECKING: {
+            "checks": (check("build", "in_progress"), check("docs / links", "queued", url=None)),
+            "eta": (NOW, NOW + timedelta(minutes=10)),
+        },
+        NoticeKind.LANDED: {"landed_sha": LANDED},
+    }
+    return notice(kind, **changes.get(kind, {}))
+
+
+def of_reason(reason: Reason) -> Notice:
+    """The notice that this reason leads to."""
+    changes: dict[Reason, dict[str, Any]] = {
+        Reason.CHECKS_FAILED: {"checks": (check("build"), check("test (3.11)", "timed_out"))},
+        Reason.CHECKS_TIMED_OUT: {"checks": (CheckReport("docs", None, CheckState.PENDING, "", None, None, None),)},
+        Reason.BASE_CHANGED_AT_MERGE: {"detail": "merged into release as abcdef0"},
+        Reason.CHECKS_NOT_REPEATED: {"detail": "lint"},
+        Reason.WORKFLOWS_UNAPPROVED: {"detail": "ci", "checks": (check("ci", "action_required"),)},
+        Reason.CHECKS_NOT_STARTING: {"detail": "build"},
+        Reason.REFUSED_BY_RULES: {"detail": "At least 1 approving review is required by reviewers with write access."},
+        Reason.HEAD_PROTECTED: {"detail": "develop"},
+        Reason.RULESET_BYPASSED: {"detail": "main: required deployments, code owner review"},
+        Reason.PERMISSION_MISSING: {"detail": "refusing to allow a GitHub App to create or update workflow `ci.yml`"},
+        Reason.INTERNAL_ERROR: {"detail": "TypeError, trace 4bf92f3577b34da6a3ce929d0e0e4736"},
+        Reason.FROZEN: {"detail": "Release week", "until": NOW + timedelta(days=2)},
+        Reason.BASE_RED: {"detail": "build"},
+        Reason.MISCONFIGURED: {"detail": ".github/imq.yml of main, line 2: enabeld is unknown; did you mean enabled?"},
+        Reason.PAUSED_BY_HAND: {"detail": "The runners are being replaced"},
+        Reason.TREE_MISMATCH: {"detail": "landed tree 2222222, tested tree 3333333"},
+    }
+    return notice(KIND_OF_OUTCOME[REASONS[reason].outcome], reason=reason, **changes.get(reason, {}))
+
+
+def event(name: str, minutes: float, *, number: int = 42, reason: Reason | None = None, **data: Any) -> TimelineEvent:
+    """Something that happened to octo/garden#42, or with `number=0` to its queue, so many minutes before NOW."""
+    return TimelineEvent(
+        id=10_000 - int(minutes),
+        at=NOW - timedelta(minutes=minutes),
+        event=name,
+        repository_id=REPOSITORY.id,
+        base_branch="main",
+        number=number,
+        reason=reason,
+        data=data,
+    )
+
+
+FLAKY_STORY = (
+    event("queued", 65, by="bob", head=HEAD, position=2),
+    event("paused", 50, number=0, reason=Reason.PAUSED_BY_HAND, by="carol", detail="", until=None),
+    event("resumed", 40, number=0, reason=Reason.PAUSED_BY_HAND, by="carol", detail=""),
+    event("updating", 30, head=HEAD, base_tip="2" * 40),
+    event("checking", 29, head="3" * 40, base_tip="2" * 40),
+    event("rerun", 20, checks=["build"], head="3" * 40),
+    event("flaky", 5, checks=["build"], head="3" * 40),
+    event("ready", 5, head="3" * 40, checks=1440),
+)
+"""It landed at second try of one check, after its queue had been paused for ten minutes."""
+
+LANDED_STORY = (*FLAKY_STORY, event("landed", 0, sha=LANDED, queue=3900, front=1800, checks=1440))
+
+REPLIES: dict[ReplyKind, dict[str, Any]] = {
+    ReplyKind.QUEUED: {"position": 1, "depth": 2, "base_branch": "main"},
+    ReplyKind.ALREADY_QUEUED: {"position": 0, "depth": 2, "base_branch": "main"},
+    ReplyKind.REQUEUED: {"position": 4, "depth": 5, "base_branch": "main"},
+    ReplyKind.HELD: {"ahead": 3, "base_branch": "main"},
+    ReplyKind.REFUSED: {
+        "reason": Reason.BLOCKED_BY_LABEL.value,
+        "label": "merge-queue",
+        "detail": "needs `design`",
+    },
+    ReplyKind.LEFT: {"base_branch": "main"},
+    ReplyKind.LANDING: {"base_branch": "main"},
+    ReplyKind.NOT_QUEUED: {},
+    ReplyKind.PRIORITY: {
+        "priority": 10,
+        "position": 1,
+        "depth": 4,
+        "base_branch": "main",
+        "overtakes": [[12, 540], [15, None]],
+        "interrupts": 12,
+        "lost": 240,
+    },
+    ReplyKind.PAUSED: {"base_branch": "main", "depth": 2, "detail": "the runners are being replaced"},
+    ReplyKind.FROZEN: {"base_branch": "main", "depth": 2, "until": "2026-03-16T08:00:00+00:00", "detail": ""},
+    ReplyKind.RESUMED: {"base_branch": "main", "depth": 2, "reason": Reason.PAUSED_BY_HAND.value},
+    ReplyKind.NOT_PAUSED: {"base_branch": "main", "depth": 2},
+    ReplyKind.STATUS: {
+        "base_branch": "main",
+        "depth": 12,
+        "entries": [[12, "checking", "2026-03-14T15:00:00+00:00"], [42, "pending", "2026-03-14T15:05:00+00:00"]],
+        "held": 3,
+        "halts": [{"reason": Reason.FROZEN.value, "detail": "Release week", "until": "2026-03-16T08:00:00+00:00"}],
+    },
+    ReplyKind.WHY: {
+        "base_branch": "main",
+        "state": "checking",
+        "position": 0,
+        "depth": 4,
+        "since": "2026-03-14T15:00:00+00:00",
+        "joined": "2026-03-14T14:04:26+00:00",
+        "queued_by": "bob",
+        "priority": 10,
+        "first": False,
+        "ahead": [],
+        "awaited": ["build", "docs / links"],
+        "halts": [],
+    },
+    ReplyKind.HELP: {},
+    ReplyKind.NOT_ALLOWED: {"needs": "maintain", "has": "read"},
+    ReplyKind.NOT_UNDERSTOOD: {"name": "freeze", "argument": "some day", "usage": "/freeze until <when> [reason]"},
+    ReplyKind.CHANGED_SINCE: {},
+    ReplyKind.TOO_MANY: {"limit": 5},
+    ReplyKind.FAILED: {"detail": "Resource not accessible by integration"},
+}
+"""The facts of each code, as its docstring lists them."""
+
+_DONE = frozenset(ReplyKind) - {
+    ReplyKind.REFUSED,
+    ReplyKind.NOT_ALLOWED,
+    ReplyKind.NOT_UNDERSTOOD,
+    ReplyKind.CHANGED_SINCE,
+    ReplyKind.TOO_MANY,
+    ReplyKind.FAILED,
+}
+
+
+WHY: dict[str, dict[str, Any]] = {
+    "pending": REPLIES[ReplyKind.WHY]
+    | {
+        "state": "pending",
+        "position": 12,
+        "depth": 14,
+        "first": True,
+        "ahead": [7, 9],
+        "awaited": [],
+        "halts": [
+            {"reason": Reason.FROZEN.value, "detail": "Release week", "until": "2026-03-16T08:00:00+00:00"},
+            {"reason": Reason.BASE_RED.value, "detail": "build", "until": None},
+        ],
+    },
+    "trouble": REPLIES[ReplyKind.WHY] | {"state": "updating", "trouble_since": "2026-03-14T15:03:00+00:00"},
+    "blocked": REPLIES[ReplyKind.WHY] | {"state": "pending", "blocked": "workflows_permission"},
+    "ready": REPLIES[ReplyKind.WHY] | {"state": "ready", "awaited": []},
+    "held": {"base_branch": "main", "state": "held", "ahead": 2, "depth": 20},
+    "never": {"base_branch": "main", "state": "not_queued", "label": "merge-queue"},
+    "left": {
+        "base_branch": "main",
+        "state": "not_queued",
+        "label": "merge-queue",
+        "event": "failed",
+        "reason": Reason.APPROVAL_MISSING.value,
+        "detail": "0 of 1",
+        "at": "2026-03-14T14:00:00+00:00",
+    },
+    "landed": {
+        "base_branch": "main",
+        "state": "not_queued",
+        "label": "merge-queue",
+        "event": "landed",
+        "reason": None,
+        "detail": None,
+        "at": "2026-03-14T14:00:00+00:00",
+    },
+}
+"""What `/why` finds in other situations."""
+
+
+def why(situation: str) -> CommandReply:
+    """The answer to bob's `/why`."""
+    reply = Reply(command="why", accepted=True, code=ReplyKind.WHY, facts=WHY[situation])
+    return CommandReply(at=NOW, by="bob", replies=(reply,))
+
+
+def answer(*codes: ReplyKind, by: str = "bob", command: str = "queue", **changes: Any) -> CommandReply:
+    """What became of bob's commands."""
+    replies = tuple(
+        Reply(command=command, accepted=code in _DONE, code=code, facts=REPLIES[code] | changes) for code in codes
+    )
+    return CommandReply(at=NOW, by=by, replies=replies)

@@ -1,0 +1,26 @@
+"""Letters as the engine wants them, for tests of the courier, and those that died."""
+
+from queue_engine.core.jobs.dead_letters import DeadLetter
+from queue_engine.domain.notice import Notice
+from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.unit.notifications.notices import NOW, REPOSITORY
+
+
+async def want(store: Store, kind: OutboxKind, wanted: Notice, number: int = 42) -> None:
+    """Have a notice told, as the engine does."""
+    async with store.transaction() as tx:
+        told = wanted.model_copy(update={"number": number})
+        await tx.outbox.want(kind, REPOSITORY, number, due=NOW, notice=told)
+
+
+async def want_label_off(store: Store, number: int = 42) -> None:
+    """Have the trigger label taken off."""
+    async with store.transaction() as tx:
+        await tx.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, number, due=NOW, label="merge-queue")
+
+
+async def dead(store: Store) -> tuple[DeadLetter, ...]:
+    """The dead letters, the latest first."""
+    async with store.reading() as tx:
+        return await tx.dead_letters.list(100)

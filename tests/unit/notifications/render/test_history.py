@@ -1,0 +1,136 @@
+"""The story: every event that concerns people has its line, and nothing in it can speak for itself.
+
+Covers `queue_engine/domain/timeline_event.py`.
+"""
+
+import ast
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import queue_engine
+from notifications.render.comment import MARKER, render_comment
+from notifications.render.history import MOST_LINES, details_block, flaky, history_lines, run_again, time_in_ci
+from notifications.texts import STORY
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.reasons import Reason
+from tests.unit.notifications.hostile import NASTY, mentions, skeleton
+from tests.unit.notifications.notices import FLAKY_STORY, LANDED_STORY, event, of_kind
+
+
+def words_written() -> set[str]:
+    """Every event word that the engine writes into the timeline: as an entry's status, or as a word in its sources.
+
+    A word stands as the first argument of `Change.record`, the third of `_record`, or as a key of `events` there.
+    """
+    found = {status.value for status in EntryStatus}
+    for path in Path(queue_engine.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            place: ast.expr | None = None
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                argument = {"record": 0, "_record": 2}.get(name, len(node.args))
+                place = node.args[argument] if argument < len(node.args) else None
+            elif isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == "events":
+                place = node.slice
+            if isinstance(place, ast.Constant) and isinstance(place.value, str):
+                found.add(place.value)
+    return found
+
+
+def test_story_every_word_of_the_timeline_has_its_sentence() -> None:
+    """Nothing that the engine writes down is missing, and no sentence is for what nobody writes."""
+    assert words_written() == set(STORY)
+
+
+@pytest.mark.parametrize("word", STORY)
+def test_story_sentence_is_filled_from_its_own_facts_only(word: str) -> None:
+    """A sentence needs the base branch at most; each addition only the fact that it is for."""
+    STORY[word].sentence.format(base="`main`")
+    for name, addition in STORY[word].also.items():
+        assert addition.format(**{name: "x"})
+
+
+def test_story_is_folded_with_a_time_for_each_line() -> None:
+    """It takes one line until somebody unfolds it."""
+    text = details_block(LANDED_STORY)
+    assert text is not None
+    assert text.startswith("<details>\n<summary>History</summary>\n\n- 2026-03-14 14:04 UTC: ")
+    assert text.endswith("\n\n</details>")
+    assert details_block(()) is None
+
+
+def test_story_of_a_queue_is_told_while_the_pull_request_was_in_it() -> None:
+    """Pauses before it came and after it went do not concern it."""
+    paused = [event("paused", minutes, number=0, reason=Reason.FROZEN) for minutes in (90, 50, 1)]
+    lines = history_lines(
+        [paused[0], event("queued", 60), paused[1], event("failed", 30, reason=Reason.CONFLICT), paused[2]]
+    )
+    assert [line.partition("UTC: ")[2] for line in lines] == [
+        "Queued for `main`",
+        "Queue for `main` paused: frozen",
+        "Removed from the queue for `main`: conflict",
+    ]
+
+
+@pytest.mark.parametrize("word", ["queued", "priority"])
+def test_story_of_a_precedence_says_whom_it_delays_and_by_how_much(word: str) -> None:
+    """A hotfix by label is answered like one by command; who has no history is told no time."""
+    line = history_lines((event("queued", 9), event(word, 3, delays=[4, 7], delay=720)))[-1]
+    assert line.endswith(", ahead of `#4`, `#7` (about 12 min later each)")
+    unknown = history_lines((event("queued", 9), event(word, 3, delays=[*range(4, 16)], delay=None)))[-1]
+    assert unknown.endswith("`#12`, `#13`, ...")
+
+
+def test_story_that_is_long_shows_its_end() -> None:
+    """At most thirty lines, and one that says that there were more."""
+    lines = history_lines(
+        [event("queued", 5000, position=0), *(event("updating", 4000 - minute) for minute in range(40))]
+    )
+    assert len(lines) == MOST_LINES + 1
+    assert lines[0] == "- Earlier events are not shown"
+
+
+def test_story_of_another_version_of_imq_is_told_as_far_as_it_is_understood() -> None:
+    """Unknown words are left out, and so are facts of another form."""
+    assert history_lines([event("teleported", 9), event("queued", 8, position={"first": 1}, by=None, until=3)]) == [
+        "- 2026-03-14 15:01 UTC: Queued for `main`"
+    ]
+
+
+def test_story_tells_flaky_checks_and_the_time_in_ci_of_this_stay_only() -> None:
+    """What was run again is told until it has passed, what was flaky when it has landed."""
+    assert run_again(FLAKY_STORY[:6]) == ("build",)
+    assert run_again(FLAKY_STORY) == ()
+    assert flaky(LANDED_STORY) == ("build",)
+    assert time_in_ci(LANDED_STORY) == timedelta(minutes=24)
+    again = (*LANDED_STORY, event("queued", 0))
+    assert (run_again(again), flaky(again), time_in_ci(again)) == ((), (), None)
+
+
+@given(word=st.sampled_from(sorted(STORY)), base=NASTY, foreign=NASTY, data=st.none() | st.just({"checks": ["x"]}))
+@settings(max_examples=80, deadline=None)
+def test_story_hostile_facts_change_nothing_but_code_spans(
+    word: str, base: str, foreign: str, data: dict[str, list[str]] | None
+) -> None:
+    """Check names, logins and branches in the timeline speak for nobody."""
+
+    def rendered(name: str, base_branch: str) -> str:
+        facts: dict[str, Any] = {fact: [name] if fact == "checks" else f"x{name}" for fact in STORY[word].also}
+        happened = event(word, 3, **(data or {}) | facts)
+        joined = event("queued", 4)
+        events = [
+            joined,
+            type(happened)(**{f: getattr(happened, f) for f in happened.__slots__} | {"base_branch": base_branch}),
+        ]
+        return render_comment(of_kind(NoticeKind.LANDED), events=events)
+
+    text = rendered(foreign, base)
+    assert skeleton(text) == skeleton(rendered("build", "main"))
+    assert mentions(text) == set()
+    assert text.count("<!--") == text.count(MARKER) == 1

@@ -1,0 +1,117 @@
+"""The courier's letters one after another, and side by side."""
+
+import asyncio
+
+from notifications.outbox_dispatcher import LEASE, OutboxDispatcher
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.unit.notifications.github_double import MovedClock, Post
+from tests.unit.notifications.notices import NOW, of_kind
+from tests.unit.notifications.outbox_items import want, want_label_off
+
+
+class Gate:
+    """Holds the calls for one pull request until opened, and remembers who was in a call at the same time."""
+
+    def __init__(self, *held: int) -> None:
+        self.held = held
+        self.opened = asyncio.Event()
+        self.entered: list[tuple[str, int]] = []
+        self._changed = asyncio.Condition()
+
+    async def __call__(self, method: str, number: int) -> None:
+        """Stand in front of a call."""
+        async with self._changed:
+            self.entered.append((method, number))
+            self._changed.notify_all()
+        if number in self.held:
+            await self.opened.wait()
+
+    async def wait_for(self, count: int) -> None:
+        """Until so many calls were begun."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self.entered) >= count)
+
+
+async def test_letters_of_one_pull_request_go_one_after_another(
+    store: Store, courier: OutboxDispatcher, post: Post
+) -> None:
+    """While its comment is on the way, neither its check run nor its label is touched."""
+    post.before = gate = Gate(42)
+    await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.CHECKING))
+    await want(store, OutboxKind.CHECK_RUN, of_kind(NoticeKind.CHECKING))
+    await want_label_off(store)
+    running = asyncio.ensure_future(courier.run_due())
+    async with asyncio.timeout(10):
+        await gate.wait_for(1)
+        # Once nothing is left to claim the others have had their chance.
+        while await _unclaimed(store):
+            pass
+    assert len(gate.entered) == 1
+    gate.opened.set()
+    await running
+    assert len(gate.entered) == 3
+
+
+async def test_letter_that_hangs_holds_up_no_other_pull_request(
+    store: Store, courier: OutboxDispatcher, post: Post
+) -> None:
+    """The comments of ten others arrive while one pull request's three letters wait for GitHub."""
+    post.before = gate = Gate(42)
+    await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.CHECKING))
+    await want(store, OutboxKind.CHECK_RUN, of_kind(NoticeKind.CHECKING))
+    await want_label_off(store)
+    for number in range(1, 11):
+        await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), number)
+    running = asyncio.ensure_future(courier.run_due())
+    async with asyncio.timeout(10):
+        await gate.wait_for(11)
+    gate.opened.set()
+    await running
+    assert len(post.comments) == 11
+
+
+async def test_courier_serves_only_a_few_pull_requests_at_once(store: Store, post: Post, clock: MovedClock) -> None:
+    """GitHub's secondary limits do not like crowds."""
+    post.before = gate = Gate(*range(1, 6))
+    for number in range(1, 6):
+        await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), number)
+    courier = OutboxDispatcher(store, post, clock, owner="a", random=lambda: 0.5, concurrency=2)
+    running = asyncio.ensure_future(courier.run_due())
+    async with asyncio.timeout(10):
+        await gate.wait_for(2)
+        for _ in range(3):
+            await _unclaimed(store)
+    assert len(gate.entered) == 2
+    gate.opened.set()
+    await running
+    assert len(post.comments) == 5
+
+
+async def test_letter_whose_turn_comes_after_its_lease_is_left_to_the_next_courier(
+    store: Store, courier: OutboxDispatcher, post: Post, clock: MovedClock
+) -> None:
+    """What waited too long behind a hanging letter may have been sent by another courier, and is not sent twice."""
+    post.before = gate = Gate(42)
+    await want_label_off(store)
+    await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
+    running = asyncio.ensure_future(courier.run_due())
+    async with asyncio.timeout(10):
+        await gate.wait_for(1)
+        while await _unclaimed(store):
+            pass
+    clock.move(LEASE)
+    post.before = None
+    await OutboxDispatcher(store, post, clock, owner="b", random=lambda: 0.5).run_due()
+    gate.opened.set()
+    await running
+    (comment,) = post.comments_on(42)
+    assert len(comment.bodies) == 1
+
+
+async def _unclaimed(store: Store) -> bool:
+    """Whether a letter is still free to be claimed."""
+    async with store.reading() as tx:
+        due = await tx.outbox.next_due()
+    return due is not None and due <= NOW

@@ -1,0 +1,188 @@
+"""Progress reaches the bus and, rarely, the check run; never after the end of the story."""
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from notifications.event_bus import EventBus
+from notifications.progress_sink import BusProgress, CheckRunProgress
+from notifications.render.check_run import render_check_run
+from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.notice import Notice, NoticeKind
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
+from queue_engine.effects.context import Change
+from queue_engine.effects.notices import announce_progress
+from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.store.examples import NOW, REPOSITORY, SOON, queue, stand
+from tests.unit.notifications.notices import notice
+
+POLICY = Policy()
+MINUTE = timedelta(minutes=1)
+FIRST, LAST = POLICY.progress_edits
+
+
+class Clock:
+    """Time that the test moves."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def now(self) -> datetime:
+        return self.time
+
+    async def sleep(self, duration: timedelta) -> None:
+        raise AssertionError("nobody sleeps here")
+
+
+def event(entry: Entry) -> ProgressEvent:
+    """The checks of an entry have gone on."""
+    return ProgressEvent(entry.id, ProgressStatus.IN_PROGRESS, "", 1, 3)
+
+
+async def checked(store: Store, *, reported: tuple[str, ...] = ("a",), sent: bool = True) -> Entry:
+    """An entry whose head was bound NOW and waits for three checks; its check run stands on GitHub, or is due."""
+    async with store.transaction() as tx:
+        standing = await stand(tx, await queue(tx), 1)
+        checking = replace(standing, status=EntryStatus.CHECKING, status_since=NOW)
+        entry = await tx.entries.save(replace(checking, pending_checks=("a", "b", "c"), completed_checks=reported))
+        shown = CheckReport("b", 5, CheckState.PENDING, "in_progress", "https://ci.example/b", NOW, None)
+        kind = NoticeKind.CHECKING
+        await announce_progress(tx, entry, kind, POLICY, NOW, depth=1, checks=(shown,))
+        if sent:
+            while letter := await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE):
+                await tx.outbox.done(letter, NOW)
+    return entry
+
+
+async def wanted(store: Store) -> tuple[datetime | None, Notice | None]:
+    """When the next letter is due, and what the check run is to say."""
+    async with store.reading() as tx:
+        return await tx.outbox.next_due(), await tx.outbox.wanted(OutboxKind.CHECK_RUN, REPOSITORY.id, 1)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def sink(store: Store, clock: Clock) -> CheckRunProgress:
+    return CheckRunProgress(store, POLICY, clock)
+
+
+@pytest.mark.parametrize(
+    ("after", "due"),
+    [
+        (timedelta(0), FIRST),
+        (FIRST - SOON, FIRST),
+        (FIRST, LAST),
+        (LAST - SOON, LAST),
+        (LAST, None),
+        (timedelta(hours=3), None),
+    ],
+)
+async def test_check_run_progress_waits_for_the_next_of_a_few_instants(
+    store: Store, clock: Clock, sink: CheckRunProgress, after: timedelta, due: timedelta | None
+) -> None:
+    """Long after the head was bound, and then much longer; at the end it is left to the end of the story."""
+    entry = await checked(store)
+    clock.time = NOW + after
+    await sink.on_progress(event(entry))
+    assert (await wanted(store))[0] == (None if due is None else NOW + due)
+
+
+async def test_check_run_progress_says_how_many_and_keeps_the_links(store: Store, sink: CheckRunProgress) -> None:
+    """What is still to come is listed as it was last seen; what has reported is not."""
+    await sink.on_progress(event(await checked(store)))
+    _, notice = await wanted(store)
+    assert notice is not None
+    assert notice.progress == (1, 3)
+    assert [(check.name, check.url) for check in notice.checks] == [("b", "https://ci.example/b"), ("c", None)]
+
+
+async def test_check_run_progress_delays_no_letter_that_is_due_sooner(store: Store, sink: CheckRunProgress) -> None:
+    """The run that is about to be created says at once what is known by then."""
+    await sink.on_progress(event(await checked(store, sent=False)))
+    due, notice = await wanted(store)
+    assert due == NOW + POLICY.comment_debounce
+    assert notice is not None
+    assert notice.progress == (1, 3)
+
+
+async def test_check_run_progress_is_replaced_by_the_end_of_the_story(store: Store, sink: CheckRunProgress) -> None:
+    """One request, at once, and none later."""
+    entry = await checked(store)
+    await sink.on_progress(event(entry))
+    async with store.transaction() as tx:
+        await record.dequeue(Change(tx, NOW + MINUTE), entry, DequeueReason(Reason.LABEL_REMOVED), POLICY)
+    due, notice = await wanted(store)
+    assert due == NOW + MINUTE
+    assert notice is not None
+    assert (notice.kind, notice.progress) == (NoticeKind.CANCELLED, None)
+
+
+async def test_check_run_progress_of_what_has_left_or_waits_elsewhere_is_not_told(
+    store: Store, sink: CheckRunProgress
+) -> None:
+    """Told late, of another head, or of something that is no entry at all: nothing is sent."""
+    entry = await checked(store)
+    await sink.on_progress(ProgressEvent("process-1", ProgressStatus.IN_PROGRESS, "", 1, 3))
+    async with store.transaction() as tx:
+        entry = await tx.entries.save(replace(entry, head="other"))
+    await sink.on_progress(event(entry))
+    async with store.transaction() as tx:
+        entry = await tx.entries.save(replace(entry, head="head-1", status=EntryStatus.UPDATING))
+    await sink.on_progress(event(entry))
+    async with store.transaction() as tx:
+        await tx.entries.remove(entry)
+    await sink.on_progress(event(entry))
+    assert (await wanted(store))[0] is None
+
+
+async def test_check_run_progress_of_an_entry_that_leaves_meanwhile_never_has_the_last_word(store: Store) -> None:
+    """The race of two processes on PostgreSQL: the dequeue waits for the progress update, and writes last."""
+    entry = await checked(store)
+
+    async def leave() -> None:
+        async with store.transaction() as tx:
+            await record.dequeue(Change(tx, NOW + MINUTE), entry, DequeueReason(Reason.LABEL_REMOVED), POLICY)
+
+    async with store.transaction() as tx:
+        assert await tx.entries.keep(entry)
+        leaving = asyncio.create_task(leave())
+        ended, _ = await asyncio.wait({leaving}, timeout=0.3)
+        assert not ended
+        told = notice(NoticeKind.CHECKING).model_copy(update={"number": 1})
+        await tx.outbox.want(OutboxKind.CHECK_RUN, REPOSITORY, 1, due=NOW, notice=told)
+    await leaving
+    _, last = await wanted(store)
+    assert last is not None
+    assert last.kind is NoticeKind.CANCELLED
+    async with store.transaction() as tx:
+        assert not await tx.entries.keep(entry)
+
+
+async def test_bus_progress_is_an_event_like_others() -> None:
+    """Each subscriber gets it in order."""
+    bus, heard = EventBus(), list[Any]()
+    bus.subscribe(heard.append)
+    told = ProgressEvent("process-1", ProgressStatus.COMPLETED, "3 of 3", 3, 3)
+    await BusProgress(bus).on_progress(told)
+    assert heard == [told]
+
+
+def test_check_run_shows_progress_in_its_title_and_summary() -> None:
+    """The title is what the list of checks shows."""
+    run = render_check_run(notice(NoticeKind.CHECKING, progress=(2, 3)), external_id="x")
+    assert run["status"] == "in_progress"
+    assert run["output"]["title"] == "Waiting for checks, 2 of 3 have reported"
+    assert "2 of 3 checks have reported." in run["output"]["summary"]

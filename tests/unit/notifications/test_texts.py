@@ -1,0 +1,79 @@
+"""The texts are complete, fillable and kind.
+
+Covers `notifications/texts/answers.py`, `notifications/texts/kinds.py`, `notifications/texts/reasons.py`,
+`notifications/texts/story.py` and `queue_engine/domain/reasons.py`.
+"""
+
+import ast
+import re
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from notifications import texts
+from notifications.texts import answers, kinds, reasons, story, waiting, why
+from queue_engine.commands.table import CATALOGUE
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
+from tests.support.plain_words import faults
+
+
+def test_texts_every_kind_reason_and_move_has_its_words() -> None:
+    """Nothing that the engine can say is without a sentence for people."""
+    assert set(texts.KINDS) == set(NoticeKind)
+    assert set(texts.REASONS) == set(Reason)
+    assert set(texts.MOVES) == set(ReasonActor)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_texts_reason_is_whole_sentences_with_known_placeholders(reason: Reason) -> None:
+    """A sentence and a next step end as sentences do; branch and label are filled in, and the next step's fix label."""
+    text = texts.REASONS[reason]
+    for sentence, known in ((text.sentence, {"base", "label"}), (text.next_step, {"base", "label", "fix"})):
+        assert sentence.endswith((".", ".)"))
+        assert {name for _, name, _, _ in string.Formatter().parse(sentence) if name} <= known
+
+
+@pytest.mark.parametrize(
+    "reason", [r for r in Reason if REASONS[r].label_off and REASONS[r].move is not ReasonActor.NOBODY]
+)
+def test_texts_reason_that_takes_the_label_off_says_to_set_it_again(reason: Reason) -> None:
+    """The next step says what to type and which label to set, unless the pull request can land no more."""
+    step = texts.REASONS[reason].next_step.lower()
+    assert "comment `/queue` or add the label {label}" in step or reason in {
+        Reason.FORK_DELETED,
+        Reason.BASE_CHANGED_AT_MERGE,
+    }
+
+
+@pytest.mark.parametrize("kind", NoticeKind)
+def test_texts_headline_has_one_symbol_at_most_and_title_nothing_foreign(kind: NoticeKind) -> None:
+    """No walls of symbols; and the check run's title, which GitHub shows unrendered, holds no placeholder."""
+    text = texts.KINDS[kind]
+    symbols = re.findall(r"[^\x20-\x7e\ufe0f]", text.headline)
+    assert len(symbols) <= 1
+    assert "{" not in text.title
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_texts_reason_blames_nobody(reason: Reason) -> None:
+    """No sentence scolds."""
+    words = f"{texts.REASONS[reason].sentence} {texts.REASONS[reason].next_step}".lower()
+    assert not re.search(r"\b(your fault|you broke|you must|invalid|illegal|wrong|bad|error)\b", words)
+
+
+def _texts() -> Iterator[str]:
+    """Every string that the modules of texts hold."""
+    for module in (answers, kinds, reasons, story, waiting, why):
+        for node in ast.walk(ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def test_texts_are_short_sentences_in_plain_words() -> None:
+    """No sentence is longer than 25 words, and none speaks in metaphors: the texts, and what help says of commands."""
+    of_reasons = [f"{text.sentence} {text.next_step}" for text in texts.REASONS.values()]
+    of_commands = [text for command in CATALOGUE.values() for text in (command.help, command.right.value)]
+    assert [fault for text in (*_texts(), *of_reasons, *of_commands) for fault in faults(text)] == []

@@ -1,0 +1,181 @@
+"""Who queued a pull request, and in which order: by the labels and their times, whatever order deliveries come in.
+
+Covers `queue_engine/admission/entries.py` and `queue_engine/admission/enqueue_request.py`.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import cast
+
+import pytest
+
+from queue_engine.admission.admit import handle_enqueue_request
+from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.throttle import labelling
+from queue_engine.core.database.database import Database
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import GitHub as Port
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.record import dequeue
+from queue_engine.store import Store
+from queue_engine.store.held import HeldPullRequest
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.support.policies import StaticPolicies
+from tests.unit.queue_engine.engine_setup import Clock, GitHub
+from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, REPOSITORY, SECOND, pull
+
+LABELS = ("land", "ship")
+
+
+class Labelled(GitHub):
+    """Every pull request carries both trigger labels; `last` says who set each of them last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: dict[str, LabelEvent] = {}
+        self.comments: int | None = 0
+        self.right = Permission.WRITE
+
+    async def pull_request(self, *asked: object) -> PullRequest:
+        number = cast(int, asked[1])
+        shown = pull(number=number, head_sha=f"head-{number}", labels=frozenset(LABELS), comments=self.comments)
+        shown = replace(shown, updated_at=max((one.at for one in self.last.values()), default=NOW))
+        return await self._answer("pull", shown)
+
+    async def snapshot(self, *asked: object, login: str | None = None, head_sha: str | None = None) -> Snapshot:
+        return Snapshot(await self.pull_request(*asked), None if login is None else self.right)
+
+    async def last_labelling(self, _repository: object, _number: int, label: str) -> LabelEvent | None:
+        return await self._answer("labelling", self.last.get(label))
+
+
+@pytest.fixture
+def github() -> Labelled:
+    return Labelled()
+
+
+@pytest.fixture
+def engine(sqlite_database: Database, github: Labelled) -> Engine:
+    policies = StaticPolicies(Policy(trigger_labels=LABELS))
+    return Engine(Store(sqlite_database), cast(Port, github), Clock(), policies, random=lambda: 0.5, owner="w")
+
+
+async def queued(engine: Engine) -> list[tuple[int, str]]:
+    """The pull requests that are queued, in their order, and who queued each."""
+    async with engine.store.reading() as tx:
+        return [(entry.number, entry.queued_by) for entry in await tx.entries.of_repository(REPOSITORY.id)]
+
+
+async def refused(engine: Engine, number: int) -> Reason | None:
+    async with engine.store.reading() as tx:
+        refusal = await tx.refusals.find(REPOSITORY.id, number)
+    return None if refusal is None else refusal.reason
+
+
+@pytest.mark.parametrize(("land", "ship", "by"), [(0, 1, "sue"), (1, 0, "lee")])
+async def test_label_that_was_set_last_tells_who_queued(
+    engine: Engine, github: Labelled, land: int, ship: int, by: str
+) -> None:
+    """P4: the reconciler finds two labels, and the newer one is the consent that counts."""
+    github.last = {"land": LabelEvent("lee", NOW + land * SECOND), "ship": LabelEvent("sue", NOW + ship * SECOND)}
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, None, None))
+    assert await queued(engine) == [(1, by)]
+
+
+@pytest.mark.parametrize(
+    ("labelled_at", "reason"),
+    [
+        (NOW - SECOND, None),
+        (NOW, Reason.HEAD_CHANGED),
+        (NOW + SECOND, Reason.HEAD_CHANGED),
+        (None, Reason.HEAD_CHANGED),
+    ],
+)
+async def test_label_on_a_former_head_is_refused_unless_it_was_set_again_since(
+    engine: Engine, github: Labelled, labelled_at: datetime | None, reason: Reason | None
+) -> None:
+    """P4: nobody consented to the present head; but an older delivery that comes late refuses no newer label."""
+    github.last = {"land": LabelEvent("lee", NOW - MINUTE), "ship": LabelEvent("sue", NOW)}
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-0", labelled_at=labelled_at))
+    assert (await queued(engine), await refused(engine, 1)) == ([], reason)
+
+
+async def test_label_waits_for_those_before_it_when_its_facts_are_read_first(engine: Engine) -> None:
+    """P3: facts are read side by side, places are given in the order of the labels."""
+
+    async def before() -> None:
+        assert await queued(engine) == []
+        await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1"))
+
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 2, "max", "head-2"), turn=before)
+    assert await queued(engine) == [(1, "max"), (2, "max")]
+
+
+async def test_label_whose_answer_a_failure_delayed_keeps_its_place(engine: Engine) -> None:
+    """P3: it is queued as if it had been judged when it came."""
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 2, "max", "head-2"))
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 3, "max", "head-3", arrived_at=NOW + MINUTE))
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1", arrived_at=NOW - MINUTE))
+    assert [number for number, _ in await queued(engine)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("comments", "looks"), [(0, False), (2, True), (None, True)])
+async def test_comment_of_an_earlier_database_is_looked_for_where_there_may_be_one(
+    engine: Engine, github: Labelled, comments: int | None, looks: bool
+) -> None:
+    """P6: GitHub's GraphQL API may tell no count of comments."""
+    github.comments = comments
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1"))
+    async with engine.store.transaction() as tx:
+        letter = await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE)
+    assert letter is not None
+    assert (letter.kind, letter.maybe_created) == (OutboxKind.COMMENT, looks)
+
+
+@pytest.mark.parametrize(
+    ("labelled_at", "queues"), [(NOW - SECOND, False), (NOW, False), (None, False), (NOW + SECOND, True)]
+)
+async def test_label_that_is_older_than_the_dequeue_queues_nothing(
+    engine: Engine, labelled_at: datetime | None, queues: bool
+) -> None:
+    """P4: its removal may be undelivered for hours. A newer label is consent, and is not removed any more."""
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1"))
+    async with engine.store.transaction() as tx:
+        (entry,) = await tx.entries.of_repository(REPOSITORY.id)
+        await dequeue(Change(tx, NOW), entry, DequeueReason(Reason.CONFLICT), POLICY)
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "sue", "head-1", labelled_at=labelled_at))
+    assert await queued(engine) == ([(1, "sue")] if queues else [])
+    async with engine.store.reading() as tx:
+        assert await tx.outbox.exists(OutboxKind.LABEL_OFF, REPOSITORY.id, 1) is not queues
+
+
+@pytest.mark.parametrize(("gives_consent", "trusted_labels"), [(True, ("land", "ship")), (False, ("land",))])
+async def test_label_set_while_held_is_trusted_only_by_a_request_that_gives_consent(
+    engine: Engine, gives_consent: bool, trusted_labels: tuple[str, ...]
+) -> None:
+    """P4: anybody with triage rights may set a label on a pull request that waits."""
+    async with engine.store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        await tx.held.add(HeldPullRequest(queue.id, REPOSITORY.id, 1, "head-1", "max", NOW, trusted_labels=("land",)))
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1", gives_consent=gives_consent))
+    async with engine.store.reading() as tx:
+        (entry,) = await tx.entries.of_repository(REPOSITORY.id)
+    assert tuple(sorted(entry.trusted_labels)) == trusted_labels
+
+
+@pytest.mark.parametrize(
+    ("right", "head", "times"), [(Permission.TRIAGE, "head-1", 1), (Permission.WRITE, "head-0", None)]
+)
+async def test_label_of_a_person_without_the_right_is_counted(
+    engine: Engine, github: Labelled, right: Permission, head: str, times: int | None
+) -> None:
+    """P7: what is the fault of the change is not counted against who set the label."""
+    github.right = right
+    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "tria", head, labelled_at=NOW + HOUR))
+    async with engine.store.reading() as tx:
+        throttle = await tx.throttles.find(REPOSITORY.id, labelling("tria"))
+    assert await queued(engine) == []
+    assert (None if throttle is None else throttle.times) == times

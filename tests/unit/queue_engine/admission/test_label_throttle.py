@@ -1,0 +1,217 @@
+"""Labels of a person without the right are refused ever less often, and delay nobody else's (P7, P5)."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from queue_engine.admission.label_throttle import count_label, numbers_put_off
+from queue_engine.admission.throttle import labelling
+from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.worker import Worker, WorkerSettings
+from queue_engine.domain.facts import Permission, PullRequest, Snapshot
+from queue_engine.domain.model import Repository
+from queue_engine.domain.port import GitHub as Port
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.effects.context import Engine
+from queue_engine.handlers.inbox import Inbox
+from queue_engine.handlers.reconciler import Reconciler
+from queue_engine.rules.eligibility import Admit
+from queue_engine.store import Store
+from queue_engine.store.operations.throttles import Throttle
+from tests.support.policies import StaticPolicies
+from tests.unit.queue_engine.engine_setup import Clock, GitHub
+from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, REPOSITORY, SECOND, pull
+from tests.unit.queue_engine.sweeps import a_job
+
+
+class Moving(Clock):
+    """Time that the test moves."""
+
+    def __init__(self) -> None:
+        self.at = NOW
+
+    def now(self) -> datetime:
+        return self.at
+
+
+class Labelled(GitHub):
+    """Every pull request carries the label, and shows `changes`; `reads` tells which were read, for whom."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rights = {"tria": Permission.TRIAGE}
+        self.changes: dict[str, Any] = {}
+        self.reads: list[tuple[int, str | None]] = []
+
+    async def own_login(self) -> str:
+        return "imq[bot]"
+
+    async def latest_pull_requests(self, *_: object) -> tuple[PullRequest, ...]:
+        return tuple(_labelled_pull(number) for number in range(1, 31))
+
+    async def snapshot(
+        self, _repository: object, number: int, *, login: str | None, head_sha: str | None = None
+    ) -> Snapshot:
+        self.reads.append((number, login))
+        shown = replace(_labelled_pull(number), **self.changes)
+        return await self._answer("snapshot", Snapshot(shown, self.rights.get(login or "", Permission.WRITE)))
+
+
+def _labelled_pull(number: int) -> PullRequest:
+    return pull(number=number, head_sha=f"head-{number}", labels=frozenset({POLICY.trigger_label}), comments=0)
+
+
+class RecordedHandler:
+    """A worker that follows hints, on a clock that the test moves."""
+
+    def __init__(self, database: Database) -> None:
+        self.clock, self.github = Moving(), Labelled()
+        self.store = Store(database)
+        github = cast(Port, self.github)
+        self.engine = Engine(self.store, github, self.clock, StaticPolicies(POLICY), random=lambda: 0.5, owner="w")
+        self.sweeper = Reconciler(self.engine, interval=timedelta(minutes=10))
+        self.inbox = Inbox(self.engine, self.sweeper)
+        handlers = self.inbox.handlers()
+        self.worker = Worker(database, self.clock, handlers, WorkerSettings("w", lambda: 0.5))
+
+    async def label(self, numbers: Iterable[int], *, by: str = "tria") -> None:
+        """Somebody labels pull requests at once, and what is due is done."""
+        for number in numbers:
+            await self.inbox.receive(_hint(number, by, delivery=f"{by}-{number}-{self.clock.at}"))
+        await self.work()
+
+    async def work(self) -> None:
+        with capture_logs():
+            await self.worker.run_due()
+
+    async def pass_time(self, duration: timedelta) -> None:
+        end = self.clock.at + duration
+        while (due := await self.worker.next_due()) is not None and due <= end:
+            self.clock.at = max(due, self.clock.at)
+            await self.work()
+        self.clock.at = end
+
+    async def refused(self) -> set[int]:
+        async with self.store.reading() as tx:
+            return {n for n in range(1, 31) if await tx.refusals.find(REPOSITORY.id, n) is not None}
+
+    async def queued(self) -> list[int]:
+        async with self.store.reading() as tx:
+            return [entry.number for entry in await tx.entries.of_repository(REPOSITORY.id)]
+
+    async def put_off(self, repository: Repository = REPOSITORY) -> set[int]:
+        async with self.store.reading() as tx:
+            return await numbers_put_off(tx, repository.id)
+
+    async def times(self, by: str = "tria") -> int:
+        async with self.store.reading() as tx:
+            throttle = await tx.throttles.find(REPOSITORY.id, labelling(by))
+        return 0 if throttle is None else throttle.times
+
+
+def _hint(number: int, by: str, *, delivery: str) -> WebhookEvent:
+    return WebhookEvent(
+        kind=WebhookKind.LABELED,
+        delivery=delivery,
+        installation_id=REPOSITORY.installation_id,
+        repository_id=REPOSITORY.id,
+        owner=REPOSITORY.owner,
+        name=REPOSITORY.name,
+        number=number,
+        branch="main",
+        head_sha=f"head-{number}",
+        label=POLICY.trigger_label,
+        sender=by,
+    )
+
+
+@pytest.fixture
+def desk(sqlite_database: Database) -> RecordedHandler:
+    return RecordedHandler(sqlite_database)
+
+
+@pytest.mark.parametrize("apart", [timedelta(0), 2 * SECOND], ids=["at once", "within a minute"])
+async def test_twenty_labels_of_a_triager_cost_a_dozen_requests_an_hour_and_all_are_refused(
+    desk: RecordedHandler, apart: timedelta
+) -> None:
+    """Four at once; another person's labels in between, also on one of these pull requests, are answered at once."""
+    if apart:
+        for number in range(1, 21):
+            await desk.label([number])
+            await desk.pass_time(apart)
+    else:
+        await desk.label(range(1, 21))
+    assert len(desk.github.reads) == len(await desk.refused()) == (5 if apart else 4)
+    await desk.label([20, 21], by="mona")
+    assert await desk.queued() == [20, 21]
+    await desk.pass_time(HOUR)
+    assert 9 <= len(await desk.refused()) <= 12
+    assert len(desk.github.reads) <= 12 + 2
+    await desk.pass_time(12 * HOUR)
+    assert await desk.refused() == set(range(1, 20))
+    assert sorted(number for number, by in desk.github.reads if by == "tria") == list(range(1, 20))
+    assert (await desk.queued(), await desk.put_off()) == ([20, 21], set())
+
+
+async def test_sweep_asks_nothing_for_labels_that_wait(database: Database) -> None:
+    """On both databases: it follows up what nobody told, and leaves what waits to its job."""
+    desk = RecordedHandler(database)
+    await desk.label(range(1, 9))
+    assert await desk.put_off() == {5, 6, 7, 8}
+    assert await desk.put_off(replace(REPOSITORY, id=REPOSITORY.id * 10)) == set()
+    await desk.sweeper.sweep_repository(a_job(asdict(REPOSITORY)))
+    async with desk.store.reading() as tx:
+        asked = [n for n in range(1, 11) if await tx.jobs.unfinished(f"{REPOSITORY.id}:{n}")]
+    assert asked == [1, 2, 3, 4, 9, 10], "GitHub still shows the labels of the refused"
+
+
+async def test_person_who_proves_to_have_the_right_is_heard_with_all_labels_that_wait(database: Database) -> None:
+    """On both databases: a command of theirs, which labels do not hold up, is such a proof."""
+    desk = RecordedHandler(database)
+    await desk.label(range(1, 9))
+    await desk.pass_time(31 * SECOND)
+    assert await desk.refused() == {1, 2, 3, 4, 5}
+    desk.github.rights["tria"] = Permission.WRITE
+    async with desk.engine.change() as change:
+        await count_label(change, REPOSITORY, "Tria", Admit())
+    await desk.work()
+    assert await desk.queued() == [6, 7, 8]
+    assert await desk.times() == 0
+
+
+async def test_maintainer_whose_drafts_are_refused_is_never_put_off(desk: RecordedHandler) -> None:
+    """And one refusal for want of the right is forgotten as soon as they prove to have it."""
+    async with desk.store.transaction() as tx:
+        await tx.throttles.put(REPOSITORY.id, labelling("mona"), Throttle(3, NOW))
+    desk.github.changes = {"draft": True}
+    await desk.label(range(1, 11), by="mona")
+    assert await desk.refused() == set(range(1, 11))
+    assert await desk.times("mona") == 0
+    desk.github.changes = {}
+    await desk.label(range(11, 21), by="mona")
+    assert await desk.queued() == list(range(11, 21))
+
+
+async def test_label_set_again_and_again_waits_once(desk: RecordedHandler) -> None:
+    """Repeats collapse; the newest counts."""
+    await desk.label(range(1, 6))
+    for _ in range(5):
+        await desk.pass_time(SECOND)
+        await desk.label([5])
+    async with desk.store.reading() as tx:
+        waiting = await tx.jobs.unfinished(f"throttled_label:{REPOSITORY.id}:tria")
+    assert [job.request["delivery"] for job in waiting] == [f"tria-5-{desk.clock.at}"]
+    assert await desk.times() == 4
+
+
+async def test_label_that_is_removed_at_once_is_counted_as_well(desk: RecordedHandler) -> None:
+    """Otherwise a person who takes each label off again would cost a request for each."""
+    desk.github.changes = {"labels": frozenset()}
+    await desk.label(range(1, 21))
+    assert len(desk.github.reads) == 4
+    await desk.pass_time(MINUTE * 20)
+    assert len(desk.github.reads) <= 10

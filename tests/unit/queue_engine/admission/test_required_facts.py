@@ -1,0 +1,93 @@
+"""What a base branch requires: nobody is refused over rules, or merge methods, that are only remembered."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from queue_engine.admission.required_facts import requirements_of
+from queue_engine.core.database.database import Database
+from queue_engine.domain.facts import BranchRules, MergeMethod, Snapshot
+from queue_engine.domain.port import GitHub
+from queue_engine.rules.eligibility import RequiredFacts
+from queue_engine.store import Store
+from tests.unit.queue_engine.engine_setup import Setup
+from tests.unit.queue_engine.examples import POLICY, REPOSITORY, pull, rules
+
+TAKEN = Snapshot(pull())
+MERGE, SQUASH, REBASE = MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE
+
+
+class Rules:
+    """Answers the remembered rules until they are forgotten."""
+
+    def __init__(self, remembered: BranchRules, fresh: BranchRules, methods: tuple[MergeMethod, ...] = ()) -> None:
+        self.remembered, self.fresh = remembered, fresh
+        self.methods = methods
+        self.asked: list[str] = []
+
+    async def branch_rules(self, *_: object) -> BranchRules:
+        self.asked.append("rules")
+        return self.remembered
+
+    def forget_rules(self, repository_id: int) -> None:
+        assert repository_id == REPOSITORY.id
+        self.remembered = self.fresh
+
+    async def snapshot(self, *_: object, login: str | None) -> Snapshot:
+        assert login is None
+        self.asked.append("snapshot")
+        return Snapshot(pull(methods=self.methods))
+
+    async def unsigned_commits(self, *_: object) -> tuple[str, ...]:
+        self.asked.append("unsigned")
+        return ("head-1",)
+
+
+@pytest.fixture
+def scene(sqlite_database: Database) -> Setup:
+    return Setup(Store(sqlite_database))
+
+
+async def required(
+    scene: Setup, github: Rules, taken: Snapshot = TAKEN, **policy: Any
+) -> tuple[Snapshot, RequiredFacts]:
+    engine = replace(scene.engine, github=cast(GitHub, github))
+    return await requirements_of(engine, REPOSITORY, taken, replace(POLICY, **policy))
+
+
+async def test_requirements_that_are_met_are_read_once(scene: Setup) -> None:
+    """P7: that is the usual case."""
+    github = Rules(rules("ci"), rules("other"))
+    assert await required(scene, github) == (TAKEN, RequiredFacts(rules("ci")))
+    assert github.asked == ["rules"]
+
+
+async def test_requirement_that_is_not_met_is_read_again(scene: Setup) -> None:
+    """The branch was unlocked a minute ago; where it is still locked nothing more is asked."""
+    locked = rules("ci", locked=True)
+    github = Rules(locked, rules("ci"))
+    assert await required(scene, github) == (TAKEN, RequiredFacts(rules("ci")))
+    github = Rules(locked, locked)
+    assert await required(scene, github) == (TAKEN, RequiredFacts(locked))
+    assert github.asked == ["rules", "rules"]
+
+
+@pytest.mark.parametrize("allowed", [(SQUASH,), (REBASE,)])
+async def test_method_that_is_not_allowed_is_looked_up_again(scene: Setup, allowed: tuple[MergeMethod, ...]) -> None:
+    """Merge settings of a repository may have changed as well; they stand in the pull request that is judged."""
+    github, taken = Rules(rules(), rules(), allowed), Snapshot(pull(methods=(REBASE,)))
+    found, demands = await required(scene, github, taken, method=SQUASH)
+    assert (found.pull.methods, demands.rules) == (allowed, rules())
+    assert github.asked == ["rules", "rules", "snapshot"]
+
+
+async def test_signatures_are_judged_by_the_methods_that_are_allowed_now(scene: Setup) -> None:
+    """A squash is signed by GitHub; a merge keeps commits that nobody signed."""
+    signed = rules(signatures=True)
+    github, taken = Rules(signed, signed, (MERGE,)), Snapshot(pull(methods=()))
+    found, demands = await required(scene, github, taken)
+    assert (found.pull.methods, demands.unsigned) == ((MERGE,), ("head-1",))
+    github = Rules(signed, signed)
+    assert (await required(scene, github, method=SQUASH))[1].unsigned == ()
+    assert "unsigned" not in github.asked

@@ -1,0 +1,81 @@
+"""Commands that only read: the facts of `/why` and `/queue status`."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+from queue_engine.commands import query
+from queue_engine.commands.context import CommandContext
+from queue_engine.commands.parse import read
+from queue_engine.core.database.database import Database
+from queue_engine.domain.facts import Snapshot
+from queue_engine.domain.notice import Reply
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Engine
+from queue_engine.store import Store, Transaction
+from queue_engine.store.held import HeldPullRequest
+from tests.store.examples import queue, stand
+from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, REPOSITORY, pull
+from tests.unit.queue_engine.queries.examples import happened
+
+
+async def facts(command: Any, t: Transaction, policy: Policy = POLICY, **of_pull: Any) -> dict[str, Any]:
+    """What the command tells of pull request 1; neither asks the engine for anything."""
+    engine = cast(Engine, None)
+    context = CommandContext(engine, REPOSITORY, Snapshot(pull(**of_pull)), policy, "mona", None, "delivery")
+    reply: Reply = await command(t, context, read("why"), NOW)
+    return reply.facts
+
+
+async def test_why_of_one_with_another_base_tells_of_the_queue_that_it_is_in(sqlite_database: Database) -> None:
+    """Its base was edited, and the webhook is still to come: the other branch's faults are not its own."""
+    async with Store(sqlite_database).transaction() as t:
+        main = await queue(t)
+        await stand(t, main, 1)
+        told = await facts(query.why, t, replace(POLICY, fault="line 3"), base_branch="next")
+        own = await facts(query.why, t, replace(POLICY, fault="line 3"))
+    assert (told["base_branch"], told["state"], told["position"], told["halts"]) == ("main", "pending", 0, [])
+    assert own["halts"] == [{"reason": "misconfigured", "detail": "line 3", "until": None}]
+
+
+async def test_why_tells_of_github_and_of_the_missing_permission_only_if_they_hold_it_up(
+    sqlite_database: Database,
+) -> None:
+    """What does not apply is left out."""
+    async with Store(sqlite_database).transaction() as t:
+        entry = await stand(t, await queue(t), 1)
+        plain = await facts(query.why, t)
+        await t.entries.save(replace(entry, github_failing_since=NOW - HOUR, blocked_until=NOW + HOUR))
+        held_up = await facts(query.why, t)
+    assert not {"blocked", "trouble_since"} & plain.keys()
+    assert (held_up["blocked"], held_up["trouble_since"]) == ("workflows_permission", (NOW - HOUR).isoformat())
+
+
+async def test_why_of_one_that_is_not_queued_tells_how_it_left_and_its_label(sqlite_database: Database) -> None:
+    """The configuration that is not followed is told in every answer."""
+    async with Store(sqlite_database).transaction() as t:
+        never = await facts(query.why, t)
+        await happened(t, 1, "cancelled", reason=Reason.LABEL_REMOVED, data={"detail": "by hand"})
+        left = await facts(query.why, t, replace(POLICY, not_followed=("too long",)))
+    assert never == {"base_branch": "main", "state": "not_queued", "label": "merge-queue"}
+    assert left == never | {
+        "event": "cancelled",
+        "reason": "label_removed",
+        "detail": "by hand",
+        "at": NOW.isoformat(),
+        "not_followed": ["too long"],
+    }
+
+
+async def test_status_lists_ten_entries_and_counts_all(sqlite_database: Database) -> None:
+    """A branch that nobody ever queued for has an empty queue."""
+    async with Store(sqlite_database).transaction() as t:
+        empty = await facts(query.status, t)
+        main = await queue(t)
+        for number in range(1, 13):
+            await stand(t, main, number)
+        await t.held.add(HeldPullRequest(main.id, REPOSITORY.id, 13, "head-13", "max", NOW))
+        told = await facts(query.status, t)
+    assert empty == {"base_branch": "main", "depth": 0, "entries": [], "held": 0}
+    assert told["entries"] == [[number, "pending", NOW.isoformat()] for number in range(1, 11)]
+    assert (told["depth"], told["held"], "reason" in told) == (12, 1, False)

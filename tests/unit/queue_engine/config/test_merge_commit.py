@@ -1,0 +1,193 @@
+"""A commit's words: made of what people wrote, without being steered by it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queue_engine.config.merge_commit import (
+    MergeCommit,
+    body_template,
+    commit_words,
+    filled,
+    needs_co_authors,
+    title_template,
+)
+from queue_engine.domain.policy import Policy
+from tests.unit.queue_engine.examples import pull
+
+
+def title(template: str, **facts: Any) -> str | None:
+    return commit_words(replace(Policy(), commit_title=template), pull(**facts), ()).title
+
+
+def body(template: str, *co_authors: str, **facts: Any) -> str | None:
+    return commit_words(replace(Policy(), commit_body=template), pull(**facts), co_authors).body
+
+
+def test_commit_words_without_templates_are_githubs() -> None:
+    """Who configures nothing keeps what the repository's settings on GitHub say."""
+    assert commit_words(Policy(), pull(), ["A <a@example.com>"]) == MergeCommit(None, None)
+
+
+def test_commit_words_hold_every_placeholder() -> None:
+    """Each placeholder is what its description says."""
+    template = "{title} #{number} {author} {base} {head} {label} {{x}}"
+    facts = {"title": "Add", "number": 7, "author": "ada", "base_branch": "main", "head_branch": "add"}
+    assert title(template, **facts) == "Add #7 ada main add merge-queue {x}"
+    assert body(
+        "{title} by {author}\n\n{body}\n\n{co_authors}", "B <b@x.org>", body="Why.", title="Add", author="ada"
+    ) == ("Add by ada\n\nWhy.\n\nCo-authored-by: B <b@x.org>")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["{number}", "{0.__class__}", "{{body}}", "%(title)s", r"\1 \g<0>", "$title", "{title!r:>9999999}"],
+)
+def test_commit_words_put_in_are_not_looked_at_again(hostile: str) -> None:
+    """A title with braces, or with the marks of any other template language, is a title."""
+    assert title("{title} (#{number})", title=hostile) == f"{hostile} (#1)"
+    assert body("{body}", body=hostile) == hostile
+
+
+@pytest.mark.parametrize("gap", ["\n", "\r\n", "\r", "\u2028", "\x85", "\v", "\f", "\t \n"])
+def test_commit_title_is_one_line(gap: str) -> None:
+    """No title smuggles a line into a commit's message."""
+    assert title("{title}", title=f"Add{gap}Signed-off-by: boss") == "Add Signed-off-by: boss"
+
+
+def test_commit_title_that_comes_out_empty_is_githubs() -> None:
+    """GitHub would refuse a commit without a title."""
+    assert title("{title}", title=" \x00 ") is None
+
+
+def test_commit_words_have_no_invisible_characters() -> None:
+    """What is read is what is there: no escapes for terminals, no text that runs backwards."""
+    assert title("{title}", title="a\x1b[31m\u202eb\x00c") == "a[31mbc"
+    assert body("{body}", body="a\x1b[31m\u2066b\x00c\r\nd\te") == "a[31mbc\nd\te"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Why.\n<!-- imq:cut -->\n- [ ] tested", "Why."),
+        ("<!-- imq:cut --> all", ""),
+        ("Template\n<!-- imq:start -->\nWhy.\n<!-- imq:cut -->\nRest", "Why."),
+        ("Why.<!-- imq:cut -->a<!-- imq:start -->b", "b"),
+        ("Why. <!-- kept -->", "Why. <!-- kept -->"),
+        ("Why. <!-- IMQ:CUT --> x", "Why. <!-- IMQ:CUT --> x"),
+    ],
+)
+def test_commit_body_is_what_stands_between_the_marks(text: str, left: str) -> None:
+    """Checklists and templates of pull requests stay out of the history."""
+    assert body("{body}", body=text) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [("a<!-- b -->c", "ac"), ("a<!-- b\nc", "a"), ("a<!-- b <!-- c -->d-->e", "ad-->e"), ("<!--" * 20_000, "")],
+    ids=["closed", "open", "nested", "many"],
+)
+def test_commit_body_text_has_no_comments(text: str, left: str) -> None:
+    """What GitHub does not show on the page is not in the commit either, if so asked."""
+    assert body("{body_text}", body=text) == left
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Signed-off-by: Boss <boss@example.com>",
+        "co-authored-by: Boss <boss@example.com>",
+        "Reviewed-By : Boss",
+        "  Acked-by: Boss",
+        "Signed\x00-off-by: Boss",
+        "Signed-off<!-- -->-by: Boss",
+    ],
+)
+def test_commit_body_cannot_vouch_for_anybody(line: str) -> None:
+    """A description that ends like a trailer names nobody as author, reviewer or signer: it is quoted."""
+    found = body("{body_text}\n\n{co_authors}", body=f"Why.\n\n{line}")
+    assert found is not None
+    assert found.startswith("Why.\n\n> ")
+    assert body("{title}\n\n{body_text}", title=line.replace("<!-- -->", ""), body="") == found.partition("\n\n")[2]
+
+
+def test_commit_body_keeps_trailers_that_name_nobody() -> None:
+    """`Fixes: #7` closes an issue as it did before."""
+    assert body("{body}", body="Why.\n\nFixes: #7\nA tool by: nobody") == "Why.\n\nFixes: #7\nA tool by: nobody"
+
+
+def test_commit_body_co_authors_are_a_block_of_their_own() -> None:
+    """Each once, on one line, in the last paragraph: nothing before them is taken for a trailer beside them."""
+    found = body("{body}{co_authors}", "A <a@x.org>", "A <a@x.org>", "B\nSigned-off-by: c <b@x.org>", body="Fixes: #7")
+    assert found == "Fixes: #7\n\nCo-authored-by: A <a@x.org>\nCo-authored-by: B Signed-off-by: c <b@x.org>"
+    assert body("{body}\n\n{co_authors}", body="Why.") == "Why."
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_commit_words_of_anything_are_bounded_and_plain(first: str, second: str) -> None:
+    """Whatever people write: a title of one line, and no trailer in the body that names a person."""
+    policy = replace(Policy(), commit_title="{title} (#{number})", commit_body="{title}\n\n{body}\n\n{co_authors}")
+    words = commit_words(policy, pull(title=first, body=second + "\nSigned-off-by: x"), ())
+    assert words.title is not None
+    assert len(words.title.splitlines()) == 1
+    assert not any(line.casefold().startswith("signed-off-by") for line in (words.body or "").split("\n"))
+
+
+def test_commit_words_of_the_longest_are_cut() -> None:
+    """P5: GitHub's limits for a merge's words are not reached by a long description."""
+    words = commit_words(
+        replace(Policy(), commit_title="{title} (#{number})", commit_body="{body}\n\n{co_authors}"),
+        pull(title="t" * 5000, body="b" * 200_000),
+        [f"{n} <{n}@x.org>" for n in range(500)],
+    )
+    assert words.title == "t" * 256 + " (#1)"
+    assert len(words.body or "") < 60_000
+    assert (words.body or "").count("Co-authored-by") == 50
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{titel}", r"unknown placeholder \"{titel}\"; did you mean title\?"),
+        ("{title.__class__}", "unknown placeholder"),
+        ("{}", "unknown placeholder"),
+        ("{title", "an unpaired brace"),
+        ("title}", "an unpaired brace"),
+        ("{ title }", "an unpaired brace"),
+        ("a\nb", "must be one line"),
+        ("{body}", "unknown placeholder"),
+    ],
+)
+def test_title_template_that_cannot_be_filled_is_refused(template: str, words: str) -> None:
+    """A misspelt placeholder is found when the file is read, not in the history."""
+    with pytest.raises(ValueError, match=words):
+        title_template(template)
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{reviewers}", "unknown placeholder"),
+        ("{body}{body}", "has {body} twice"),
+        ("{co_authors}\n{body}", "must end with {co_authors}"),
+    ],
+)
+def test_body_template_that_makes_no_sense_is_refused(template: str, words: str) -> None:
+    """Trailers that git would not read, and descriptions that stand there twice, are mistakes."""
+    with pytest.raises(ValueError, match=words):
+        body_template(template)
+
+
+def test_needs_co_authors_only_where_they_are_named() -> None:
+    """P7: commits are not read for words that do not name their authors."""
+    assert needs_co_authors(replace(Policy(), commit_body="{body}\n{co_authors}"))
+    assert not needs_co_authors(replace(Policy(), commit_body="{body} {{co_authors}}"))
+    assert not needs_co_authors(Policy())
+
+
+def test_filled_placeholder_without_value_stays() -> None:
+    """Nothing breaks for want of a value."""
+    assert filled("{a} {b}", {"a": "{b}"}) == "{b} {b}"

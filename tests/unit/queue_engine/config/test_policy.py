@@ -1,0 +1,250 @@
+"""What a configuration makes of the operator's policy, branch by branch.
+
+Covers `queue_engine/domain/policy.py`.
+"""
+
+from dataclasses import fields, replace
+from datetime import time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from queue_engine.config.model import Config
+from queue_engine.config.parse import keys, read
+from queue_engine.config.policy import KEYS, as_keys, labels_of, policy_for
+from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
+from queue_engine.domain.policy import CommentPolicy, Policy, PriorityLabel, PushPolicy, WeeklyFreeze
+
+OPERATORS = {
+    "fault",
+    "not_followed",
+    "own_app",
+    "trouble_timeout",
+    "doubt_looks",
+    "merge_refusals",
+    "permission_look",
+    "refusal_timeout",
+    "stall_timeout",
+    "ask_again",
+    "update_look",
+    "update_refusals",
+    "check_look",
+    "progress_edits",
+    "comment_debounce",
+}
+"""What no repository sets: how IMQ treats GitHub, and its own verdict on the file."""
+
+EVERYTHING = """\
+enabled: false
+trigger_labels: [Land it, ship]
+depth: 1000
+on_push: requeue
+who_may_queue: {permission: maintain, people: "Renovate[bot]"}
+blocking: {labels: [Do not merge], titles: "^WIP"}
+priority:
+  ageing: 30m
+  labels:
+    urgent: 10
+    hotfix: {priority: 100, first: true, interrupts: true}
+    mends: {fixes_base: true}
+merge:
+  method: squash
+  method_labels: {Keep Commits: rebase}
+  title: "{title} (#{number})"
+  body: "{body}"
+  delete_branch: true
+checks:
+  required: [test, {name: build, app: 15368}]
+  ignored: coverage/*
+  land_without: true
+  timeout: 90m
+  fallback_timeout: 3h
+  reruns: 0
+  cancel_outdated: false
+  first_report: 1h
+  settle: 30s
+timeouts: {update: 5m, hold: 1d, turn: 6h}
+freeze:
+  windows: [{from: "fri 16:00", to: "mon 08:00", zone: Europe/Berlin, why: Weekend}]
+  exempt_labels: [Hotfix]
+comments:
+  level: outcomes
+  texts: {queued: "Place {position} on {base}, by {label}."}
+"""
+
+ALL_OF_IT = Policy(
+    served=False,
+    trigger_labels=("Land it", "ship"),
+    max_depth=1000,
+    on_push=PushPolicy.REQUEUE,
+    may_queue=Permission.MAINTAIN,
+    may_queue_too=frozenset({"renovate[bot]"}),
+    blocking_labels=frozenset({"do not merge"}),
+    blocking_titles=("^WIP",),
+    ageing=timedelta(minutes=30),
+    priorities=(
+        PriorityLabel("urgent", 10),
+        PriorityLabel("hotfix", 100, hotfix=True, preempts=True),
+        PriorityLabel("mends", 0, fixes_base=True),
+    ),
+    method=MergeMethod.SQUASH,
+    method_labels={"keep commits": MergeMethod.REBASE},
+    commit_title="{title} (#{number})",
+    commit_body="{body}",
+    delete_branch=True,
+    required_checks=frozenset({RequiredCheck("test", None), RequiredCheck("build", 15368)}),
+    ignored_checks=("coverage/*",),
+    land_without_checks=True,
+    check_timeout=timedelta(minutes=90),
+    fallback_check_timeout=timedelta(hours=3),
+    check_reruns=0,
+    cancel_outdated=False,
+    first_report=timedelta(hours=1),
+    settle=timedelta(seconds=30),
+    update_timeout=timedelta(minutes=5),
+    hold_timeout=timedelta(days=1),
+    turn_timeout=timedelta(hours=6),
+    freezes=(
+        WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2, hours=16), ZoneInfo("Europe/Berlin"), "Weekend"),
+    ),
+    freeze_exempt_labels=frozenset({"hotfix"}),
+    comments=CommentPolicy.OUTCOMES,
+    texts={"queued": "Place {position} on {base}, by {label}."},
+)
+
+
+def test_policy_for_has_everything_that_the_file_sets() -> None:
+    """Every key arrives where decisions are made, and nothing else changes."""
+    assert policy_for(read(EVERYTHING), Policy(), "main") == ALL_OF_IT
+
+
+def test_policy_for_can_set_every_field_but_the_operators() -> None:
+    """A field that is added to the policy is either given a key or named here as the operator's."""
+    default = Policy()
+    assert {key.field for key in KEYS} == {field.name for field in fields(Policy)} - OPERATORS
+    assert len({key.field for key in KEYS}) == len(KEYS)
+    for key in KEYS:
+        assert getattr(ALL_OF_IT, key.field) != getattr(default, key.field), key.name
+
+
+def test_keys_are_those_of_the_model() -> None:
+    """No key can be written that is then not followed."""
+    written = set()
+    for name, field in keys(Config).items():
+        sections = [part for part in getattr(field.annotation, "__args__", ()) if hasattr(part, "model_fields")]
+        written |= {f"{name}.{inner}" for inner in keys(sections[0])} if sections else {name}
+    assert written == {key.name for key in KEYS} | {"branches"}
+
+
+def test_policy_for_nothing_is_the_operators() -> None:
+    """Absent = defaults."""
+    operators = Policy(trigger_labels=("go",), max_depth=7)
+    assert policy_for(Config(), operators, "main") == operators
+
+
+def test_policy_for_a_key_without_a_value_is_as_without_the_key() -> None:
+    """A value that is commented out behind its colon is unset, and breaks nothing."""
+    windows = "freeze: {windows: [{from: '16:00', to: '17:00', zone: }]}\n"
+    text = "depth:\nmerge: {title: , method: }\nchecks:\n  timeout:\nbranches: [{match: main, depth: }]\n" + windows
+    policy = policy_for(read(text), Policy(max_depth=7), "main")
+    assert replace(policy, freezes=()) == Policy(max_depth=7)
+    assert len(policy.freezes) == 1
+
+
+LAYERED = """\
+depth: 10
+checks: {required: [test, lint], timeout: 1h}
+branches:
+  - match: [main, release/**]
+    depth: 5
+    checks: {required: lint}
+  - match: release/*
+    depth: 3
+  - match: "**"
+    enabled: false
+    checks: {timeout: auto}
+"""
+
+
+@pytest.mark.parametrize(
+    ("branch", "depth", "checks", "timeout", "served"),
+    [
+        ("main", 5, {"lint"}, timedelta(hours=1), True),
+        ("release/1", 5, {"lint"}, timedelta(hours=1), True),
+        ("other", 10, {"test", "lint"}, None, False),
+    ],
+)
+def test_policy_for_takes_the_first_rule_that_matches(
+    branch: str, depth: int, checks: set[str], timeout: timedelta | None, served: bool
+) -> None:
+    """A branch's rule replaces what it sets, a list as a whole, and leaves the rest as above it."""
+    policy = policy_for(read(LAYERED), Policy(), branch)
+    assert policy.max_depth == depth
+    assert {check.name for check in policy.required_checks} == checks
+    assert policy.check_timeout == timeout
+    assert policy.served is served
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("", ("merge-queue",)),
+        ("trigger_labels: [a, b]", ("a", "b")),
+        ("branches: [{match: main, trigger_labels: [land, Merge-Queue]}, {match: x}]", ("merge-queue", "land")),
+        ("trigger_labels: a\nbranches: [{match: main, trigger_labels: A}, {match: x, trigger_labels: c}]", ("a", "c")),
+    ],
+)
+def test_labels_of_all_branches_once_each(text: str, labels: tuple[str, ...]) -> None:
+    """A sweep asks GitHub once for each label that may queue somewhere."""
+    assert labels_of(read(text), Policy()) == labels
+
+
+def test_as_keys_shows_what_was_written() -> None:
+    """What is printed as effective is in the words of the file, so that it can be compared."""
+    shown = as_keys(ALL_OF_IT)
+    assert shown["checks"] == {
+        "required": [{"name": "build", "app": 15368}, "test"],
+        "ignored": ["coverage/*"],
+        "land_without": True,
+        "timeout": "1h30m",
+        "fallback_timeout": "3h",
+        "reruns": 0,
+        "cancel_outdated": False,
+        "first_report": "1h",
+        "settle": "30s",
+    }
+    assert shown["priority"] == {
+        "labels": {
+            "urgent": 10,
+            "hotfix": {"priority": 100, "first": True, "interrupts": True},
+            "mends": {"priority": 0, "fixes_base": True},
+        },
+        "ageing": "30m",
+    }
+    assert shown["freeze"]["windows"] == ["fri 16:00 to mon 08:00 Europe/Berlin (Weekend)"]
+    assert as_keys(Policy())["merge"] == {
+        "method": "auto",
+        "method_labels": {},
+        "title": None,
+        "body": None,
+        "delete_branch": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("labels", "fixes"),
+    [
+        (None, ("merge-queue-fix",)),
+        ("{}", ("merge-queue-fix",)),
+        ("{hotfix: {first: true}}", ("merge-queue-fix",)),
+        ("{mends: {fixes_base: true}}", ("mends",)),
+        ("{mends: {fixes_base: true}, Mends too: {fixes_base: true}}", ("mends", "Mends too")),
+        ("{Merge-Queue-Fix: 7}", ()),
+    ],
+)
+def test_red_base_can_be_mended_whatever_labels_are_configured(labels: str | None, fixes: tuple[str, ...]) -> None:
+    """Where no label marks a fix the usual one does, unless it was given something else."""
+    text = "" if labels is None else f"priority: {{labels: {labels}}}\n"
+    policy = policy_for(read(text), Policy(), "main")
+    assert policy.fix_labels == fixes
+    assert policy_for(read(text), policy, "main") == policy

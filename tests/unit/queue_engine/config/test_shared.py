@@ -1,0 +1,193 @@
+"""What an organisation's shared configuration may change: only what makes the operator's rules stricter."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.config.parse import read
+from queue_engine.config.policy import KEYS, policy_for
+from queue_engine.config.shared import SHARED_KEYS, limited, tightened
+from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
+from queue_engine.domain.policy import FIX, CommentPolicy, Policy, PushPolicy, SharedConfig
+
+HOUR = timedelta(hours=1)
+
+LOOSENING: dict[str, tuple[str, Any]] = {
+    "trigger_labels": ("trigger_labels: [bug, merge-queue]", ("merge-queue",)),
+    "depth": ("depth: 1000", 20),
+    "on_push": ("on_push: requeue", PushPolicy.DEQUEUE),
+    "who_may_queue.permission": ("who_may_queue: {permission: triage}", Permission.WRITE),
+    "who_may_queue.people": ("who_may_queue: {people: mallory}", frozenset()),
+    "priority.labels": ("priority: {labels: {mine: {first: true, interrupts: true, fixes_base: true}}}", (FIX,)),
+    "priority.ageing": ("priority: {ageing: 7d}", HOUR),
+    "merge.title": ('merge: {title: "{title} [skip ci]"}', None),
+    "merge.body": ('merge: {body: "Reviewed-by: rhea"}', None),
+    "merge.delete_branch": ("merge: {delete_branch: true}", False),
+    "checks.ignored": ("checks: {ignored: '*'}", ()),
+    "checks.land_without": ("checks: {land_without: true}", False),
+    "checks.timeout": ("checks: {timeout: 7d}", None),
+    "checks.fallback_timeout": ("checks: {fallback_timeout: 7d}", 2 * HOUR),
+    "checks.reruns": ("checks: {reruns: 5}", 1),
+    "checks.first_report": ("checks: {first_report: 7d}", HOUR / 6),
+    "checks.settle": ("checks: {settle: 1s}", timedelta(seconds=10)),
+    "timeouts.update": ("timeouts: {update: 7d}", HOUR / 6),
+    "timeouts.turn": ("timeouts: {turn: 7d}", 12 * HOUR),
+    "comments.level": ("comments: {level: none}", CommentPolicy.ALL),
+    "comments.texts": ("comments: {texts: {landed: Sign in at evil.example}}", {}),
+}
+"""By key what would loosen the operator's rules, and what counts instead."""
+
+TIGHTENING: dict[str, tuple[str, Any]] = {
+    "enabled": ("enabled: false", False),
+    "trigger_labels": ("trigger_labels: Merge-Queue", ("Merge-Queue",)),
+    "depth": ("depth: 5", 5),
+    "who_may_queue.permission": ("who_may_queue: {permission: maintain}", Permission.MAINTAIN),
+    "blocking.labels": ("blocking: {labels: hold}", frozenset({"hold"})),
+    "blocking.titles": ("blocking: {titles: ^WIP}", ("^WIP",)),
+    "merge.method": ("merge: {method: squash}", MergeMethod.SQUASH),
+    "merge.method_labels": ("merge: {method_labels: {keep: rebase}}", {"keep": MergeMethod.REBASE}),
+    "checks.required": ("checks: {required: test}", frozenset({RequiredCheck("test", None)})),
+    "checks.timeout": ("checks: {timeout: 2h}", 2 * HOUR),
+    "checks.fallback_timeout": ("checks: {fallback_timeout: 1h}", HOUR),
+    "checks.reruns": ("checks: {reruns: 0}", 0),
+    "checks.cancel_outdated": ("checks: {cancel_outdated: false}", False),
+    "checks.first_report": ("checks: {first_report: 1m}", HOUR / 60),
+    "checks.settle": ("checks: {settle: 1m}", HOUR / 60),
+    "timeouts.update": ("timeouts: {update: 1m}", HOUR / 60),
+    "timeouts.hold": ("timeouts: {hold: 1h}", HOUR),
+    "timeouts.turn": ("timeouts: {turn: 1h}", HOUR),
+    "freeze.exempt_labels": ("freeze: {exempt_labels: hotfix}", frozenset({"hotfix"})),
+}
+"""By key what makes rules stricter, or harms nobody, and is followed."""
+
+FIELDS = {key.name: key.field for key in SHARED_KEYS}
+
+
+def wanted(text: str, operator: Policy | None = None) -> Policy:
+    return policy_for(read(text), operator or Policy(), "main")
+
+
+def test_every_key_is_classified() -> None:
+    """Who adds a key to the file says here what a member of the organisation may do with it."""
+    assert [(key.name, key.field) for key in SHARED_KEYS] == [(key.name, key.field) for key in KEYS]
+
+
+def test_every_key_is_attacked_here_unless_nothing_loosens_it() -> None:
+    """A key without an example in LOOSENING is one with which nothing can be loosened from IMQ's defaults."""
+    harmless = {key.name for key in SHARED_KEYS if key.risk == "nothing"}
+    # Other operators' settings loosen nothing by these: the defaults are at their end already.
+    at_their_end = {"enabled", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
+    assert LOOSENING.keys() == FIELDS.keys() - harmless - at_their_end
+
+
+@pytest.mark.parametrize("key", LOOSENING)
+def test_loosening_key_is_ignored_and_named(key: str) -> None:
+    """What counts is the operator's; the key is named, with what it may do and why."""
+    text, counts = LOOSENING[key]
+    policy, loosening = tightened(wanted(text), Policy())
+    assert getattr(policy, FIELDS[key]) == counts
+    assert [each.key.name for each in loosening] == [key]
+    assert str(loosening[0]).startswith(f"{key} is ignored: in a shared configuration it may ")
+
+
+@pytest.mark.parametrize("key", TIGHTENING)
+def test_tightening_key_counts(key: str) -> None:
+    """An organisation can ask for more in all of its repositories."""
+    text, counts = TIGHTENING[key]
+    policy, loosening = tightened(wanted(text), Policy())
+    assert getattr(policy, FIELDS[key]) == counts
+    assert loosening == ()
+
+
+def test_freeze_of_the_organisation_counts_with_its_exemptions() -> None:
+    """Its own windows, and the labels that are exempt from these."""
+    text = "freeze: {windows: [{from: 'fri 16:00', to: 'mon 08:00'}], exempt_labels: [hotfix]}"
+    policy, loosening = tightened(wanted(text), Policy())
+    assert (len(policy.freezes), policy.freeze_exempt_labels, loosening) == (1, frozenset({"hotfix"}), ())
+
+
+def test_operators_own_rules_are_kept_beside_those_of_the_organisation() -> None:
+    """A list in the file replaces no rule of the operator's, and exempts from no freeze of theirs."""
+    freeze = wanted("freeze: {windows: [{from: '16:00', to: '18:00'}]}").freezes
+    operator = Policy(
+        blocking_labels=frozenset({"held"}),
+        blocking_titles=("^draft",),
+        required_checks=frozenset({RequiredCheck("lint", 7)}),
+        freezes=freeze,
+        served=False,
+        max_depth=0,
+        may_queue=Permission.ADMIN,
+        delete_branch=True,
+        cancel_outdated=False,
+        hold_timeout=HOUR,
+    )
+    text = """\
+enabled: true
+depth: 9
+who_may_queue: {permission: maintain}
+blocking: {labels: mine, titles: ^WIP}
+merge: {delete_branch: true}
+checks: {required: test, cancel_outdated: true}
+timeouts: {hold: 2h}
+freeze: {windows: [{from: '10:00', to: '11:00'}], exempt_labels: [mine]}
+"""
+    policy, loosening = tightened(wanted(text, operator), operator)
+    assert policy.blocking_labels == {"held", "mine"}
+    assert policy.blocking_titles == ("^WIP", "^draft")
+    assert policy.required_checks == {RequiredCheck("lint", 7), RequiredCheck("test", None)}
+    assert set(freeze) < set(policy.freezes)
+    assert (policy.max_depth, policy.may_queue, policy.delete_branch) == (9, Permission.ADMIN, True)
+    ignored = {"enabled", "who_may_queue.permission", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
+    assert {each.key.name for each in loosening} == ignored
+
+
+def test_trigger_labels_without_any_of_the_operators_leave_those() -> None:
+    """A queue that no label reaches would be none."""
+    policy, _ = tightened(wanted("trigger_labels: [bug]"), Policy())
+    assert policy.trigger_labels == Policy().trigger_labels
+
+
+def test_values_that_the_operator_names_may_be_fewer() -> None:
+    """Of two of the operator's the file keeps one; a third counts for nothing, and none counts twice."""
+    operator = Policy(
+        may_queue_too=frozenset({"ann", "bob"}),
+        ignored_checks=("docs", "lint"),
+        comments=CommentPolicy.OUTCOMES,
+        on_push=PushPolicy.REQUEUE,
+        check_timeout=HOUR,
+        blocking_titles=("^draft",),
+        freezes=wanted("freeze: {windows: [{from: '16:00', to: '18:00'}]}").freezes,
+        freeze_exempt_labels=frozenset({"hotfix", "docs"}),
+    )
+    text = """\
+who_may_queue: {people: [bob, mallory]}
+blocking: {titles: [^WIP, ^draft]}
+checks: {ignored: [lint, test], timeout: 90m}
+on_push: dequeue
+freeze: {exempt_labels: [docs, mine]}
+comments: {level: all}
+"""
+    policy, loosening = tightened(wanted(text, operator), operator)
+    assert (policy.may_queue_too, policy.ignored_checks) == (frozenset({"bob"}), ("lint",))
+    assert (policy.blocking_titles, policy.freeze_exempt_labels) == (("^WIP", "^draft"), frozenset({"docs"}))
+    assert policy.comments is CommentPolicy.ALL, "a more talkative one harms nobody"
+    assert (policy.on_push, policy.check_timeout) == (PushPolicy.DEQUEUE, HOUR)
+    ignored = {"who_may_queue.people", "checks.ignored", "checks.timeout", "freeze.exempt_labels"}
+    assert {each.key.name for each in loosening} == ignored
+
+
+def test_empty_file_changes_nothing() -> None:
+    """Neither is anything said of it."""
+    assert tightened(wanted("# nothing\n"), Policy()) == (Policy(), ())
+
+
+def test_trusted_configuration_counts_as_it_is() -> None:
+    """An operator who trusts its writers says so."""
+    policy = wanted("who_may_queue: {people: mallory}")
+    assert limited(policy, Policy(), SharedConfig.TRUST) == policy
+    for allowed in (SharedConfig.TIGHTEN, SharedConfig.OFF):
+        found = limited(policy, Policy(), allowed)
+        assert len(found.not_followed) == 1
+        assert replace(found, not_followed=()) == Policy()

@@ -1,0 +1,92 @@
+"""Calls that come together are done together."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from queue_engine.core.concurrency.micro_batch import MicroBatch
+
+
+class Store:
+    """Doubles what it is given, round by round; a gate holds each round until it is opened."""
+
+    def __init__(self) -> None:
+        self.rounds: list[list[int]] = []
+        self.gate = asyncio.Event()
+        self.fails = False
+
+    async def do(self, items: Sequence[int]) -> list[int]:
+        self.rounds.append(list(items))
+        await self.gate.wait()
+        if self.fails:
+            raise OSError("disk full")
+        return [item * 2 for item in items]
+
+
+async def begun(store: Store, calls: int) -> None:
+    """Let tasks run until `store` has begun its first round and all calls have been made."""
+    for _ in range(calls + 5):
+        await asyncio.sleep(0)
+
+
+async def test_gather_calls_during_a_round_are_served_by_the_next_in_order() -> None:
+    """The first call goes alone and at once; those behind it go together, each with its own answer."""
+    store = Store()
+    gather = MicroBatch(store.do)
+    calls = [asyncio.create_task(gather(1))]
+    await begun(store, 1)
+    calls += [asyncio.create_task(gather(n)) for n in (2, 3, 4)]
+    await begun(store, 3)
+    store.gate.set()
+    assert await asyncio.gather(*calls) == [2, 4, 6, 8]
+    assert store.rounds == [[1], [2, 3, 4]]
+
+
+async def test_gather_more_than_a_round_holds_takes_several() -> None:
+    """A round stays small enough not to hold up others who write."""
+    store = Store()
+    store.gate.set()
+    gather = MicroBatch(store.do, most=2)
+    assert await asyncio.gather(*(gather(n) for n in range(5))) == [0, 2, 4, 6, 8]
+    assert store.rounds == [[0, 1], [2, 3], [4]]
+
+
+async def test_gather_failing_round_is_told_to_all_of_it_and_to_nobody_else() -> None:
+    """Nobody is told that something was stored that was not; the next call is tried again."""
+    store = Store()
+    store.gate.set()
+    store.fails = True
+    gather = MicroBatch(store.do)
+    answers = await asyncio.gather(gather(1), gather(2), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [OSError, OSError]
+    store.fails = False
+    assert await gather(3) == 6
+
+
+async def test_gather_caller_that_gives_up_harms_nobody() -> None:
+    """A sender that hangs up leaves its delivery to be stored, and the others their answers."""
+    store = Store()
+    gather = MicroBatch(store.do)
+    gone, stays = asyncio.create_task(gather(1)), asyncio.create_task(gather(2))
+    await begun(store, 2)
+    gone.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+    store.gate.set()
+    assert await stays == 4
+
+
+async def test_gather_is_crowded_by_many_calls_in_a_moment_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller that can wait learns that many calls come at once, and learns when that is over."""
+    store = Store()
+    store.gate.set()
+    gather = MicroBatch(store.do)
+    now = asyncio.get_running_loop().time()
+    await gather(0)
+    seen = [gather.under_burst]
+    await asyncio.gather(*(gather(n) for n in range(100)))
+    seen.append(gather.under_burst)
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now + 2)
+    seen.append(gather.under_burst)
+    assert seen == [False, True, False]

@@ -1,0 +1,179 @@
+import asyncio
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, StatementError
+
+from queue_engine.core.database.database import Database, database_url
+from queue_engine.core.jobs.job_store import Jobs
+from tests.support.claims import claim_one
+from tests.support.databases import MakeUrl, PostgresServer
+
+NOW = datetime(2026, 3, 29, 1, 30, 0, 123456, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("given", "understood"),
+    [
+        ("sqlite:///imq.db", "sqlite+aiosqlite:///imq.db"),
+        ("sqlite:////data/imq.db", "sqlite+aiosqlite:////data/imq.db"),
+        ("postgres://u:p@h:5432/d", "postgresql+psycopg://u:p@h:5432/d"),
+        ("postgresql://u:p@h/d?sslmode=require", "postgresql+psycopg://u:p@h/d?sslmode=require"),
+        ("postgres://u@/d?host=/run/pg&sslmode=disable", "postgresql+psycopg://u@/d?host=%2Frun%2Fpg&sslmode=disable"),
+    ],
+)
+def test_database_url_as_platforms_write_it_is_understood(given: str, understood: str) -> None:
+    """Both spellings of PostgreSQL and a SQLite file are accepted, and every query parameter is kept."""
+    assert database_url(given).render_as_string(hide_password=False) == understood
+
+
+@pytest.mark.parametrize("given", ["", "imq.db", "mysql://u:secret@h/d", "postgresql+asyncpg://u:secret@h/d"])
+def test_database_url_of_another_kind_is_refused_without_telling_the_password(given: str) -> None:
+    """What IMQ cannot use is refused with a sentence that says what it can."""
+    with pytest.raises(ValueError, match=r"sqlite:///.* postgresql://") as refused:
+        database_url(given)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("given", ["sqlite://", "sqlite:///:memory:"])
+def test_database_url_in_memory_is_refused(given: str) -> None:
+    """A queue that would be lost at every restart is refused."""
+    with pytest.raises(ValueError, match="kept in memory"):
+        database_url(given)
+
+
+async def test_transaction_with_an_exception_leaves_nothing(database: Database) -> None:
+    """A transaction is whole or not at all."""
+    with pytest.raises(RuntimeError):
+        await _enqueue_and_fail(database)
+    async with database.reading() as connection:
+        assert await Jobs(connection).depth() == 0
+
+
+async def _enqueue_and_fail(database: Database) -> None:
+    async with database.transaction() as connection:
+        await Jobs(connection).enqueue(kind="k", request={}, process_id="p", now=NOW)
+        raise RuntimeError
+
+
+async def test_transaction_cancelled_half_way_leaves_nothing_and_holds_up_nobody(database: Database) -> None:
+    """A cancelled task gives its connection back, and what it had written is gone."""
+    entered = asyncio.Event()
+
+    async def linger() -> None:
+        async with database.transaction() as connection:
+            await Jobs(connection).enqueue(kind="k", request={}, process_id="p", now=NOW)
+            entered.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(linger())
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with database.transaction() as connection:
+        assert await Jobs(connection).depth() == 0
+
+
+async def test_reading_refuses_to_write(database: Database) -> None:
+    """What is opened for reading cannot write by mistake."""
+    async with database.reading() as connection:
+        with pytest.raises(DBAPIError, match=r"readonly|read-only"):
+            await Jobs(connection).enqueue(kind="k", request={}, process_id="p", now=NOW)
+
+
+async def test_reading_sees_one_instant_while_others_write(database: Database) -> None:
+    """Two statements of one reading never see two states."""
+    async with database.reading() as reader:
+        before = await Jobs(reader).depth()
+        async with database.transaction() as writer:
+            await Jobs(writer).enqueue(kind="k", request={}, process_id="p", now=NOW)
+        assert await Jobs(reader).depth() == before
+    async with database.reading() as reader:
+        assert await Jobs(reader).depth() == before + 1
+
+
+async def test_instants_come_back_in_utc_to_the_microsecond(database: Database) -> None:
+    """An instant given in any zone comes back as the same instant, in UTC."""
+    elsewhere = NOW.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    async with database.transaction() as connection:
+        jobs = Jobs(connection)
+        await jobs.enqueue(kind="k", request={}, process_id="p", now=elsewhere)
+        job = await claim_one(jobs, owner="w", now=NOW, lease=timedelta(seconds=1))
+        due = await jobs.next_due()
+    assert job is not None
+    assert (job.created_at, job.created_at.utcoffset()) == (NOW, timedelta(0))
+    assert due == NOW + timedelta(seconds=1)
+
+
+async def test_instants_without_a_zone_are_refused(database: Database) -> None:
+    """A naive datetime is a mistake, not a guess."""
+    async with database.transaction() as connection:
+        with pytest.raises(StatementError, match="naive"):
+            await Jobs(connection).enqueue(kind="k", request={}, process_id="p", now=NOW.replace(tzinfo=None))
+
+
+async def test_ping_answers_while_the_database_is_there(database: Database) -> None:
+    """A sign of life."""
+    await database.ping()
+
+
+@pytest.mark.postgres
+async def test_ping_without_its_database_raises(postgres_server: PostgresServer) -> None:
+    """A database that is gone is noticed."""
+    absent = Database(postgres_server.url("imq_absent"))
+    with pytest.raises(DBAPIError, match="imq_absent"):
+        await absent.ping()
+    await absent.close()
+
+
+async def test_sqlite_commits_survive_the_process_and_foreign_keys_hold(sqlite_database: Database) -> None:
+    """WAL with normal synchronisation, foreign keys checked, and at least five seconds of patience with others."""
+    for opened in (sqlite_database.transaction(), sqlite_database.reading()):
+        async with opened as connection:
+            pragmas = {
+                name: (await connection.execute(text(f"PRAGMA {name}"))).scalar_one()
+                for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+            }
+        assert pragmas["journal_mode"] == "wal"
+        assert pragmas["synchronous"] == 1
+        assert pragmas["foreign_keys"] == 1
+        assert pragmas["busy_timeout"] >= 5000
+
+
+async def test_sqlite_twelve_processes_enqueue_at_once_and_all_succeed(make_sqlite_url: MakeUrl) -> None:
+    """Writers that begin at the same time take turns, also when they share nothing but the file."""
+    url = make_sqlite_url()
+    databases = [Database(url) for _ in range(12)]
+
+    async def enqueue(database: Database) -> None:
+        async with database.transaction() as connection:
+            jobs = Jobs(connection)
+            # Read before writing: the pattern that fails unless the transaction begins as a writing one.
+            await jobs.depth()
+            await jobs.enqueue(kind="k", request={}, process_id="p", now=NOW)
+
+    await asyncio.gather(*(enqueue(database) for database in databases))
+    async with databases[0].reading() as connection:
+        assert await Jobs(connection).depth() == 12
+    for database in databases:
+        await database.close()
+
+
+async def test_transactions_on_sqlite_are_served_in_the_order_of_asking(tmp_path: Path) -> None:
+    """Nobody overtakes: who stores one thing after another lets those who wait write in between."""
+    database, order = Database(f"sqlite:///{tmp_path / 'imq.db'}"), list[str]()
+
+    async def write(name: str, times: int = 1) -> None:
+        for _ in range(times):
+            async with database.transaction() as connection:
+                await connection.execute(text("SELECT 1"))
+                order.append(name)
+
+    try:
+        await asyncio.gather(write("a", 2), write("b"), write("c"))
+    finally:
+        await database.close()
+    assert order == ["a", "b", "c", "a"]

@@ -1,0 +1,161 @@
+"""LISTEN and NOTIFY on a real PostgreSQL: who hears of whose commits, and what happens to a lost connection."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+from structlog.testing import capture_logs
+
+from queue_engine.core.database import listener
+from queue_engine.core.database.database import Database
+from queue_engine.core.database.listener import DatabaseListener, DatabaseNotifier
+from tests.support.databases import MakeUrl
+
+pytestmark = pytest.mark.postgres
+
+
+class Impatient:
+    """A clock on which waits take no time worth mentioning."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    async def sleep(self, duration: timedelta) -> None:
+        await asyncio.sleep(0.001 if duration else 0)  # no-sleep-ok: a real server comes back in real time
+
+
+class Ear:
+    """What one process hears, in order."""
+
+    def __init__(self) -> None:
+        self._heard: asyncio.Queue[str | None] = asyncio.Queue()
+        self.hear: Callable[[str | None], None] = self._heard.put_nowait
+        self.lost = 0
+
+    def lose(self) -> None:
+        self.lost += 1
+
+    async def next(self) -> str | None:
+        async with asyncio.timeout(20):
+            return await self._heard.get()
+
+
+@asynccontextmanager
+async def listening(url: str, voice: DatabaseNotifier | None = None) -> AsyncIterator[tuple[DatabaseListener, Ear]]:
+    """A process that listens; nothing was heard yet but that it may have missed something before."""
+    database, ear = Database(url), Ear()
+    listener = DatabaseListener(
+        database, voice or DatabaseNotifier(), ear.hear, clock=Impatient(), random=lambda: 0.5, lost=ear.lose
+    )
+    task = asyncio.create_task(listener.run())
+    try:
+        assert await ear.next() is None
+        yield listener, ear
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await database.close()
+
+
+async def tell(url: str, *topics: str, voice: DatabaseNotifier | None = None) -> None:
+    """Another process commits a transaction that concerns these topics."""
+    database = Database(url)
+    async with database.transaction() as connection:
+        await (voice or DatabaseNotifier()).send(connection, topics)
+    await database.close()
+
+
+@pytest.mark.parametrize("more", ["", "&sslmode=disable&connect_timeout=5&keepalives_idle=7"])
+async def test_listener_hears_each_topic_of_another_processs_commit(make_postgres_url: MakeUrl, more: str) -> None:
+    """However the database's URL is written."""
+    url = make_postgres_url() + more
+    async with listening(url) as (listener, ear):
+        assert listener.connected
+        await tell(url, "letters", "jobs")
+        assert [await ear.next(), await ear.next()] == ["jobs", "letters"]
+
+
+async def test_listener_hears_nothing_of_a_transaction_that_was_rolled_back(make_postgres_url: MakeUrl) -> None:
+    """A note is part of its transaction: nobody is woken for what did not happen."""
+    url = make_postgres_url()
+    database = Database(url)
+    async with listening(url) as (_, ear):
+        with pytest.raises(ZeroDivisionError):
+            await tell_and_fail(database)
+        await tell(url, "happened")
+        assert await ear.next() == "happened"
+    await database.close()
+
+
+async def tell_and_fail(database: Database) -> None:
+    async with database.transaction() as connection:
+        await DatabaseNotifier().send(connection, ["did-not-happen"])
+        raise ZeroDivisionError
+
+
+async def test_listener_does_not_hear_its_own_process(make_postgres_url: MakeUrl) -> None:
+    """One's own bell has rung already."""
+    url, own = make_postgres_url(), DatabaseNotifier()
+    async with listening(url, own) as (_, ear):
+        await tell(url, "own", voice=own)
+        await tell(url, "others")
+        assert await ear.next() == "others"
+
+
+async def test_listener_that_lost_its_connection_looks_at_everything_and_hears_again(
+    make_postgres_url: MakeUrl,
+) -> None:
+    """What was told in between is lost: once when it is noticed, and once when notes arrive again, all is looked at."""
+    url = make_postgres_url()
+    database = Database(url)
+    with capture_logs() as logs:
+        async with listening(url) as (listener, ear):
+            await end_listeners(database)
+            assert (await ear.next(), listener.connected, ear.lost) == (None, False, 1)
+            assert (await ear.next(), listener.connected) == (None, True)
+            await tell(url, "after")
+            assert (await ear.next(), ear.lost) == ("after", 1)
+    assert "listener_lost" in {line["event"] for line in logs}
+    await database.close()
+
+
+async def end_listeners(database: Database) -> None:
+    """The server ends every session that listens."""
+    mine = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = {}"
+    async with database.transaction() as connection:
+        await connection.execute(text(mine.format("current_database()")))
+
+
+async def test_listener_whose_notes_do_not_arrive_is_not_connected(
+    make_postgres_url: MakeUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a pooler that shares sessions LISTEN succeeds and nothing comes: work must still be looked for often."""
+
+    class LostNotes(DatabaseNotifier):
+        async def send(self, connection: AsyncConnection, topics: object) -> None:
+            """The pooler listens on a connection that is not ours."""
+
+    monkeypatch.setattr(listener, "_PROOF_SECONDS", 0.01)
+    database, ear = Database(make_postgres_url()), Ear()
+    listening = DatabaseListener(database, LostNotes(), ear.hear, clock=Impatient(), random=lambda: 0.5)
+    with capture_logs() as logs:
+        task = asyncio.create_task(listening.run())
+        async with asyncio.timeout(20):
+            while "notes_do_not_arrive" not in {line["event"] for line in logs}:  # noqa: ASYNC110 - a log is no event
+                await asyncio.sleep(0.01)  # no-sleep-ok: a real server answers in real time
+    assert not listening.connected
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    await database.close()
+
+
+async def test_telling_on_sqlite_does_nothing(sqlite_database: Database) -> None:
+    """There is one process, and it has heard its own bell."""
+    async with sqlite_database.transaction() as connection:
+        await DatabaseNotifier().send(connection, ["jobs"])

@@ -1,0 +1,300 @@
+"""What the surroundings do to a database, done for real: each fault is told by its sentence, and work goes on after."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
+
+from queue_engine.core.database.database import Database
+from queue_engine.core.database.listener import DatabaseListener, DatabaseNotifier
+from queue_engine.core.database.outage import Busy, OutageKind, ReadOnly, fault_of
+from queue_engine.core.jobs.job_store import Job, Jobs
+from queue_engine.core.jobs.worker import Worker, WorkerSettings
+from queue_engine.core.timing.clock import SystemClock
+from queue_engine.migrations import migrate
+from tests.support.databases import MakeUrl, PostgresServer
+from tests.support.private_postgres import PrivatePostgres
+
+AT_ONCE = timedelta(milliseconds=20)
+
+_HOLDER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+sys.stdin.readline()
+connection.execute("COMMIT")
+"""
+
+
+@contextmanager
+def locked_by_another_process(path: str) -> Iterator[Callable[[], None]]:
+    """Another process has the file locked; call what is given to let it go."""
+    arguments = (sys.executable, "-c", _HOLDER, path)
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        yield holder.stdin.close
+
+
+async def store(database: Database, name: str = "a") -> None:
+    async with database.transaction() as connection:
+        jobs = Jobs(connection)
+        await jobs.enqueue(kind="k", request={"name": name}, process_id=name, now=SystemClock().now())
+
+
+async def depth(database: Database) -> int:
+    async with database.reading() as connection:
+        return await Jobs(connection).depth()
+
+
+async def fault_when(work: Awaitable[object]) -> OutageKind | None:
+    """The fault that this meets."""
+    with pytest.raises(Exception) as met:
+        await work
+    return fault_of(met.value)
+
+
+@pytest.fixture(autouse=True)
+async def _threads_end_with_their_test() -> AsyncIterator[None]:
+    """The driver does not wait for the thread of a connection that could not be made; it must find its loop open."""
+    yield
+    for thread in threading.enumerate():
+        if "_connection_worker_thread" in thread.name:
+            await asyncio.to_thread(thread.join, 5)
+
+
+async def test_sqlite_locked_for_a_moment_is_waited_for(make_sqlite_url: MakeUrl) -> None:
+    """A backup that locks the file shorter than our patience is not noticed."""
+    database = Database(make_sqlite_url(), busy=timedelta(seconds=20))
+    assert database.url.database is not None
+    await database.ping()
+    with locked_by_another_process(database.url.database) as release:
+        storing = asyncio.create_task(store(database))
+        done, _ = await asyncio.wait([storing], timeout=0.05)
+        assert not done
+        release()
+        await storing
+    assert await depth(database) == 1
+    await database.close()
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["connected before", "not connected yet"])
+async def test_sqlite_locked_for_long_is_told_and_goes_on_when_free(make_sqlite_url: MakeUrl, known: bool) -> None:
+    """A writer is told that another process has the lock; when it is gone, all is as before."""
+    database = Database(make_sqlite_url(), busy=AT_ONCE)
+    assert database.url.database is not None
+    if known:
+        await database.ping()
+    with locked_by_another_process(database.url.database) as release:
+        assert await fault_when(store(database)) is OutageKind.LOCKED
+        assert await fault_when(database.ping()) is OutageKind.LOCKED
+        assert await depth(database) == 0
+        release()
+    await store(database)
+    assert await depth(database) == 1
+    await database.close()
+
+
+async def test_sqlite_that_is_no_database_is_told(tmp_path: Path) -> None:
+    """A file that was overwritten is for a person to restore."""
+    (tmp_path / "imq.db").write_bytes(b"not a database, whatever its name is" * 200)
+    database = Database(f"sqlite:///{tmp_path / 'imq.db'}")
+    assert await fault_when(database.ping()) is OutageKind.CORRUPT
+    await database.close()
+
+
+async def test_sqlite_without_its_directory_is_told(tmp_path: Path) -> None:
+    """A volume that is not mounted."""
+    database = Database(f"sqlite:///{tmp_path / 'absent' / 'imq.db'}")
+    assert await fault_when(database.ping()) is OutageKind.UNREACHABLE
+    await database.close()
+
+
+async def test_sqlite_that_may_only_be_read_is_told(sqlite_database: Database) -> None:
+    """What refuses to be written is named so."""
+    async with sqlite_database.reading() as connection:
+        assert await fault_when(connection.execute(text("DELETE FROM jobs"))) is OutageKind.READ_ONLY
+
+
+@pytest.mark.postgres
+async def test_postgres_that_may_only_be_read_is_told(postgres_server: PostgresServer) -> None:
+    """A standby answers every question, and takes no delivery: it is not ready."""
+    name = postgres_server.create()
+    with psycopg.connect(postgres_server.url(name), autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    database = Database(postgres_server.url(name))
+    assert await fault_when(database.ping()) is OutageKind.READ_ONLY
+    async with database.transaction() as transaction:
+        assert await fault_when(transaction.execute(text("CREATE TABLE t (x int)"))) is OutageKind.READ_ONLY
+    await database.close()
+    postgres_server.drop(name)
+
+
+@pytest.mark.postgres
+async def test_postgres_without_this_database_is_told(postgres_server: PostgresServer) -> None:
+    """A name that is wrong needs a person; to wait would not help."""
+    database = Database(postgres_server.url("imq_absent"))
+    assert await fault_when(database.ping()) is OutageKind.REFUSED
+    await database.close()
+
+
+async def test_postgres_that_is_not_there_is_told() -> None:
+    """Nobody listens at that address."""
+    database = Database("postgresql://u:p@127.0.0.1:1/d")
+    assert await fault_when(database.ping()) is OutageKind.UNREACHABLE
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        (psycopg.errors.DiskFull("could not extend file"), OutageKind.FULL),
+        (psycopg.errors.TooManyConnections("sorry, too many clients already"), OutageKind.CROWDED),
+        (psycopg.OperationalError("FATAL: remaining connection slots are reserved"), OutageKind.CROWDED),
+        (psycopg.OperationalError('FATAL: password authentication failed for user "imq"'), OutageKind.REFUSED),
+        (psycopg.errors.AdminShutdown("terminating connection"), OutageKind.UNREACHABLE),
+        (psycopg.errors.CannotConnectNow("the database system is starting up"), OutageKind.UNREACHABLE),
+        (psycopg.errors.DataCorrupted("invalid page in block 1"), OutageKind.CORRUPT),
+        (psycopg.errors.LockNotAvailable("canceling statement due to lock timeout"), OutageKind.LOCKED),
+        (NoConnectionFree("QueuePool limit of size 5 reached"), OutageKind.CROWDED),
+        (Busy("not free in time"), OutageKind.LOCKED),
+        (ReadOnly("a standby"), OutageKind.READ_ONLY),
+        (psycopg.errors.UniqueViolation("duplicate key"), None),
+        (IntegrityError("INSERT", {}, sqlite3.IntegrityError("UNIQUE constraint failed")), None),
+        (sqlite3.OperationalError("no such table: jobs"), None),
+        (ValueError("of our own"), None),
+        (None, None),
+    ],
+)
+def test_fault_of_an_error_is_that_of_the_surroundings_only(error: Exception | None, fault: OutageKind | None) -> None:
+    """A mistake of a program is none, and keeps its traceback."""
+    assert fault_of(error) is fault
+
+
+def test_fault_is_found_behind_the_error_that_it_led_to() -> None:
+    """What a driver raised is often wrapped before it is logged."""
+    error = RuntimeError("the handler failed")
+    error.__cause__ = psycopg.errors.DiskFull("could not extend file")
+    assert fault_of(error) is OutageKind.FULL
+
+
+_DONE = text("INSERT INTO effects VALUES (:name) ON CONFLICT DO NOTHING")
+
+
+class Shop:
+    """Jobs done by a worker on a database that goes away; what was done is noted in the database with each job."""
+
+    def __init__(self, url: str) -> None:
+        self.database = Database(url)
+        self.begun: list[str] = []
+        self.worker = Worker(
+            self.database,
+            SystemClock(),
+            {"k": self.do},
+            WorkerSettings("w1", lambda: 0.5, lease=timedelta(milliseconds=600)),
+        )
+
+    async def do(self, job: Job) -> None:
+        self.begun.append(job.request["name"])
+        async with self.database.transaction() as connection:
+            await connection.execute(_DONE, {"name": job.request["name"]})
+
+    async def work(self) -> None:
+        """As the loops of a process do: whatever goes wrong, go on."""
+        while True:
+            with suppress(Exception):
+                await self.worker.run_due()
+            await asyncio.sleep(0.02)  # no-sleep-ok: a real server comes back in real time
+
+
+@asynccontextmanager
+async def open_shop(url: str) -> AsyncIterator[Shop]:
+    """A shop whose worker goes on whatever happens."""
+    shop = Shop(url)
+    await migrate(shop.database)
+    async with shop.database.transaction() as connection:
+        await connection.execute(text("CREATE TABLE effects (name text PRIMARY KEY)"))
+    working = asyncio.create_task(shop.work())
+    yield shop
+    working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working
+    await shop.worker.drain()
+    await shop.database.close()
+
+
+async def until(true: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Let real time pass until this holds."""
+    try:
+        async with asyncio.timeout(30):
+            while not await true():  # noqa: ASYNC110 - a real server is no event
+                await asyncio.sleep(0.02)  # no-sleep-ok: a real server comes back in real time
+    except TimeoutError:
+        pytest.fail(f"not within half a minute: {what}")
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["fast", "immediate"])
+async def test_postgres_restarted_while_jobs_flow_leaves_every_job_done_once(
+    private_postgres: PrivatePostgres, how: str
+) -> None:
+    """Transactions under way fail, leases end, and without a hand all that was stored is done; listeners hear again."""
+    heard: asyncio.Queue[str | None] = asyncio.Queue()
+    stored: list[str] = []
+    async with open_shop(private_postgres.url) as shop:
+        voice = DatabaseNotifier()
+        listener = DatabaseListener(shop.database, voice, heard.put_nowait, clock=SystemClock(), random=lambda: 0.5)
+        listening = asyncio.create_task(listener.run())
+
+        async def receive() -> None:
+            for number in range(400):
+                with suppress(Exception):
+                    await store(shop.database, f"j{number}")
+                    stored.append(f"j{number}")
+                await asyncio.sleep(0.005)  # no-sleep-ok: jobs come while a real server goes
+
+        async def some_are_done() -> bool:
+            return listener.connected and len(shop.begun) > 20
+
+        receiving = asyncio.create_task(receive())
+        await until(some_are_done, "jobs flow")
+        await asyncio.to_thread(private_postgres.stop, how)
+        assert await fault_when(shop.database.ping()) is OutageKind.UNREACHABLE
+        await receiving
+        assert 20 < len(stored) < 400
+        await asyncio.to_thread(private_postgres.start)
+
+        async def all_are_done() -> bool:
+            return await depth(shop.database) == 0 and listener.connected
+
+        await until(all_are_done, "every job is done")
+        while not heard.empty():
+            heard.get_nowait()
+        other = Database(private_postgres.url)
+        async with other.transaction() as connection:
+            await DatabaseNotifier().send(connection, ["jobs"])
+        async with asyncio.timeout(10):
+            assert await heard.get() == "jobs"
+        async with other.reading() as connection:
+            done = set((await connection.execute(text("SELECT name FROM effects"))).scalars())
+            # More may be done: of one whose commit was cut off nobody learnt that it had been stored.
+            assert set(stored) <= done
+            assert (await connection.execute(text("SELECT count(*) FROM failed_jobs"))).scalar_one() == 0
+        await other.close()
+        listening.cancel()
+        with suppress(asyncio.CancelledError):
+            await listening

@@ -1,0 +1,204 @@
+"""Entry and exit of public methods: told at debug level, harmless, and nearly free for everybody else."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from timeit import repeat
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import SecretStr
+
+from queue_engine.core.observability import trace
+from queue_engine.core.observability.log import logged, shown
+from tests.support.captured import captured
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@dataclass
+class Thing:
+    id: str
+    payload: str = "ghs_payload"
+
+
+class Bare:
+    """Works without a word."""
+
+    async def claim(self, limit: int, *, owner: str) -> tuple[Thing, ...]:
+        return (Thing("t-1"),) * limit
+
+
+@logged("shelf")
+class Shelf:
+    """Works, and tells."""
+
+    async def claim(self, limit: int, *, owner: str) -> tuple[Thing, ...]:
+        return (Thing("t-1"),) * limit
+
+    async def find(self, name: str) -> Thing:
+        raise LookupError(f"no {name}")
+
+    def count(self) -> int:
+        return self._count()
+
+    def fail(self) -> None:
+        raise ValueError("broken")
+
+    def sign(self, token: str, request: dict[str, str]) -> str:
+        """Sign."""
+        return "x" * 500
+
+    def each(self) -> Iterator[int]:
+        yield 1
+
+    async def all(self) -> AsyncIterator[int]:
+        yield 1
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[int]:
+        yield 2
+
+    @property
+    def size(self) -> int:
+        return 3
+
+    @staticmethod
+    def shape() -> str:
+        return "flat"
+
+    def _count(self) -> int:
+        return 7
+
+
+async def test_public_method_tells_of_entry_and_exit() -> None:
+    """With arguments, result, elapsed time, component, and the trace that it belongs to."""
+    with captured() as log, trace.of_delivery("d-1"):
+        assert len(await Shelf().claim(2, owner="me")) == 2
+        ids = trace.ids()
+    enter, leave = log.lines()
+    assert (enter["event"], enter["args"]) == ("ENTER claim", {"limit": 2, "owner": "me"})
+    assert (leave["event"], leave["result"]) == ("EXIT claim", "tuple of 2")
+    assert leave["elapsed"].endswith("ms")
+    for line in (enter, leave):
+        assert (line["component"], line["level"]) == ("shelf", "debug")
+        assert {name: line[name] for name in ids} == ids
+
+
+async def test_method_that_fails_tells_the_errors_type_and_raises_it() -> None:
+    """The error itself is for its handler; its words may be secret."""
+    with captured() as log:
+        with pytest.raises(LookupError, match="no n"):
+            await Shelf().find("n")
+        with pytest.raises(ValueError, match="broken"):
+            Shelf().fail()
+    assert [line["error"] for line in log.lines() if "error" in line] == ["LookupError", "ValueError"]
+    assert "broken" not in log.text
+
+
+def test_method_that_does_not_wait_is_told_of_and_private_ones_are_not() -> None:
+    """What others call is the story; what it is made of is not."""
+    with captured() as log:
+        assert Shelf().count() == 7
+    assert [line["event"] for line in log.lines()] == ["ENTER count", "EXIT count"]
+
+
+async def test_context_manager_is_left_when_its_body_is() -> None:
+    """How long something was held is what its line tells; how it ended as well."""
+    with captured() as log:
+        async with Shelf().opened() as opened:
+            assert opened == 2
+            assert [line["event"] for line in log.lines()] == ["ENTER opened"]
+        with pytest.raises(ValueError, match="broken"):
+            async with Shelf().opened():
+                raise ValueError("broken")
+    assert [line["event"] for line in log.lines()] == ["ENTER opened", "EXIT opened"] * 2
+    assert log.lines(error="ValueError") == log.lines()[-1:]
+
+
+async def test_what_may_never_be_over_stays_as_it_is() -> None:
+    """Generators are left alone, like properties and static methods."""
+    with captured() as log:
+        shelf = Shelf()
+        assert list(shelf.each()) == [1]
+        assert [number async for number in shelf.all()] == [1]
+        assert (shelf.size, shelf.shape()) == (3, "flat")
+    assert log.text == ""
+
+
+def test_payloads_and_secrets_are_not_shown() -> None:
+    """Of a payload its size, of a secret nothing, of a long result its length."""
+    with captured() as log:
+        Shelf().sign("hunter2", request={"body": "private words"})
+    enter, leave = log.lines()
+    assert enter["args"] == {"token": "[secret]", "request": "dict of 1"}
+    assert leave["result"] == "str of 500"
+    assert "hunter2" not in log.text
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        (None, None),
+        (True, True),
+        (3, 3),
+        ("short", "short"),
+        ("l" * 81, "str of 81"),
+        (Colour.RED, "red"),
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (timedelta(minutes=2), "0:02:00"),
+        (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02 00:00:00+00:00"),
+        ([1, 2], "list of 2"),
+        (b"abc", "bytes of 3"),
+        (Thing("t-9"), "Thing t-9"),
+        (Thing("t" * 81), "Thing"),
+        (object(), "object"),
+        (SecretStr("ghs_secret"), "SecretStr"),
+    ],
+)
+def test_value_is_shown_small_and_harmless(value: object, seen: object) -> None:
+    """Numbers, ids, names and times as they are; everything else by its type and size."""
+    assert shown(value) == seen
+
+
+def test_call_with_wrong_arguments_fails_as_it_would_without() -> None:
+    """The error is the method's own."""
+    wrong: Any = Shelf()
+    with captured(), pytest.raises(TypeError, match="sign"):
+        wrong.sign()
+
+
+def test_decorated_method_keeps_its_name_and_words() -> None:
+    """For help pages and tracebacks."""
+    assert (Shelf.sign.__name__, Shelf.sign.__doc__) == ("sign", "Sign.")
+
+
+def test_single_method_can_be_decorated() -> None:
+    """A function is told of like a method."""
+
+    @logged("sums")
+    def add(a: int, b: int = 2) -> int:
+        return a + b
+
+    with captured() as log:
+        assert add(1) == 3
+    assert [line["event"] for line in log.lines(component="sums")] == ["ENTER add", "EXIT add"]
+
+
+def test_method_costs_next_to_nothing_while_nobody_listens() -> None:
+    """The job store's methods run thousands of times a second: far below what one statement takes."""
+
+    def seconds(shelf: Any) -> float:
+        def call() -> None:
+            shelf.claim(1, owner="me").close()
+
+        return min(repeat(call, number=10_000, repeat=7)) / 10_000
+
+    with captured("info") as log:
+        assert seconds(Shelf()) - seconds(Bare()) < 5e-6
+    assert log.text == ""

@@ -1,0 +1,52 @@
+"""Progress is told to many, and nobody's failure is another's."""
+
+from structlog.testing import capture_logs
+
+from queue_engine.core.observability.progress import (
+    NullNotifier,
+    ProgressEvent,
+    ProgressLog,
+    ProgressNotifiers,
+    ProgressStatus,
+)
+
+EVENT = ProgressEvent("process-1", ProgressStatus.IN_PROGRESS, "2 of 3 are done", 2, 3)
+
+
+class Heard:
+    """Remembers, or fails."""
+
+    def __init__(self, *, failing: bool = False) -> None:
+        self.events: list[ProgressEvent] = []
+        self._failing = failing
+
+    async def on_progress(self, event: ProgressEvent) -> None:
+        self.events.append(event)
+        if self._failing:
+            raise RuntimeError("full")
+
+
+async def test_fanout_failing_sink_harms_neither_work_nor_others() -> None:
+    """Everybody hears, in order; the failure is in the log with the work that it was about."""
+    first, second = Heard(failing=True), Heard()
+    with capture_logs() as lines:
+        await ProgressNotifiers((first, NullNotifier(), second)).on_progress(EVENT)
+    assert first.events == second.events == [EVENT]
+    assert [(line["sink"], line["correlation_id"]) for line in lines] == [("Heard", "process-1")]
+
+
+async def test_logged_progress_is_one_line_with_all_there_is() -> None:
+    """At debug level: it is no news for an operator."""
+    with capture_logs() as lines:
+        await ProgressLog().on_progress(EVENT)
+    assert lines == [
+        {
+            "event": "progress",
+            "log_level": "debug",
+            "correlation_id": "process-1",
+            "status": "in_progress",
+            "message": "2 of 3 are done",
+            "done": 2,
+            "total": 3,
+        }
+    ]

@@ -1,0 +1,84 @@
+"""A change records events, which are published after its commit and never before."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from queue_engine.core.concurrency.wakeup import Wakeup
+from queue_engine.core.database.database import Database
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
+from queue_engine.effects.context import Engine
+from queue_engine.store import Store, Transaction
+from tests.store.examples import NOW, REPOSITORY, queue, stand
+from tests.unit.queue_engine.engine_setup import Setup
+
+
+async def test_change_publishes_the_events_that_it_stored(sqlite_database: Database) -> None:
+    """Subscribers get the very events that readers of the timeline find, in order."""
+    engine, heard = listening(sqlite_database)
+    async with engine.change() as change:
+        standing = await queue(change.tx)
+        entry = await stand(change.tx, standing, 3)
+        await change.record("queued", entry, delivery="guid", data={"by": "max"})
+        await change.record("held", standing, number=4, reason=Reason.QUEUE_FULL)
+        await change.record("paused", standing, reason=Reason.FROZEN)
+        assert heard == []
+    expected = [
+        TimelineEvent(
+            NOW, "queued", REPOSITORY.id, "main", 3, entry.id, delivery="guid", data={"by": "max"}, id=heard[0].id
+        ),
+        TimelineEvent(NOW, "held", REPOSITORY.id, "main", 4, reason=Reason.QUEUE_FULL, id=heard[1].id),
+        TimelineEvent(NOW, "paused", REPOSITORY.id, "main", WHOLE_QUEUE, reason=Reason.FROZEN, id=heard[2].id),
+    ]
+    assert heard == expected
+    async with engine.store.reading() as tx:
+        assert await tx.timeline.since(0) == tuple(expected)
+
+
+async def test_change_that_fails_publishes_nothing(sqlite_database: Database) -> None:
+    """Neither the timeline nor a subscriber learns of a change that was rolled back."""
+    engine, heard = listening(sqlite_database)
+
+    async def fail() -> None:
+        async with engine.change() as change:
+            await change.record("paused", await queue(change.tx), reason=Reason.FROZEN)
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await fail()
+    async with engine.store.reading() as tx:
+        assert (heard, await tx.timeline.since(0)) == ([], ())
+
+
+async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sqlite_database: Database) -> None:
+    """P2: who hears of a change finds it in the database, and the loop that it concerns need not wait for a tick."""
+    happened: list[str | None] = []
+
+    class Recorded(Store):
+        @asynccontextmanager
+        async def transaction(self) -> AsyncGenerator[Transaction]:
+            async with super().transaction() as tx:
+                yield tx
+            happened.append("committed")
+
+    class Bell(Wakeup):
+        def notify(self, topic: str | None = None) -> None:
+            happened.append(topic)
+
+    setup = Setup(Recorded(sqlite_database))
+    engine = replace(setup.engine, publish=lambda event: happened.append(event.event), bell=Bell())
+    async with engine.change() as change:
+        standing = await queue(change.tx)
+        await change.tx.queues.wake(standing.id, change.now)
+        await change.record("paused", standing, reason=Reason.FROZEN)
+    assert happened == ["committed", "paused", "queues"]
+
+
+def listening(database: Database) -> tuple[Engine, list[TimelineEvent]]:
+    """An engine with one subscriber, which stores what it hears."""
+    heard: list[TimelineEvent] = []
+    setup = Setup(Store(database))
+    return replace(setup.engine, publish=heard.append), heard

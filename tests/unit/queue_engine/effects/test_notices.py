@@ -1,0 +1,280 @@
+"""What is wanted to be told, and when silence is better, on both databases."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind
+from queue_engine.domain.policy import CommentPolicy, Policy
+from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.effects import notices, record
+from queue_engine.effects.context import Change
+from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.store.examples import NOW, REPOSITORY, queue, stand
+
+MINUTE = timedelta(minutes=1)
+ALL, OUTCOMES, NONE = (Policy(comments=level) for level in CommentPolicy)
+
+
+async def joined(store: Store, *numbers: int) -> tuple[Entry, ...]:
+    """These stand in one queue."""
+    async with store.transaction() as tx:
+        standing = await queue(tx)
+        return tuple([await stand(tx, standing, number) for number in numbers])
+
+
+async def wanted(store: Store, number: int = 1, kind: OutboxKind = OutboxKind.COMMENT) -> Notice | None:
+    """What is to stand on GitHub."""
+    async with store.reading() as tx:
+        return await tx.outbox.wanted(kind, REPOSITORY.id, number)
+
+
+async def progress(
+    store: Store, entry: Entry, kind: NoticeKind, policy: Policy = ALL, now: datetime = NOW
+) -> Notice | None:
+    """What is to stand in the comment after this progress."""
+    async with store.transaction() as tx:
+        await notices.announce_progress(tx, entry, kind, policy, now, depth=entry.position + 1)
+    return await wanted(store, entry.number)
+
+
+async def leave(store: Store, entry: Entry, reason: Reason, policy: Policy = ALL, now: datetime = NOW) -> None:
+    async with store.transaction() as tx:
+        await record.dequeue(Change(tx, now), entry, DequeueReason(reason), policy)
+
+
+async def ask(store: Store, policy: Policy = ALL, *, asked_at: datetime = NOW, number: int = 1) -> bool:
+    """Somebody gave a command."""
+    async with store.transaction() as tx:
+        await tx.answers.put(REPOSITORY.id, number, 5, CommandReply(at=asked_at, by="mia", replies=()))
+        return await notices.announce_reply(
+            tx,
+            REPOSITORY,
+            number,
+            base_branch="main",
+            head="head-1",
+            policy=policy,
+            asked_at=asked_at,
+            now=asked_at + MINUTE,
+        )
+
+
+async def due(store: Store) -> bool:
+    """Whether a comment is to be written or edited; whatever is due is sent."""
+    found = False
+    async with store.transaction() as tx:
+        while letter := await tx.outbox.claim(owner="w", now=NOW + timedelta(days=1), lease=MINUTE):
+            found |= letter.kind is OutboxKind.COMMENT
+            await tx.outbox.done(letter, NOW)
+    return found
+
+
+# Where it stands
+
+
+async def test_telling_names_the_first_of_those_ahead(store: Store) -> None:
+    """Ten by number, in their order; the position says how many there are."""
+    *_, last = await joined(store, *range(1, 14))
+    notice = await progress(store, last, NoticeKind.QUEUED)
+    assert notice is not None
+    assert notice.ahead == tuple(range(1, 11))
+    assert notice.position == 12
+
+
+async def test_telling_estimates_from_what_landed_on_this_branch_before(store: Store) -> None:
+    """Nothing with four landings; with five a range, from which the time that the front has had is taken off."""
+    front, second = await joined(store, 1, 2)
+    for count in range(5):
+        notice = await progress(store, second, NoticeKind.QUEUED, now=NOW)
+        assert notice is not None
+        assert (notice.eta is None) is (count < 5)
+        async with store.transaction() as tx:
+            for branch, seconds in (("main", 600 + count), ("other", 5)):
+                landed = TimelineEvent(NOW, "landed", REPOSITORY.id, branch, 90 + count, data={"front": seconds})
+                await tx.timeline.append(landed)
+    notice = await progress(store, second, NoticeKind.QUEUED)
+    assert notice is not None
+    assert notice.eta == (NOW + 20 * MINUTE, NOW + 25 * MINUTE)
+    async with store.transaction() as tx:
+        await tx.entries.save(replace(front, status=EntryStatus.UPDATING, started_at=NOW - 6 * MINUTE))
+    notice = await progress(store, second, NoticeKind.QUEUED)
+    assert notice is not None
+    assert notice.eta == (NOW + 10 * MINUTE, NOW + 15 * MINUTE)
+
+
+# How much
+
+
+@pytest.mark.parametrize("kind", sorted(notices.PASSING))
+async def test_telling_outcomes_only_leaves_progress_untold(store: Store, kind: NoticeKind) -> None:
+    """Nothing is written while it waits, and nothing at all with `none`."""
+    (entry,) = await joined(store, 1)
+    assert await progress(store, entry, kind, OUTCOMES) is None
+    assert await progress(store, entry, kind, NONE) is None
+    assert await progress(store, entry, kind, ALL) is not None
+
+
+async def test_telling_outcomes_tells_every_reason(store: Store) -> None:
+    """What became of it is told, unless nothing is to be told."""
+    reasons = [reason for reason in Reason if REASONS[reason].outcome is not Outcome.PAUSED]
+    for number, reason in enumerate(reasons, start=1):
+        told, untold = await joined(store, number, 1_000 + number)
+        await leave(store, told, reason, OUTCOMES)
+        await leave(store, untold, reason, NONE)
+        notice = await wanted(store, told.number)
+        assert notice is not None, reason
+        assert notice.reason is reason
+        assert await wanted(store, untold.number) is None, reason
+
+
+async def test_telling_outcomes_corrects_what_is_true_no_more(store: Store) -> None:
+    """A comment that says that the queue is paused, or that it left, must not go on saying so; then it is silent."""
+    (entry,) = await joined(store, 1)
+    async with store.transaction() as tx:
+        await notices.announce_blockers(tx, entry, [Blocker(Reason.FROZEN, "", NOW + MINUTE)], OUTCOMES, NOW)
+    paused = await wanted(store)
+    async with store.transaction() as tx:
+        await notices.announce_resumed(tx, entry, OUTCOMES, NOW, depth=1)
+    again = await wanted(store)
+    assert paused is not None
+    assert again is not None
+    assert (paused.kind, paused.until, again.kind) == (NoticeKind.PAUSED, NOW + MINUTE, NoticeKind.QUEUED)
+    last = await progress(store, entry, NoticeKind.UPDATING, OUTCOMES)
+    assert last is not None
+    assert last.kind is NoticeKind.QUEUED
+
+
+async def test_telling_check_run_is_told_whatever_the_level(store: Store) -> None:
+    """The list of checks is where nobody is disturbed."""
+    (entry,) = await joined(store, 1)
+    checking = replace(entry, status=EntryStatus.CHECKING)
+    await progress(store, checking, NoticeKind.CHECKING, NONE)
+    assert await wanted(store, kind=OutboxKind.CHECK_RUN) is not None
+    assert await wanted(store) is None
+
+
+async def test_telling_own_words_go_by_the_reason_before_the_kind(store: Store) -> None:
+    """A repository's text for a reason is nearer than its text for all that leave."""
+    policy = Policy(texts={"failed": "It failed.", "conflict": "It conflicts.", "queued": "Welcome."})
+    first, second = await joined(store, 1, 2)
+    await leave(store, first, Reason.CONFLICT, policy)
+    welcomed = await progress(store, second, NoticeKind.QUEUED, policy)
+    assert welcomed is not None
+    assert welcomed.text == "Welcome."
+    await leave(store, second, Reason.NO_CHECKS, policy)
+    texts = [notice.text for number in (1, 2) if (notice := await wanted(store, number)) is not None]
+    assert texts == ["It conflicts.", "It failed."]
+
+
+# Blocked queues
+
+
+async def test_telling_broken_rules_stands_in_every_check_run(store: Store) -> None:
+    """A maintainer who fixes the file looks there; other reasons are reported where a check run exists already."""
+    first, second = await joined(store, 1, 2)
+    frozen, broken = Blocker(Reason.FROZEN, ""), Blocker(Reason.MISCONFIGURED, "line 2: what?")
+    async with store.transaction() as tx:
+        await notices.announce_blockers(tx, first, [frozen], ALL, NOW)
+        await notices.announce_blockers(tx, second, [frozen, broken], NONE, NOW)
+    assert await wanted(store, 1, OutboxKind.CHECK_RUN) is None
+    shown = await wanted(store, 2, OutboxKind.CHECK_RUN)
+    assert shown is not None
+    assert (shown.reason, shown.detail) == (Reason.FROZEN, None)
+    assert shown.other_blockers == (BlockerFacts(reason=broken.reason, detail=broken.detail),)
+    async with store.transaction() as tx:
+        for entry in (first, second):
+            await notices.announce_resumed(tx, entry, ALL, NOW, depth=2)
+    shown = await wanted(store, 2, OutboxKind.CHECK_RUN)
+    assert shown is not None
+    assert shown.kind is NoticeKind.QUEUED
+    assert await wanted(store, 1, OutboxKind.CHECK_RUN) is None
+
+
+async def test_telling_whoever_was_sent_back_has_a_check_run_that_waits(store: Store) -> None:
+    """A run that says "being checked" is brought back; one of an earlier stay is left as it ended."""
+    (entry,) = await joined(store, 1)
+    await progress(store, entry, NoticeKind.QUEUED)
+    assert await wanted(store, kind=OutboxKind.CHECK_RUN) is None
+    await progress(store, replace(entry, status=EntryStatus.CHECKING), NoticeKind.CHECKING)
+    await progress(store, entry, NoticeKind.QUEUED)
+    shown = await wanted(store, kind=OutboxKind.CHECK_RUN)
+    assert shown is not None
+    assert shown.kind is NoticeKind.QUEUED
+    await leave(store, entry, Reason.CONFLICT)
+    (entry,) = await joined(store, 1)
+    await progress(store, entry, NoticeKind.QUEUED)
+    shown = await wanted(store, kind=OutboxKind.CHECK_RUN)
+    assert shown is not None
+    assert shown.reason is Reason.CONFLICT
+
+
+# Answers, and the last word
+
+
+async def test_telling_an_answer_edits_what_stands(store: Store) -> None:
+    """The notice stays as it is; the comment is sent once more, with the answer."""
+    (entry,) = await joined(store, 1)
+    before = await progress(store, entry, NoticeKind.QUEUED)
+    assert await due(store)
+    assert await ask(store)
+    assert await due(store)
+    assert await wanted(store) == before
+
+
+async def test_telling_an_answer_where_nothing_stands_is_a_comment_for_it(store: Store) -> None:
+    """Who is not queued gets the answer alone; who waits in silence is told where it stands."""
+    assert await ask(store)
+    alone = await wanted(store)
+    assert alone is not None
+    assert alone.kind is NoticeKind.ANSWERED
+    await joined(store, 2)
+    assert await ask(store, OUTCOMES, number=2)
+    placed = await wanted(store, 2)
+    assert placed is not None
+    assert (placed.kind, placed.position) == (NoticeKind.QUEUED, 0)
+
+
+async def test_telling_an_answer_with_level_none_is_silence(store: Store) -> None:
+    """The reaction is all."""
+    assert not await ask(store, NONE)
+    assert not await due(store)
+
+
+@pytest.mark.parametrize("reason", [Reason.CLOSED, Reason.MERGED_ELSEWHERE])
+async def test_telling_nothing_more_after_others_closed_it(store: Store, reason: Reason) -> None:
+    """The leave is the last word to who asked before; who asks after it was opened again is answered."""
+    (entry,) = await joined(store, 1)
+    await leave(store, entry, reason, now=NOW)
+    assert await due(store)
+    assert not await ask(store, asked_at=NOW - MINUTE)
+    assert not await due(store)
+    assert await ask(store, asked_at=NOW + MINUTE)
+    assert await due(store)
+
+
+@pytest.mark.parametrize("mismatch", [None, "another tree"])
+async def test_landed_mismatch_is_shown_by_a_check_run_even_if_there_was_none(
+    sqlite_database: Database, mismatch: str | None
+) -> None:
+    """A tested tree that landed needs no check run of its own; another tree has to be seen at the commit (P1)."""
+    store = Store(sqlite_database)
+    (entry,) = await joined(store, 1)
+    async with store.transaction() as tx:
+        await notices.announce_landed(tx, entry, "landed-1", ALL, NOW, mismatch=mismatch)
+    reason = None if mismatch is None else Reason.TREE_MISMATCH
+    comment, run = await wanted(store), await wanted(store, kind=OutboxKind.CHECK_RUN)
+    assert comment is not None
+    assert (comment.kind, comment.landed_sha, comment.reason, comment.detail) == (
+        NoticeKind.LANDED,
+        "landed-1",
+        reason,
+        mismatch,
+    )
+    assert run == (None if mismatch is None else comment)

@@ -1,0 +1,67 @@
+"""An entry that is dequeued: its event, and what people and other requests find afterwards."""
+
+from typing import Any
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Change
+from queue_engine.effects.record import dequeue, status_of
+from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.store.examples import NOW, REPOSITORY, queue, stand
+
+RED = CheckReport("ci", None, CheckState.FAILED, "failure", None, None, None)
+FACTS: dict[str, Any] = {"head": "head-1", "from": "pending", "checks": [], "detail": None}
+
+
+@pytest.mark.parametrize(
+    ("why", "facts", "people", "refused"),
+    [
+        (DequeueReason(Reason.UNQUEUED, by="mia"), {"dequeued_by": "mia"}, (), True),
+        (DequeueReason(Reason.LABEL_REMOVED, people=("ada",), delivery="guid"), {}, (), False),
+        (
+            DequeueReason(Reason.CHECKS_FAILED, "words", (RED,), ("ada", "kim")),
+            {"checks": ["ci"], "detail": "words"},
+            ("ada", "kim"),
+            True,
+        ),
+    ],
+)
+async def test_dequeue_stores_one_event_and_announces_its_reason(
+    sqlite_database: Database, why: DequeueReason, facts: dict[str, Any], people: tuple[str, ...], refused: bool
+) -> None:
+    """Only an author who has to act is mentioned; automation cannot queue again what failed or a person dequeued."""
+    async with Store(sqlite_database).transaction() as tx:
+        standing = await queue(tx)
+        entry = await stand(tx, standing, 1)
+        change = Change(tx, NOW)
+        await dequeue(change, entry, why, Policy())
+        (event,) = change.events
+        assert (event.event, event.number, event.entry_id) == (status_of(why.reason).value, 1, entry.id)
+        assert (event.reason, event.delivery, event.data) == (why.reason, why.delivery, FACTS | facts)
+        assert await tx.timeline.of_pull_request(REPOSITORY.id, 1) == (event,)
+        assert await tx.entries.of_queue(standing.id) == ()
+        notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
+        assert notice is not None
+        assert (notice.reason, notice.detail, notice.checks, notice.people) == (
+            why.reason,
+            why.detail,
+            why.checks,
+            people,
+        )
+        assert (await tx.refusals.find(REPOSITORY.id, 1) is not None) is refused
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [(Reason.CHECKS_FAILED, EntryStatus.FAILED), (Reason.LABEL_REMOVED, EntryStatus.CANCELLED)],
+)
+def test_status_of_a_dequeued_entry_follows_from_its_reason(reason: Reason, status: EntryStatus) -> None:
+    """A failure is told from a withdrawal."""
+    assert status_of(reason) is status

@@ -1,0 +1,235 @@
+"""Whose turn it is in a stored queue, and what is told and done before anybody gets it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.blocker import BlockerNotices
+from queue_engine.domain.model import EntryStatus, Pause, Queue
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.front import Front, QueueWait, _unread, find_front
+from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.support.policies import StaticPolicies
+from tests.unit.queue_engine.engine_setup import Setup
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    MINUTE,
+    NOW,
+    PENDING,
+    POLICY,
+    READY,
+    REPOSITORY,
+    comparison,
+    entry,
+)
+from tests.unit.queue_engine.queues import WINDOW, entries, events, pause, second, shown, stored, take
+
+HOTFIX = {"hotfix": True, "preempts": True}
+
+
+@pytest.fixture
+def scene(sqlite_database: Database) -> Setup:
+    return Setup(Store(sqlite_database))
+
+
+async def test_turn_of_a_queue_that_goes_on_is_the_fronts_and_writes_nothing(scene: Setup) -> None:
+    """Nothing is told, and nothing asked."""
+    queue = await scene.front()
+    await second(scene, queue)
+    before = await entries(scene, queue)
+    assert await find_front(scene.engine, queue.id, POLICY) == Front(before[0], 2)
+    assert await entries(scene, queue) == before
+    assert (await events(scene), scene.github.asked) == ([], [])
+
+
+async def test_turn_in_a_freeze_is_nobodys_until_it_ends_and_everybody_is_told_once(scene: Setup) -> None:
+    """Who joins later is told, too; nobody else is again."""
+    queue = await scene.front()
+    await second(scene, queue)
+    assert await take(scene, queue, WINDOW) == QueueWait(NOW + HOUR)
+    assert [await shown(scene, n) for n in (1, 2)] == [NoticeKind.PAUSED] * 2
+    assert await take(scene, queue, WINDOW) == QueueWait(NOW + HOUR)
+    versions = await letters(scene)
+    await second(scene, queue, 3)
+    assert await take(scene, queue, WINDOW) == QueueWait(NOW + HOUR)
+    assert await shown(scene, 3) is NoticeKind.PAUSED
+    after = await letters(scene)
+    assert {n: after[n] for n in versions} == versions
+    assert await events(scene) == [(0, "paused", Reason.FROZEN)]
+    assert scene.github.asked == []
+
+
+async def letters(scene: Setup) -> dict[int, int]:
+    """Versions of the comments, by pull request."""
+    async with scene.store.transaction() as tx:
+        rows = await tx.connection.exec_driver_sql("SELECT number, version FROM outbox WHERE kind = 'comment'")
+        return {row.number: row.version for row in rows}
+
+
+async def test_turn_after_a_standstill_is_told_to_everybody_and_holds_nothing_against_the_front(
+    scene: Setup,
+) -> None:
+    """A freeze of days is no trouble of GitHub's, and no base that keeps moving."""
+    queue = await scene.front(
+        status=CHECKING, started_at=NOW - 9 * HOUR, github_failures=2, github_failing_since=NOW - 9 * HOUR
+    )
+    await second(scene, queue)
+    await take(scene, queue, WINDOW)
+    told = BlockerNotices.from_json((await stored(scene, queue)).announced)
+    assert told is not None
+    (announced,) = told.blockers
+    assert announced.since == NOW
+    async with scene.store.transaction() as tx:
+        earlier = replace(told, blockers=(replace(announced, since=NOW - 5 * HOUR),))
+        await tx.queues.note_announced(queue.id, earlier.to_json())
+    assert await take(scene, queue) == 1
+    front = (await entries(scene, queue))[0]
+    assert (front.status, front.github_failures, front.github_failing_since) == (CHECKING, 0, None)
+    assert front.started_at == NOW - 4 * HOUR, "five of its nine hours were no time that it had"
+    assert [await shown(scene, n) for n in (1, 2)] == [NoticeKind.CHECKING, NoticeKind.QUEUED]
+    assert [event for _, event, _ in await events(scene)] == ["paused", "resumed"]
+    assert (await stored(scene, queue)).announced is None
+
+
+async def test_turn_that_finds_a_pause_at_its_end_lifts_it(scene: Setup) -> None:
+    """Whether anybody waits or not."""
+    queue = await scene.front()
+    await pause(scene, queue, Reason.FROZEN, NOW + HOUR)
+    assert await take(scene, queue) == QueueWait(NOW + HOUR)
+    await pause(scene, queue, Reason.FROZEN, NOW)
+    assert await take(scene, queue) == 1
+    assert (await stored(scene, queue)).pauses == ()
+    assert await events(scene) == [(0, "resumed", Reason.FROZEN)], "who paused it has noted that"
+
+
+async def test_turn_in_a_paused_queue_that_is_empty_waits_for_the_end(scene: Setup) -> None:
+    """Who comes later finds it as it is then."""
+    queue = await scene.front()
+    async with scene.store.transaction() as tx:
+        await tx.entries.remove((await tx.entries.of_queue(queue.id))[0])
+    assert await take(scene, queue) == QueueWait(None)
+    await pause(scene, queue, Reason.FROZEN, NOW + HOUR)
+    assert await take(scene, queue) == QueueWait(NOW + HOUR)
+
+
+async def test_turn_of_a_hotfix_sets_the_front_back_with_its_head(scene: Setup) -> None:
+    """P4: queued is what was consented to, and bound is the update of it that was made for it."""
+    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False, "base_tip": "base-1"}
+    queue = await scene.front(status=READY, started_at=NOW, merge_refusals=1, pending_checks=("ci",), **bound)
+    await second(scene, queue, **HOTFIX)
+    assert await take(scene, queue) == 2
+    hotfix, front = await entries(scene, queue)
+    assert (hotfix.number, front.status, front.started_at) == (2, PENDING, None)
+    assert (front.queued_head, front.pending_checks, front.merge_refusals) == ("head-1", (), 0)
+    assert {name: getattr(front, name) for name in bound} == bound
+    assert await events(scene) == [(1, "pending", None)]
+    async with scene.store.reading() as tx:
+        notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
+    assert notice is not None
+    assert (notice.kind, notice.position, notice.ahead) == (NoticeKind.QUEUED, 1, (2,)), "it is told who came before it"
+
+
+async def test_interrupted_head_is_proved_before_it_is_updated_again(scene: Setup) -> None:
+    """P4: else the parents of the second update would prove whatever the first one was."""
+    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False, "known_behind": True}
+    queue = await scene.front(base_tip="base-2", **bound)
+    scene.github.compared = comparison("head-2", behind=1, merge_base="base-1", parents=("head-1", "base-1"))
+    entry = await scene.advance(queue)
+    assert scene.github.asked[:2] == ["comparison", "update"]
+    assert entry is not None
+    assert (entry.status, entry.head_proved) == (EntryStatus.UPDATING, True)
+
+
+async def test_interrupted_head_that_is_not_ours_leaves(scene: Setup) -> None:
+    """P4: a stranger's merge with other parents is found out before anything is made of it."""
+    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False, "known_behind": True}
+    queue = await scene.front(base_tip="base-2", **bound)
+    scene.github.compared = comparison("head-2", behind=1, merge_base="base-1", parents=("evil-1", "base-1"))
+    assert await scene.advance(queue) is None
+    assert "update" not in scene.github.asked
+
+
+@pytest.mark.parametrize(
+    ("until", "expected"), [(None, QueueWait(None)), (NOW + HOUR, QueueWait(NOW + HOUR)), (NOW - MINUTE, 1)]
+)
+async def test_turn_while_the_rules_cannot_be_read_says_nothing_of_freezes(
+    scene: Setup, until: datetime | None, expected: int | QueueWait
+) -> None:
+    """What is stored is known: a pause that stands. The rest is for the pass that can read them."""
+    queue = await scene.front()
+    await pause(scene, queue, Reason.FROZEN, until)
+    assert await take(scene, queue, None) == expected
+    assert await events(scene) == []
+
+
+def test_turn_while_the_rules_cannot_be_read_is_of_the_first_that_is_not_blocked() -> None:
+    """What waits for a permission holds up nobody behind it; where everybody does, that is looked at in time."""
+    blocked, free = entry(blocked_until=NOW + HOUR), entry(id="2", number=2, position=1)
+    queue = Queue(1, REPOSITORY, "main", due_at=None, wake_count=0)
+    assert _unread(queue, (blocked, free), NOW) == Front(free, 2)
+    assert _unread(queue, (blocked,), NOW) == QueueWait(NOW + HOUR)
+    assert _unread(queue, (blocked,), NOW + HOUR) == Front(blocked, 1)
+    assert _unread(queue, (free, blocked), NOW) == QueueWait(None), (
+        "what is stored is broken: the rules tell who reads of it"
+    )
+    assert _unread(queue, (), NOW) == QueueWait(None)
+
+
+async def test_turn_of_a_queue_whose_stored_state_is_broken_pauses_it(scene: Setup) -> None:
+    """P1: two at work at once, which nothing that is stored here may lead to; everybody is told, and nothing asked."""
+    queue = await scene.front(status=CHECKING)
+    await second(scene, queue)
+    async with scene.store.transaction() as tx:
+        await tx.entries.save(replace((await tx.entries.of_queue(queue.id))[1], status=CHECKING))
+    assert await take(scene, queue, None) == QueueWait(None)
+    assert (await stored(scene, queue)).pauses == ()
+    assert await take(scene, queue) == QueueWait(None)
+    (paused,) = (await stored(scene, queue)).pauses
+    assert (paused.reason, paused.detail) == (Reason.INVARIANT_BROKEN, "pull request 2 is checking at position 1")
+    assert [await shown(scene, n) for n in (1, 2)] == [NoticeKind.PAUSED] * 2
+    assert await take(scene, queue) == QueueWait(None)
+    assert await events(scene) == [(0, "paused", Reason.INVARIANT_BROKEN)]
+    assert scene.github.asked == []
+
+
+async def test_pass_over_a_frozen_queue_asks_nothing_and_comes_back_at_its_end(scene: Setup) -> None:
+    """P7: a standing queue costs no request; P5: it holds up no other."""
+    queue = await scene.front(status=CHECKING)
+    scene.engine = replace(scene.engine, policies=StaticPolicies(WINDOW))
+    entry = await scene.advance(queue)
+    assert entry is not None
+    assert (entry.status, scene.github.asked) == (CHECKING, [])
+
+
+async def test_pause_that_somebody_sets_while_an_ended_one_is_lifted_stays(
+    scene: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing lands in a pause because an earlier one has ended."""
+    queue = await scene.front()
+    over, fresh = Pause(Reason.PAUSED_BY_HAND, "over", NOW - HOUR, NOW), Pause(Reason.PAUSED_BY_HAND, "fresh", NOW)
+    async with scene.store.transaction() as tx:
+        await tx.pauses.put(queue.id, over)
+    change = Engine.change
+
+    @asynccontextmanager
+    async def overtaken(engine: Engine) -> AsyncIterator[Change]:
+        monkeypatch.undo()
+        async with scene.store.transaction() as tx:
+            await tx.pauses.put(queue.id, fresh)
+        async with change(engine) as changing:
+            yield changing
+
+    monkeypatch.setattr(Engine, "change", overtaken)
+    assert await find_front(scene.engine, queue.id, POLICY) == QueueWait(None)
+    async with scene.store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+    assert after is not None
+    assert after.pauses == (fresh,)

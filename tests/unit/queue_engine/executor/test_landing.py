@@ -1,0 +1,193 @@
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.errors import StaleRecord, TransitionError
+from queue_engine.domain.facts import Commit
+from queue_engine.domain.known_facts import Fact, Push, of_branch
+from queue_engine.domain.model import Entry, EntryStatus, RedBase
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.record import ADMIT_WAITING_JOB
+from queue_engine.executor.landing import land
+from queue_engine.store import Store
+from queue_engine.store.held import HeldPullRequest
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.unit.queue_engine.engine_setup import Setup
+from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, PENDING, POLICY, READY, REPOSITORY
+
+AS_TESTED = Commit("landed-1", "tree-of-head-1", ("base-1", "head-1"))
+OTHERWISE = Commit("landed-1", "tree-of-something", ("base-1", "head-1"))
+
+
+@pytest.fixture
+def scene(sqlite_database: Database) -> Setup:
+    return Setup(Store(sqlite_database))
+
+
+async def merged(scene: Setup, landed: Commit, status: EntryStatus = READY) -> tuple[Reason | None, tuple[Entry, ...]]:
+    """Land the front of a queue of two; why the queue is paused afterwards, and who stands in it."""
+    queue = await scene.front(status=status, tested_tree="tree-of-head-1", merge_requested_at=NOW)
+    async with scene.store.transaction() as tx:
+        await tx.entries.add(
+            queue_id=queue.id,
+            number=2,
+            title="Change 2",
+            author="bob",
+            queued_by="max",
+            queued_head="head-of-2",
+            enqueued_at=NOW,
+        )
+        front = (await tx.entries.of_queue(queue.id))[0]
+    await land(scene.engine, queue, front, landed, POLICY)
+    async with scene.store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+        assert after is not None
+        return after.pauses[0].reason if after.pauses else None, await tx.entries.of_queue(queue.id)
+
+
+async def test_landing_of_the_tested_tree_lets_the_next_one_begin(scene: Setup) -> None:
+    """The entry is gone, and the next is known to lack what landed: it is updated without a question."""
+    paused, (second,) = await merged(scene, AS_TESTED)
+    assert paused is None
+    assert (second.number, second.position, second.status) == (2, 0, PENDING)
+    assert (second.known_behind, second.base_tip) == (True, "landed-1")
+
+
+async def test_landing_of_another_tree_pauses_the_queue_and_says_so(scene: Setup) -> None:
+    """P1: what is on the base was never tested; nothing else may land on it before a maintainer has looked."""
+    paused, (second,) = await merged(scene, OTHERWISE)
+    assert paused is Reason.TREE_MISMATCH
+    assert second.number == 2
+    async with scene.store.reading() as tx:
+        events = await tx.timeline.latest(9)
+    assert {(event.event, event.reason) for event in events} == {("landed", None), ("paused", Reason.TREE_MISMATCH)}
+
+
+@pytest.mark.parametrize("landed", [AS_TESTED, OTHERWISE])
+async def test_landing_tells_what_landed_and_what_was_tested(scene: Setup, landed: Commit) -> None:
+    """P1: on the pull request itself a mismatch is a mismatch, with both trees; the timeline has them in any case."""
+    await merged(scene, landed)
+    reason = None if landed is AS_TESTED else Reason.TREE_MISMATCH
+    async with scene.store.reading() as tx:
+        notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
+        (event,) = [event for event in await tx.timeline.latest(9) if event.event == "landed"]
+        known = await tx.known.about(REPOSITORY.id, [of_branch("main")], since=NOW - HOUR)
+    assert notice is not None
+    detail = f"#1 landed as landed-1 with tree {landed.tree}; tested was tree-of-head-1"
+    assert (notice.reason, notice.landed_sha, notice.detail) == (reason, "landed-1", reason and detail)
+    assert event.data is not None
+    told = {"sha": "landed-1", "tree": landed.tree, "tested_tree": "tree-of-head-1", "head": "head-1"}
+    assert {key: event.data[key] for key in told} == told
+    assert event.entry_id is not None
+    moves = [one.told for one in known[of_branch("main")]]
+    assert moves == [Push(before="base-1", after="landed-1")], "no read may say that the base stands where it stood"
+
+
+async def test_landing_of_rebased_commits_tells_that_the_base_left_the_tip_that_was_tested(scene: Setup) -> None:
+    """P1: the landed commit's parent is a rebased one; no later read may show the tip from before them all."""
+    queue = await scene.front(status=READY, tested_tree="tree-of-head-1", base_tip="base-1")
+    async with scene.store.reading() as tx:
+        (front,) = await tx.entries.of_queue(queue.id)
+    await land(scene.engine, queue, front, Commit("landed-1", "tree-of-head-1", ("rebased-1",)), POLICY)
+    async with scene.store.reading() as tx:
+        known = await tx.known.about(REPOSITORY.id, [of_branch("main")], since=NOW - HOUR)
+    assert Push(before="base-1", after="landed-1") in [one.told for one in known[of_branch("main")]]
+
+
+@pytest.mark.parametrize(
+    ("base_tip", "parents", "after", "squashed", "untested"),
+    [
+        ("base-0", ("base-1", "head-1"), None, False, True),
+        ("base-1", ("base-1", "head-1"), None, False, False),
+        ("base-1", ("base-1", "head-1"), "base-2", False, False),
+        (None, ("base-1",), None, True, False),
+        ("base-0", ("base-1",), None, True, True),
+        ("base-1", ("base-1",), None, True, False),
+        ("base-0", ("rebased-1",), None, False, False),
+        ("base-0", ("rebased-1",), "landed-1", False, False),
+        ("base-0", ("base-1",), "base-1", False, True),
+        ("base-0", ("rebased-1",), "base-1", False, True),
+    ],
+)
+async def test_landing_of_another_tree_because_somebody_pushed_is_judged_by_the_checks_of_the_new_tip(
+    scene: Setup,
+    base_tip: str | None,
+    parents: tuple[str, ...],
+    after: str | None,
+    squashed: bool,
+    untested: bool,
+) -> None:
+    """P1: the base moved between the last look and the merge. Any other difference is for a person.
+
+    The parent of several rebased commits is never the base's tip: only a push that was told proves it.
+    """
+    queue = await scene.front(status=READY, tested_tree="tree-of-head-1", base_tip=base_tip)
+    async with scene.store.transaction() as tx:
+        (front,) = await tx.entries.of_queue(queue.id)
+        if after is not None:
+            told = Push(before=base_tip or "", after=after, at=NOW)
+            await tx.known.tell(REPOSITORY.id, [Fact(subject=of_branch("main"), told=told)], NOW)
+    await land(scene.engine, queue, front, Commit("landed-1", "tree-of-something", parents), POLICY, squashed=squashed)
+    async with scene.store.reading() as tx:
+        after_landing = await tx.queues.get(queue.id)
+    assert after_landing is not None
+    red = RedBase("", "landed-1", NOW, 0, NOW + POLICY.ask_again.maximum, untested=True)
+    assert after_landing.red == (red if untested else None)
+
+
+@pytest.mark.parametrize(("landed", "called"), [(AS_TESTED, [ADMIT_WAITING_JOB]), (OTHERWISE, [])])
+async def test_landing_of_the_tested_tree_gives_its_place_to_one_who_waits(
+    scene: Setup, landed: Commit, called: list[str]
+) -> None:
+    """P3: the queue goes on at once, and a full one calls the next. A paused queue lets nobody in."""
+    async with scene.store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        await tx.held.add(HeldPullRequest(queue.id, REPOSITORY.id, 3, "head-of-3", "max", NOW))
+        await tx.red_bases.note(queue.id, RedBase("ci", "base-1", NOW, 0, NOW, 10))
+    await merged(scene, landed)
+    async with scene.store.transaction() as tx:
+        after = await tx.queues.get(queue.id)
+        jobs = await tx.jobs.claim_some(9, owner="w", now=NOW, lease=HOUR)
+        assert [job.kind for job in jobs if job.kind == ADMIT_WAITING_JOB] == called
+        assert await tx.queues.next_due() == NOW
+    assert after is not None
+    assert (after.red is None) is bool(called), "a tree that passed is no red base"
+
+
+async def test_landing_from_any_other_status_than_ready_is_refused(scene: Setup) -> None:
+    """What lands was checked."""
+    with pytest.raises(TransitionError):
+        await merged(scene, AS_TESTED, status=CHECKING)
+
+
+async def test_landing_of_an_entry_that_changed_meanwhile_stores_nothing(scene: Setup) -> None:
+    """All or nothing: the next pass reads again and lands it once."""
+    queue = await scene.front(status=READY, tested_tree="tree-of-head-1")
+    async with scene.store.reading() as tx:
+        (read,) = await tx.entries.of_queue(queue.id)
+    await scene.hint(needs_refetch=True)
+    with pytest.raises(StaleRecord):
+        await land(scene.engine, queue, read, OTHERWISE, POLICY)
+    async with scene.store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+        assert after is not None
+        assert after.pauses == ()
+        assert len(await tx.entries.of_queue(queue.id)) == 1
+
+
+async def test_landing_of_what_nobody_knows_the_tested_tree_of_is_a_mismatch(scene: Setup) -> None:
+    """P1: nothing is known to be green."""
+    queue = await scene.front(status=READY, tested_tree=None, merge_requested_at=NOW)
+    async with scene.store.reading() as tx:
+        (front,) = await tx.entries.of_queue(queue.id)
+    assert not await land(scene.engine, queue, front, AS_TESTED, POLICY)
+
+
+async def test_landing_forgets_the_refusals_of_its_pull_request_alone(scene: Setup) -> None:
+    """They are counted since the last landing."""
+    async with scene.store.transaction() as tx:
+        for number in (1, 2):
+            await tx.refusals.put(REPOSITORY.id, number, "head-0", Reason.CONFLICT, NOW)
+    await merged(scene, AS_TESTED)
+    async with scene.store.reading() as tx:
+        left = [await tx.refusals.find(REPOSITORY.id, number) is not None for number in (1, 2)]
+    assert left == [False, True]

@@ -1,0 +1,287 @@
+"""What is stored with a change of the front: its story, and the limit that history gives it. On both databases."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.errors import Forbidden, TransitionError
+from queue_engine.domain.facts import CheckState
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.notice import Notice, NoticeKind
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.executor.save import EntryUpdates
+from queue_engine.rules.transitions import blocked
+from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.unit.queue_engine.engine_setup import Setup
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    MINUTE,
+    NOW,
+    POLICY,
+    READY,
+    REPOSITORY,
+    SECOND,
+    UPDATING,
+    comparison,
+    pull,
+    report,
+)
+
+PASSED, FAILED, PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
+BOUND = {"status": CHECKING, "head": "head-2", "updated_from": "head-1", "base_tip": "base-1", "next_poll_at": NOW}
+
+
+@pytest.fixture
+def scene(store: Store) -> Setup:
+    """The pull request is closed meanwhile: a pass goes as far as `ready`, and then no further."""
+    scene = Setup(store)
+    scene.github.pull = pull(head_sha="head-2", open=False)
+    scene.github.compared = comparison("head-2", parents=("head-1", "base-1"))
+    return scene
+
+
+async def save(keeper: EntryUpdates, entry: Entry) -> None:
+    await keeper.save(entry, replace(entry, status=READY), depth=1)
+
+
+async def block(keeper: EntryUpdates, entry: Entry) -> None:
+    await keeper.block(entry, replace(entry, status=READY), Reason.PERMISSION_MISSING, "words")
+
+
+async def dismiss(keeper: EntryUpdates, entry: Entry) -> None:
+    await keeper.dequeue(replace(entry, status=EntryStatus.LANDED), Reason.CONFLICT, None, detail="words")
+
+
+@pytest.mark.parametrize("change", [save, block, dismiss])
+async def test_change_of_status_that_the_table_does_not_have_is_refused_and_nothing_is_stored(
+    sqlite_database: Database, change: Callable[[EntryUpdates, Entry], Awaitable[None]]
+) -> None:
+    """P1: nothing becomes ready that was not checked, and what has landed does not leave for another reason."""
+    scene = Setup(Store(sqlite_database))
+    queue = await scene.front()
+    async with scene.store.reading() as tx:
+        before = await tx.entries.of_queue(queue.id)
+    with pytest.raises(TransitionError):
+        await change(EntryUpdates(scene.engine, POLICY), before[0])
+    async with scene.store.reading() as tx:
+        assert await tx.entries.of_queue(queue.id) == before
+
+
+async def test_entry_that_is_blocked_keeps_its_place_and_people_read_why(sqlite_database: Database) -> None:
+    """P5: the queue goes on without it. It is no refusal of its head, so the timeline names none."""
+    scene, told = Setup(Store(sqlite_database)), list[Any]()
+    queue = await scene.front(status=READY, merge_requested_at=NOW)
+    async with scene.store.reading() as tx:
+        (before,) = await tx.entries.of_queue(queue.id)
+    engine = replace(scene.engine, publish=told.append)
+    changed = blocked(before, NOW, NOW + HOUR, NOW)
+    await EntryUpdates(engine, POLICY).block(before, changed, Reason.WORKFLOWS_PERMISSION, "not allowed to")
+    async with scene.store.reading() as tx:
+        (after,) = await tx.entries.of_queue(queue.id)
+        notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
+        (event,) = await tx.timeline.of_pull_request(REPOSITORY.id, 1)
+    assert after == replace(changed, version=after.version)
+    assert after.blocked_until == NOW + HOUR
+    assert notice is not None
+    assert (notice.kind, notice.reason, notice.detail) == (
+        NoticeKind.BLOCKED,
+        Reason.WORKFLOWS_PERMISSION,
+        "not allowed to",
+    )
+    assert (event.event, event.reason, event.entry_id) == ("blocked", Reason.WORKFLOWS_PERMISSION, before.id)
+    assert event.data == {"detail": "not allowed to"}
+    assert [(one.event, one.reason, one.number, one.base_branch) for one in told] == [
+        ("blocked", Reason.WORKFLOWS_PERMISSION, 1, "main")
+    ]
+
+
+async def front(scene: Setup, **changes: Any) -> Entry:
+    queue = await scene.front(**changes)
+    async with scene.store.reading() as tx:
+        (entry,) = await tx.entries.of_queue(queue.id)
+    return entry
+
+
+async def shown(scene: Setup, kind: OutboxKind = OutboxKind.COMMENT) -> Notice | None:
+    async with scene.store.reading() as tx:
+        return await tx.outbox.wanted(kind, REPOSITORY.id, 1)
+
+
+@pytest.mark.parametrize(("lasted", "told"), [(MINUTE - SECOND, False), (MINUTE, True)])
+async def test_trouble_is_stored_and_told_once_it_has_lasted_a_minute(
+    sqlite_database: Database, lasted: timedelta, told: bool
+) -> None:
+    """People read since when GitHub does not answer, and when IMQ asks again."""
+    scene = Setup(Store(sqlite_database))
+    before = await front(scene, status=CHECKING)
+    waiting = replace(before, github_failures=4, github_failing_since=NOW - lasted)
+    after = await EntryUpdates(scene.engine, POLICY).wait_out(waiting, NOW + HOUR, depth=3)
+    assert (after.github_failures, after.github_failing_since, after.version > before.version) == (
+        4,
+        NOW - lasted,
+        True,
+    )
+    notice = await shown(scene)
+    assert (notice is not None) is told
+    if notice is not None:
+        assert (notice.kind, notice.depth) == (NoticeKind.CHECKING, 3)
+        assert (notice.retrying_since, notice.next_try) == (NOW - MINUTE, NOW + HOUR)
+
+
+async def test_change_of_status_is_told_with_its_checks_and_stands_in_the_timeline(sqlite_database: Database) -> None:
+    """What people read of it, and what pages are made from, is stored with it."""
+    scene = Setup(Store(sqlite_database))
+    before = replace(await front(scene, status=UPDATING), delivery="guid")
+    running = (report("ci", PENDING),)
+    bound = replace(before, status=CHECKING, head="head-2", base_tip="base-1")
+    await EntryUpdates(scene.engine, POLICY).save(before, bound, depth=2, checks=running)
+    for kind in (OutboxKind.COMMENT, OutboxKind.CHECK_RUN):
+        notice = await shown(scene, kind)
+        assert notice is not None
+        assert (notice.kind, notice.head_sha, notice.depth, notice.checks) == (
+            NoticeKind.CHECKING,
+            "head-2",
+            2,
+            running,
+        )
+    event = (await story(scene))["checking"]
+    assert (event.data, event.delivery) == ({"head": "head-2", "base_tip": "base-1"}, "guid")
+
+
+async def test_entry_that_leaves_is_told_to_its_author_and_assignees(sqlite_database: Database) -> None:
+    """Whose move it is reads it; the timeline keeps the failed checks and the delivery that queued it."""
+    scene = Setup(Store(sqlite_database))
+    before = replace(await front(scene, status=CHECKING), delivery="guid")
+    red, assigned = (report("ci", FAILED),), pull(assignees=("kim", "ada"))
+    await EntryUpdates(scene.engine, POLICY).dequeue(before, Reason.CHECKS_FAILED, assigned, detail=None, checks=red)
+    notice = await shown(scene)
+    assert notice is not None
+    assert (notice.reason, notice.people, notice.checks) == (Reason.CHECKS_FAILED, ("ada", "kim"), red)
+    event = (await story(scene))["failed"]
+    assert (event.data["checks"], event.delivery) == (["ci"], "guid")
+
+
+async def story(scene: Setup) -> dict[str, TimelineEvent]:
+    """The events of pull request 1 by their words; none may come twice."""
+    async with scene.store.reading() as tx:
+        events = await tx.timeline.of_pull_request(REPOSITORY.id, 1)
+    assert len({event.event for event in events}) == len(events)
+    return {event.event: event for event in events}
+
+
+async def past(scene: Setup, event: str, number: int, **data: Any) -> None:
+    async with scene.store.transaction() as tx:
+        await tx.timeline.append(TimelineEvent(NOW, event, REPOSITORY.id, "main", number, data=data))
+
+
+@pytest.mark.parametrize(("stays", "seconds"), [(7, None), (8, 20 * 60)])
+async def test_binding_gives_the_checks_a_limit_by_history(scene: Setup, stays: int, seconds: int | None) -> None:
+    """Eight stays of ten minutes each make twenty: half as much again and five minutes."""
+    for number in range(stays):
+        await past(scene, "ready", 100 + number, checks=600.0)
+    await past(scene, "ready", 200, head="without a figure")
+    scene.github.reports = ()
+    queue = await scene.front(status=UPDATING, base_tip="base-1", candidate_head="head-2", candidate_is_ours=True)
+    entry = await scene.advance(queue)
+    assert entry is not None
+    assert (entry.status, entry.check_seconds) == (CHECKING, seconds)
+
+
+@pytest.mark.parametrize("late", [0 * MINUTE, MINUTE, 71 * HOUR, 73 * HOUR])
+async def test_ready_tells_how_long_the_checks_of_a_new_head_took(scene: Setup, late: timedelta) -> None:
+    """That is what the limits of those to come are made from: they end when GitHub says, not when somebody looks."""
+    scene.github.reports = (report("ci", PASSED, completed_at=NOW - late),)
+    await scene.advance(await scene.front(**BOUND, status_since=NOW - 72 * HOUR))
+    ready = (await story(scene))["ready"]
+    assert ready.data is not None
+    assert ready.data["checks"] == max((72 * HOUR - late).total_seconds(), 0)
+    assert ready.data["ended"] == (NOW - min(late, 72 * HOUR)).isoformat()
+
+
+@pytest.mark.parametrize(
+    "not_telling",
+    [
+        {"head": "head-1", "updated_from": None},
+        {"merge_refusals": 1},
+        {"rerun_checks": ("1:ci",)},
+    ],
+)
+async def test_ready_tells_no_time_where_it_is_not_that_of_all_checks(
+    scene: Setup, not_telling: dict[str, Any]
+) -> None:
+    """A head that was green already, a second look before the merge, a rerun of what failed: all shorter."""
+    scene.github.reports = (report("ci", PASSED, completed_at=NOW - HOUR),)
+    await scene.advance(await scene.front(**BOUND | not_telling, status_since=NOW - 7 * MINUTE))
+    ready = (await story(scene))["ready"]
+    assert ready.data is not None
+    assert "checks" not in ready.data
+
+
+async def test_rerun_and_flaky_stand_in_the_story_with_their_checks(scene: Setup) -> None:
+    """One event when GitHub runs it again, one when it passes then."""
+    scene.github.reports = (report("ci", FAILED, run=1, workflow=7),)
+    queue = await scene.front(**BOUND)
+    entry = await scene.advance(queue)
+    assert entry is not None
+    assert (scene.github.reruns, entry.pending_checks, entry.status) == ([7], ("ci",), CHECKING)
+    assert "flaky" not in await story(scene)
+    scene.github.reports = (report("ci", PASSED, run=2, workflow=7, completed_at=NOW - HOUR),)
+    await scene.hint(next_poll_at=NOW)
+    await scene.advance(queue)
+    told = await story(scene)
+    for event in ("rerun", "flaky"):
+        assert told[event].data == {"head": "head-2", "checks": ["ci"]}
+
+
+async def test_rerun_that_github_refuses_is_no_event(scene: Setup) -> None:
+    """Nothing ran again; the entry leaves as it would have without asking."""
+
+    async def refused() -> None:
+        raise Forbidden("Resource not accessible by integration")
+
+    scene.github.meanwhile["rerun"] = refused
+    scene.github.pull = pull(head_sha="head-2")
+    scene.github.reports = (report("ci", FAILED, run=1, workflow=7),)
+    assert await scene.advance(await scene.front(**BOUND)) is None
+    told = await story(scene)
+    assert told["failed"].reason is Reason.CHECKS_FAILED
+    assert "rerun" not in told
+
+
+async def test_rerun_asks_once_for_each_workflow_run(scene: Setup) -> None:
+    """Two jobs of one run begin again together."""
+    scene.github.reports = (report("ci", FAILED, run=1, workflow=7), report("ci", FAILED, app_id=9, run=2, workflow=7))
+    await scene.advance(await scene.front(**BOUND))
+    assert scene.github.reruns == [7]
+
+
+async def test_conflict_names_what_landed_since_the_entry_was_queued(scene: Setup) -> None:
+    """It came with one of them: no request is needed to know, and the author knows where to look."""
+    await past(scene, "landed", 5)
+    await past(scene, "landed", 6)
+    scene.github.pull = pull(mergeable=False)
+    assert await scene.advance(await scene.front(status=UPDATING, base_tip="base-1", next_poll_at=NOW)) is None
+    left = (await story(scene))["failed"]
+    assert left.reason is Reason.CONFLICT
+    assert left.data is not None
+    assert left.data["detail"] == "since it was queued, #5, #6 landed on main"
+    assert scene.github.asked == ["pull"]
+
+
+async def test_conflict_with_what_nobody_landed_meanwhile_names_nothing(scene: Setup) -> None:
+    """What was there before it was queued is not blamed, nor is another branch's."""
+    async with scene.store.transaction() as tx:
+        for branch, at in (("main", NOW - HOUR), ("release", NOW + timedelta(seconds=1))):
+            await tx.timeline.append(TimelineEvent(at, "landed", REPOSITORY.id, branch, 5))
+    scene.github.pull = pull(mergeable=False)
+    assert await scene.advance(await scene.front(status=UPDATING, base_tip="base-1", next_poll_at=NOW)) is None
+    left = (await story(scene))["failed"]
+    assert left.data is not None
+    assert left.data["detail"] is None

@@ -1,0 +1,143 @@
+"""A report of a check: counted, kept for a head that comes, or ignored; and when it makes IMQ look at once."""
+
+from datetime import datetime
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.facts import CheckState
+from queue_engine.domain.model import Queue
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.handlers.checks import CheckReports
+from queue_engine.store import Store
+from tests.unit.queue_engine.engine_setup import Setup
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    NOW,
+    PENDING,
+    READY,
+    REPOSITORY,
+    UPDATING,
+    comparison,
+    pull,
+    report,
+)
+
+LATER = NOW + HOUR
+
+
+@pytest.fixture
+def scene(sqlite_database: Database) -> Setup:
+    return Setup(Store(sqlite_database))
+
+
+async def checked(scene: Setup) -> Queue:
+    """A front whose checks `ci` and `lint` are awaited; nobody looks for an hour."""
+    return await scene.front(status=CHECKING, pending_checks=("ci", "lint"), next_poll_at=LATER)
+
+
+async def reported(scene: Setup, head: str, name: str, *, passed: bool = True) -> None:
+    hint = WebhookEvent(
+        kind=WebhookKind.CHECK,
+        delivery="guid",
+        installation_id=REPOSITORY.installation_id,
+        repository_id=REPOSITORY.id,
+        head_sha=head,
+        check_name=name,
+        passed=passed,
+    )
+    await CheckReports(scene.engine).ended(REPOSITORY, hint)
+
+
+async def test_run_that_waits_for_approval_makes_imq_look_as_for_the_first_time(scene: Setup) -> None:
+    """Only the first look asks for such runs. A run on another head says nothing."""
+    await scene.front(status=CHECKING, pending_checks=("ci",), polls=7, next_poll_at=LATER)
+    parked = WebhookEvent(
+        kind=WebhookKind.CHECKS,
+        delivery="guid",
+        installation_id=REPOSITORY.installation_id,
+        repository_id=REPOSITORY.id,
+        unapproved=True,
+    )
+    for head, recheck, due in (("head-0", 7, None), ("head-1", 0, NOW)):
+        await CheckReports(scene.engine).ended(REPOSITORY, parked.model_copy(update={"head_sha": head}))
+        async with scene.store.reading() as tx:
+            entry = await tx.entries.find(REPOSITORY.id, 1)
+            assert entry is not None
+            assert (entry.polls, entry.next_poll_at, await tx.queues.next_due()) == (recheck, due or LATER, due)
+
+
+async def found(scene: Setup) -> tuple[tuple[str, ...], datetime | None, datetime | None]:
+    """The reports that the front has, when it is looked at again, and when its queue is due."""
+    async with scene.store.reading() as tx:
+        entry = await tx.entries.find(REPOSITORY.id, 1)
+        assert entry is not None
+        return entry.completed_checks, entry.next_poll_at, await tx.queues.next_due()
+
+
+async def test_report_of_a_failure_makes_imq_look_at_once(scene: Setup) -> None:
+    """An author hears of a failure now, not when the last of the other checks ends."""
+    await checked(scene)
+    await reported(scene, "head-1", "ci", passed=False)
+    assert await found(scene) == (("ci",), NOW, NOW)
+
+
+async def test_reports_that_pass_are_counted_until_the_last_one_makes_imq_look(scene: Setup) -> None:
+    """P7: one look for all checks, and none for a check that nobody awaits, or twice for one report."""
+    await checked(scene)
+    for name in ("ci", "ci", "docs"):
+        await reported(scene, "head-1", name)
+        assert await found(scene) == (("ci",), LATER, None)
+    await reported(scene, "head-1", "lint")
+    assert await found(scene) == (("ci", "lint"), NOW, NOW)
+
+
+async def test_first_report_makes_imq_look_while_nothing_is_known_to_be_awaited(scene: Setup) -> None:
+    """Only that look tells which checks there are."""
+    await scene.front(status=CHECKING, next_poll_at=LATER)
+    await reported(scene, "head-1", "ci")
+    assert await found(scene) == (("ci",), NOW, NOW)
+
+
+async def test_report_on_another_commit_than_the_one_that_is_checked_is_ignored(scene: Setup) -> None:
+    """A check of an older head, or of nobody's, says nothing."""
+    await checked(scene)
+    await reported(scene, "head-0", "ci", passed=False)
+    assert await found(scene) == ((), LATER, None)
+
+
+@pytest.mark.parametrize("status", [PENDING, READY])
+async def test_report_on_an_entry_that_is_not_checked_is_ignored(scene: Setup, status: object) -> None:
+    """Its checks are read when their time comes."""
+    await scene.front(status=status, next_poll_at=LATER)
+    await reported(scene, "head-1", "ci", passed=False)
+    assert await found(scene) == ((), LATER, None)
+
+
+@pytest.mark.parametrize(("told", "looks"), [("head-2", True), ("head-0", False), ("head-1", False)])
+async def test_report_that_comes_before_its_new_head_is_bound_makes_imq_look_at_the_checks_at_once(
+    scene: Setup, told: str, looks: bool
+) -> None:
+    """A fast check can end before IMQ knows the head that its update made; a report on another head is none of it."""
+    scene.github.pull = pull(head_sha="head-2")
+    scene.github.compared = comparison("head-2", parents=("head-1", "base-1"))
+    scene.github.reports = (report("ci", CheckState.PENDING),)
+    queue = await scene.front(status=UPDATING, base_tip="base-1", next_poll_at=LATER)
+    await reported(scene, told, "ci")
+    assert await found(scene) == (() if told == "head-1" else (f"{told}:ci",), LATER, None)
+    await scene.hint(candidate_head="head-2", candidate_is_ours=True, next_poll_at=NOW)
+    entry = await scene.advance(queue)
+    assert entry is not None
+    assert (entry.status, entry.head, "checks" in scene.github.asked) == (CHECKING, "head-2", looks)
+
+
+async def test_failure_before_anything_is_awaited_is_looked_at_without_a_wait_for_others(scene: Setup) -> None:
+    """It is not counted among those that have reported, which may start a wait for the rest."""
+    await scene.front(status=CHECKING, pending_checks=(), next_poll_at=LATER)
+    for passed, counted in ((False, ()), (True, ("lint",))):
+        await reported(scene, "head-1", "lint", passed=passed)
+        async with scene.store.reading() as tx:
+            entry = await tx.entries.find(REPOSITORY.id, 1)
+            assert entry is not None
+            assert (entry.next_poll_at, entry.completed_checks) == (NOW, counted)

@@ -1,0 +1,233 @@
+"""No handler loses what another one commits between two of its reads (P2, P4), on PostgreSQL.
+
+Covers `queue_engine/handlers/branches.py` and `queue_engine/handlers/pull_requests.py`.
+"""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import permutations
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from queue_engine.admission.enqueue import DequeuePermission, NotQueued, dequeue_by_user
+from queue_engine.admission.held import HeldPullRequests
+from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import Policy, PushPolicy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.effects.record import dequeue
+from queue_engine.executor.processor import Processor
+from queue_engine.handlers.branches import Branches
+from queue_engine.handlers.checks import CheckReports
+from queue_engine.handlers.pull_requests import PullRequestChanges
+from queue_engine.store import Store
+from queue_engine.store.held import HeldPullRequest
+from tests.store.examples import stand
+from tests.support.databases import MakeUrl
+from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, POLICY, REPOSITORY, UPDATING
+from tests.unit.queue_engine.handlers.interleaving import OWN, Act, Handler, Hub, Interleaver, Side
+
+pytestmark = pytest.mark.postgres
+
+LABEL = POLICY.trigger_label
+UPDATED = "head-1+base-1"
+
+
+def hint(kind: WebhookKind, **fields: Any) -> WebhookEvent:
+    whose = {"installation_id": REPOSITORY.installation_id, "repository_id": REPOSITORY.id, "delivery": "guid"}
+    return WebhookEvent(kind=kind, **{**whose, **fields})
+
+
+async def queued(side: Side, *others: int, **changes: Any) -> Entry:
+    """Pull request 1 at the front of `main`, and others behind it."""
+    async with side.engine.store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        entry = await stand(tx, queue, 1, trusted_labels=[LABEL])
+        saved = await tx.entries.save(replace(entry, **changes))
+        for number in others:
+            await stand(tx, queue, number, trusted_labels=[LABEL])
+    return saved
+
+
+async def updating(side: Side) -> None:
+    """IMQ asked for an update, which GitHub has made; nobody has told of it yet."""
+    await queued(side, status=UPDATING, base_tip="base-1", next_poll_at=NOW + HOUR)
+    side.hub.update()
+
+
+async def announced(side: Side) -> None:
+    """The same, and its webhook has come: the next pass binds the new head."""
+    await queued(
+        side,
+        status=UPDATING,
+        base_tip="base-1",
+        candidate_head=UPDATED,
+        candidate_is_ours=True,
+        next_poll_at=NOW + HOUR,
+    )
+    side.hub.update()
+    await wake(side)
+
+
+async def checking(side: Side) -> None:
+    """The update is bound, and its one check is awaited."""
+    side.hub.update()
+    await queued(
+        side,
+        status=CHECKING,
+        head=UPDATED,
+        updated_from="head-1",
+        base_tip="base-1",
+        tested_tree=f"tree-of-{UPDATED}",
+        pending_checks=("ci",),
+        next_poll_at=NOW + HOUR,
+    )
+
+
+async def waiting(side: Side) -> None:
+    """The queue is full; pull request 1 is held."""
+    async with side.engine.store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        for number in (2, 3):
+            await stand(tx, queue, number, trusted_labels=[LABEL])
+        await tx.held.add(HeldPullRequest(queue.id, REPOSITORY.id, 1, "head-1", "max", NOW, trusted_labels=(LABEL,)))
+
+
+async def wake(side: Side) -> None:
+    async with side.engine.change() as change:
+        for queue in await change.tx.queues.all():
+            await change.tx.queues.wake(queue.id, NOW)
+
+
+def changes(side: Side) -> PullRequestChanges:
+    return PullRequestChanges(side.engine, HeldPullRequests(side.engine))
+
+
+def check_ended(head: str = UPDATED) -> Handler:
+    async def follow(side: Side) -> None:
+        reports = CheckReports(side.engine)
+        await reports.ended(REPOSITORY, hint(WebhookKind.CHECK, head_sha=head, check_name="ci", passed=True))
+
+    return Handler("a check ended", follow, "head", lambda hub: hub.passed.add(head))
+
+
+async def _pass(side: Side) -> None:
+    await Processor(side.engine).run_due()
+
+
+async def _own_update(side: Side) -> None:
+    push = {"action": "synchronize", "number": 1, "before": "head-1", "head_sha": UPDATED, "sender": OWN}
+    await changes(side).changed(REPOSITORY, hint(WebhookKind.CONSENT, **push))
+
+
+async def _unlabelled(side: Side) -> None:
+    removal = {"action": "unlabeled", "number": 1, "label": LABEL, "sender": "max"}
+    await changes(side).changed(REPOSITORY, hint(WebhookKind.CONSENT, **removal))
+
+
+async def _pushed(side: Side) -> None:
+    push = {"action": "synchronize", "number": 1, "before": "head-1", "head_sha": "stranger", "sender": "max"}
+    await changes(side).changed(REPOSITORY, hint(WebhookKind.CONSENT, **push))
+
+
+async def _base_moved(side: Side) -> None:
+    await Branches(side.engine).moved(REPOSITORY, hint(WebhookKind.BASE_MOVED, branch="main", head_sha="base-2"))
+
+
+def _take_label_off(hub: Hub) -> None:
+    hub.pull = replace(hub.pull, labels=frozenset())
+
+
+def _move_base(hub: Hub) -> None:
+    hub.tip = "base-2"
+
+
+async def _labelled(side: Side, number: int) -> None:
+    setting = {"number": number, "label": LABEL, "sender": "max", "head_sha": f"head-{number}", "branch": "main"}
+    named = {"owner": REPOSITORY.owner, "name": REPOSITORY.name}
+    await changes(side).labelled(REPOSITORY, hint(WebhookKind.LABELED, **setting, **named))
+
+
+async def _unqueued(side: Side) -> None:
+    with suppress(NotQueued):
+        async with side.engine.change() as change:
+            await dequeue_by_user(change, REPOSITORY, 1, DequeuePermission(POLICY, unlabelled=False, by="max"))
+
+
+async def _place_frees(side: Side) -> None:
+    async with side.engine.change() as change:
+        entry = await change.tx.entries.find(REPOSITORY.id, 2)
+        if entry is not None:
+            await dequeue(change, entry, DequeueReason(Reason.UNQUEUED), POLICY)
+    async with side.engine.store.reading() as tx:
+        (queue,) = await tx.queues.all()
+    await HeldPullRequests(side.engine).admit_waiting(cast(Job, SimpleNamespace(request={"queue_id": queue.id})))
+
+
+CHECKED = check_ended()
+PASS = Handler("a pass", _pass, "pass")
+OWN_UPDATE = Handler("own update announced", _own_update, "#1")
+UNLABELLED = Handler("label removed", _unlabelled, "#1", _take_label_off)
+PUSHED = Handler("a stranger pushed", _pushed, "#1", lambda hub: hub.push("stranger"))
+BASE_MOVED = Handler("the base moved", _base_moved, "main", _move_base)
+LABELLED = Handler("label set", partial(_labelled, number=1), "#1")
+ANOTHER_LABELLED = Handler("another's label set", partial(_labelled, number=4), "#4")
+UNQUEUED = Handler("taken out by the API", _unqueued, "API")
+PLACE = Handler("a place frees", _place_frees, "place")
+
+STORIES: dict[str, tuple[Act, Policy, tuple[tuple[Handler, Handler], ...]]] = {
+    "updating": (updating, POLICY, ((CHECKED, OWN_UPDATE),)),
+    "announced": (announced, POLICY, ((CHECKED, PASS),)),
+    "checking": (checking, POLICY, ((CHECKED, UNLABELLED), (BASE_MOVED, CHECKED))),
+    "held": (waiting, replace(POLICY, max_depth=2), ((PLACE, UNLABELLED),)),
+}
+"""What is so at first, the rules, and which handler is stopped for which: those that have lost something once."""
+
+if "IMQ_INTERLEAVINGS" in os.environ:
+    STORIES["requeued"] = (checking, replace(POLICY, on_push=PushPolicy.REQUEUE), ())
+
+SLOW = {"held"}
+"""Stories in which much is read before anything is written: only what comes between statements of one transaction."""
+
+EVERYTHING = (CHECKED, OWN_UPDATE, PASS, UNLABELLED, PUSHED, BASE_MOVED, LABELLED, ANOTHER_LABELLED, UNQUEUED, PLACE)
+
+
+def pairs(story: str) -> Iterable[tuple[Handler, Handler]]:
+    """The pairs of a story; all that can meet if `IMQ_INTERLEAVINGS` is set, which takes minutes."""
+    if "IMQ_INTERLEAVINGS" not in os.environ:
+        return STORIES[story][2]
+    return ((one, other) for one, other in permutations(EVERYTHING, 2) if one.process != other.process)
+
+
+@pytest.mark.parametrize("story", STORIES)
+async def test_handlers_that_meet_do_as_one_after_the_other(make_postgres_url: MakeUrl, story: str) -> None:
+    """Stopped at any await while another one runs whole, a handler does what it does before or after the other."""
+    begin, policy, _ = STORIES[story]
+    everything = "IMQ_INTERLEAVINGS" in os.environ
+    interleaver = Interleaver(make_postgres_url(), policy, writing_only=story in SLOW and not everything)
+    await interleaver.open()
+    try:
+        for first, second in pairs(story):
+            assert await interleaver.check(begin, first, second) > 0
+    finally:
+        await interleaver.close()
+
+
+@pytest.mark.parametrize("code", ["40001", "40P01"])
+async def test_transaction_that_postgresql_ended_for_another_one_is_a_lost_race(
+    postgres_database: Database, code: str
+) -> None:
+    """The handler that lost reads and decides again; no deadlock counts as an error of ours."""
+    raised = f"DO $$ BEGIN RAISE EXCEPTION 'as another one wanted it' USING ERRCODE = '{code}'; END $$"
+    with pytest.raises(StaleRecord):
+        async with Store(postgres_database).transaction() as tx:
+            await tx.connection.exec_driver_sql(raised)

@@ -1,0 +1,282 @@
+"""What becomes of the engine's jobs when something is in their way, on a real worker.
+
+Covers `queue_engine/core/observability/meter.py`.
+"""
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from sqlalchemy import select
+from structlog.testing import capture_logs
+
+from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.dead_letters import DeadLetter
+from queue_engine.core.jobs.job_store import Jobs, jobs
+from queue_engine.core.jobs.worker import Worker, WorkerSettings
+from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.observability.trace import of_delivery
+from queue_engine.domain.errors import (
+    Forbidden,
+    Invalid,
+    NotFound,
+    RateLimitError,
+    StaleRecord,
+    Unauthorized,
+    Unavailable,
+    is_retryable,
+)
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import GitHub
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.effects.context import Engine
+from queue_engine.handlers.inbox import HINT_JOB, RETRIED_JOB, Inbox
+from queue_engine.handlers.reconciler import REPOSITORY_JOB, SWEEP_JOB, Reconciler
+from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import LETTER_JOB, OutboxKind
+from tests.store.examples import LEASE, NOW, REPOSITORY
+from tests.support.policies import StaticPolicies
+
+
+class Clock:
+    """A clock that stays at one instant."""
+
+    def now(self) -> datetime:
+        return NOW
+
+    async def sleep(self, duration: timedelta) -> None:
+        raise AssertionError("nobody sleeps here")
+
+
+class Refusing:
+    """A GitHub of which every question is answered with the same error, until there is none."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+
+    async def own_login(self) -> str:
+        if self.error is not None:
+            raise self.error
+        return "imq"
+
+    async def installations(self) -> tuple[int, ...]:
+        if self.error is not None:
+            raise self.error
+        return (REPOSITORY.installation_id,)
+
+    async def repositories(self, installation_id: int) -> tuple[Any, ...]:
+        return (REPOSITORY,)
+
+    async def latest_pull_requests(self, repository: object) -> tuple[Any, ...]:
+        raise NotFound("Not Found", status=404)
+
+
+class RecordedHandler:
+    """A worker with the handlers of the engine."""
+
+    def __init__(self, database: Database, github: Refusing, *, meter: Meter | None = None) -> None:
+        self.engine = Engine(
+            store=Store(database),
+            github=cast(GitHub, github),
+            clock=Clock(),
+            policies=StaticPolicies(Policy()),
+            random=lambda: 0.5,
+            owner="test",
+            meter=meter or NullMeter(),
+        )
+        self.sweeper = Reconciler(self.engine, interval=timedelta(minutes=10))
+        self.inbox = Inbox(self.engine, self.sweeper)
+        self.worker = Worker(
+            database, Clock(), self.inbox.handlers(), WorkerSettings("test", lambda: 0.5, is_retryable=is_retryable)
+        )
+
+    async def work(self) -> None:
+        with capture_logs():
+            await self.worker.run_due()
+
+    async def dead(self) -> tuple[DeadLetter, ...]:
+        async with self.engine.store.reading() as tx:
+            return await tx.dead_letters.list(100)
+
+
+def labelled(delivery: str = "guid") -> WebhookEvent:
+    """A label was set."""
+    return WebhookEvent(
+        kind=WebhookKind.LABELED,
+        delivery=delivery,
+        installation_id=1,
+        repository_id=7,
+        owner="o",
+        name="r",
+        number=1,
+        label="merge-queue",
+        sender="ann",
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "wait"),
+    [
+        (RateLimitError("slow down", retry_after=timedelta(minutes=17)), timedelta(minutes=17)),
+        (Unavailable("no answer"), timedelta(seconds=1)),
+        (RuntimeError("a bug"), timedelta(seconds=1)),
+    ],
+)
+async def test_hint_that_met_what_passes_is_followed_later(
+    database: Database, error: Exception, wait: timedelta
+) -> None:
+    """Limits, trouble and our own faults cost a wait, not the hint."""
+    desk = RecordedHandler(database, Refusing(error))
+    await desk.inbox.receive(labelled())
+    await desk.work()
+    assert await desk.worker.next_due() == NOW + wait
+    assert await desk.dead() == ()
+
+
+async def test_hint_that_lost_a_race_is_followed_at_once(database: Database) -> None:
+    """Somebody else changed the same thing: read again, decide again."""
+    github = Refusing(StaleRecord("entry 1"))
+    desk = RecordedHandler(database, github)
+    await desk.inbox.receive(labelled())
+    await desk.worker.start_due()
+    await desk.worker.drain()
+    assert await desk.worker.next_due() == NOW
+    assert await desk.dead() == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "retryable"),
+    [
+        (Unauthorized("Bad credentials", status=401), True),
+        (Forbidden("Resource not accessible", status=403), True),
+        (NotFound("Not Found", status=404), False),
+        (Invalid("Validation Failed", status=422), False),
+    ],
+)
+async def test_hint_that_github_refuses_is_dead_at_once(database: Database, error: Exception, retryable: bool) -> None:
+    """No 4xx is asked for again by itself; a key or a permission can be mended, and then it is worth doing again."""
+    desk = RecordedHandler(database, Refusing(error))
+    await desk.inbox.receive(labelled())
+    await desk.work()
+    (letter,) = await desk.dead()
+    assert (letter.job_type, letter.attempts, letter.retryable) == (HINT_JOB, 1, retryable)
+    assert letter.error_message == f"{type(error).__name__}: {error}"
+
+
+async def test_hint_that_cannot_be_read_is_dead_at_once(database: Database) -> None:
+    """Written by another version: it will never be readable, and stops nobody."""
+    desk = RecordedHandler(database, Refusing())
+    async with database.transaction() as connection:
+        await Jobs(connection).enqueue(kind=HINT_JOB, request={"kind": "unheard of"}, process_id="p", now=NOW)
+    await desk.work()
+    (letter,) = await desk.dead()
+    assert (letter.attempts, letter.retryable) == (1, False)
+    assert letter.error_message.startswith("ValidationError: ")
+
+
+async def test_hints_that_are_stored_together_keep_the_trace_of_each(database: Database) -> None:
+    """A burst shares transactions, not stories."""
+    desk = RecordedHandler(database, Refusing())
+    guids = [f"72d3162e-cc78-11e3-81ab-4c9367dc09{n:02}" for n in range(5)]
+    waiting = []
+    for guid in guids:
+        with of_delivery(guid):
+            waiting.append(asyncio.create_task(desk.inbox.receive(labelled(guid))))
+    await asyncio.gather(*waiting)
+    async with database.reading() as connection:
+        stored = await connection.execute(select(jobs.c.request_json, jobs.c.trace))
+        traces = {request["delivery"]: trace.split("-")[1] for request, trace in stored}
+    assert traces == {guid: guid.replace("-", "") for guid in guids}
+
+
+async def test_letter_that_is_dead_is_sent_again_when_somebody_has_it_done_again(database: Database) -> None:
+    """Done again like any dead job, and due at once with all its tries."""
+    desk = RecordedHandler(database, Refusing())
+    async with desk.engine.change() as change:
+        await change.tx.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, 1, due=NOW, label="merge-queue")
+        letter = await change.tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
+        assert letter is not None
+        await change.tx.outbox.dead(letter, "Forbidden: locked", NOW, retryable=True)
+    (dead,) = await desk.dead()
+    assert dead.job_type == LETTER_JOB
+    async with desk.engine.change() as change:
+        assert await change.tx.dead_letters.reprocess(dead.id, NOW)
+    await desk.work()
+    async with desk.engine.change() as change:
+        again = await change.tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
+    assert again is not None
+    assert (again.label, again.attempts) == ("merge-queue", 0)
+    assert await desk.dead() == ()
+    assert await desk.worker.next_due() is None
+
+
+async def test_sweep_that_failed_for_good_is_forgotten_when_the_next_one_is_asked_for(database: Database) -> None:
+    """A sweep comes every ten minutes: what is refused each time is one dead letter, not one more each time."""
+    github = Refusing(Invalid("no", status=422))
+    desk = RecordedHandler(database, github)
+    for _ in range(3):
+        await desk.sweeper.request()
+        await desk.work()
+    assert [letter.job_type for letter in await desk.dead()] == [SWEEP_JOB]
+    github.error = None
+    for _ in range(3):
+        await desk.sweeper.request()
+        for _ in range(3):
+            await desk.work()
+    (letter,) = await desk.dead()
+    assert letter.job_type == REPOSITORY_JOB
+    assert letter.error_message == "NotFound: repository acme/rocket: Not Found"
+
+
+async def test_retries_by_command_are_counted_by_a_worker(database: Database) -> None:
+    """The command's own process is gone before anybody asks it for figures."""
+    counted: dict[str, float] = {}
+
+    class Counting(NullMeter):
+        def count(self, name: str, amount: float = 1, **labels: str) -> None:
+            if name == "jobs_reprocessed":
+                counted[labels["kind"]] = amount
+
+    desk = RecordedHandler(database, Refusing(), meter=Counting())
+    async with desk.engine.change() as change:
+        await change.tx.jobs.enqueue(kind=RETRIED_JOB, request={"hint": 2, "letter": 1}, process_id="x", now=NOW)
+    await desk.work()
+    assert counted == {"hint": 2, "letter": 1}
+
+
+async def test_rename_that_a_webhook_tells_is_stored_before_anything_is_asked_for(database: Database) -> None:
+    """Queues, entries and letters go by the id; the next request uses the new name."""
+    desk = RecordedHandler(database, Refusing())
+    async with desk.engine.change() as change:
+        await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
+    renamed = WebhookEvent(
+        kind=WebhookKind.INSTALLED,
+        delivery="guid",
+        action="renamed",
+        installation_id=REPOSITORY.installation_id,
+        repository_id=REPOSITORY.id,
+        owner="acme",
+        name="gears",
+    )
+    await desk.inbox.receive(renamed)
+    await desk.work()
+    async with desk.engine.store.reading() as tx:
+        (queue,) = await tx.queues.all()
+    assert queue.repository == replace(REPOSITORY, name="gears")
+
+
+@pytest.mark.parametrize(("former", "request_"), [("place", {"queue_id": 1}), ("retried", {"hint": 2})])
+async def test_job_that_an_older_version_stored_is_done(
+    database: Database, former: str, request_: dict[str, int]
+) -> None:
+    """An upgrade leaves no job behind, though its kind has another name now."""
+    desk = RecordedHandler(database, Refusing(None))
+    async with desk.engine.change() as change:
+        await change.tx.jobs.enqueue(kind=former, request=request_, process_id=former, now=NOW)
+        assert await change.tx.jobs.next_due() is not None
+    await desk.work()
+    async with desk.engine.store.reading() as tx:
+        assert await tx.jobs.next_due() is None
+    assert await desk.dead() == ()

@@ -1,0 +1,121 @@
+"""The sweep of a repository: which labels it asks GitHub for, and whom it finds by them."""
+
+from typing import cast
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.core.timing.clock import SystemClock
+from queue_engine.domain.errors import NotFound
+from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import PAGE, GitHub
+from queue_engine.effects.context import Engine
+from queue_engine.store import Store
+from tests.store.examples import NOW, REPOSITORY
+from tests.support.policies import StaticPolicies
+from tests.unit.queue_engine.examples import pull
+from tests.unit.queue_engine.sweeps import sweep_repository
+
+
+class Rules(StaticPolicies):
+    """The default branch's configuration has one label, `release` labels of its own."""
+
+    def __init__(self, *own: str) -> None:
+        super().__init__(Policy(trigger_labels=("Land",)))
+        self.own = own
+
+    async def of(self, repository: Repository, base_branch: str) -> Policy:
+        return Policy(trigger_labels=self.own) if base_branch == "release" else await super().of(repository, "")
+
+
+class GitHubOfLists:
+    """GitHub as far as a sweep goes; keeps by which labels it was asked, and who was read."""
+
+    def __init__(self, *latest: PullRequest) -> None:
+        self.latest = latest
+        self.labels: list[str] = []
+        self.read: list[int] = []
+
+    async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
+        return self.latest
+
+    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
+        self.labels.append(label)
+        return (1000 + len(self.labels),)
+
+    async def pull_request(self, repository: Repository, number: int) -> PullRequest:
+        self.read.append(number)
+        return pull(number=number, open=False)
+
+    async def snapshot(self, repository: Repository, number: int, **_: object) -> Snapshot:
+        return Snapshot(await self.pull_request(repository, number))
+
+
+async def sweep(database: Database, github: GitHubOfLists, rules: Rules, *branches: str) -> None:
+    """Sweep a repository with queues for these branches."""
+    store = Store(database)
+    engine = Engine(store, cast(GitHub, github), SystemClock(), rules, lambda: 0.5, "test")
+    async with engine.change() as change:
+        for branch in branches:
+            await change.tx.queues.find_or_create(REPOSITORY, branch, NOW)
+    await sweep_repository(engine, REPOSITORY)
+
+
+def many() -> tuple[PullRequest, ...]:
+    """As many pull requests as one answer holds, none with a label."""
+    return tuple(pull(number=n, labels=frozenset()) for n in range(1, PAGE + 1))
+
+
+async def test_sweep_finds_a_label_that_only_another_branchs_own_rules_name(database: Database) -> None:
+    """Nothing that a webhook would have told of is lost (P2), and no label means anything on a branch it is not for."""
+    theirs = pull(number=1, base_branch="release", labels=frozenset({"Ship"}))
+    ours = pull(number=2, base_branch="main", labels=frozenset({"ship"}))
+    unlike = pull(number=3, base_branch="release", labels=frozenset({"land"}))
+    github = GitHubOfLists(theirs, ours, unlike)
+    await sweep(database, github, Rules("ship"), "main", "release")
+    assert github.read == [1]
+    assert github.labels == []
+
+
+async def test_sweep_of_a_branch_without_a_queue_goes_by_the_default_branchs_labels(database: Database) -> None:
+    """P7: no branch's own rules are read before anything was queued for it."""
+    github = GitHubOfLists(pull(number=1, base_branch="release", labels=frozenset({"land"})))
+    await sweep(database, github, Rules("ship"), "main")
+    assert github.read == [1]
+
+
+@pytest.mark.parametrize(
+    ("own", "branches", "asked"),
+    [
+        (("land",), ("main", "release"), ["land"]),
+        (("ship",), ("main",), ["Land"]),
+        (("ship", "LAND"), ("main", "release"), ["LAND", "ship"]),
+    ],
+)
+async def test_sweep_of_many_pull_requests_asks_for_each_label_once(
+    database: Database, own: tuple[str, ...], branches: tuple[str, ...], asked: list[str]
+) -> None:
+    """P7: where all branches share one label, in whatever case, one more request finds who is not among the latest."""
+    github = GitHubOfLists(*many())
+    await sweep(database, github, Rules(*own), *branches)
+    assert sorted(github.labels, key=str.casefold) == asked
+    assert github.read == list(range(1001, 1001 + len(asked)))
+
+
+async def test_pull_request_that_is_not_found_hides_no_other(sqlite_database: Database) -> None:
+    """P5: each is a job of its own, and the error of the one names it."""
+    github = GitHubOfLists(*(pull(number=n, labels=frozenset({"land"})) for n in (1, 2, 3)))
+    found = github.pull_request
+
+    async def pull_request(repository: Repository, number: int) -> PullRequest:
+        if number == 2:
+            raise NotFound("Not Found", status=404)
+        return await found(repository, number)
+
+    github.pull_request = pull_request  # type: ignore[method-assign]
+    with pytest.raises(ExceptionGroup) as failed:
+        await sweep(sqlite_database, github, Rules("ship"))
+    assert github.read == [1, 3]
+    assert [str(error) for error in failed.value.exceptions] == ["pull request 2 of acme/rocket: Not Found"]

@@ -1,0 +1,213 @@
+"""Comments of a lost database: which are corrected, and what they say then."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.facts import OwnComment, PullRequest
+from queue_engine.domain.model import Repository
+from queue_engine.domain.notice import MARKER, Notice, NoticeKind
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import GitHub as Port
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Engine
+from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, newest, note_life, request_look
+from queue_engine.store import Store
+from queue_engine.store.held import HeldPullRequest
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.store.examples import stand
+from tests.support.policies import StaticPolicies
+from tests.unit.queue_engine.engine_setup import Clock
+from tests.unit.queue_engine.examples import MINUTE, NOW, REPOSITORY, pull
+from tests.unit.queue_engine.sweeps import a_job
+
+HOUR = timedelta(hours=1)
+
+
+def shows(kind: str, number: int = 1, at: datetime = NOW - HOUR) -> OwnComment:
+    return OwnComment(number, f"{MARKER} {kind} -->\n**Words**", at)
+
+
+class Comments:
+    """GitHub with one pull request and IMQ's comments."""
+
+    def __init__(self) -> None:
+        self.comments: tuple[OwnComment, ...] = (shows("checking"),)
+        self.parts: Mapping[str, Any] = {"labels": frozenset()}
+        self.since: list[datetime] = []
+
+    async def own_comments(self, _: Repository, since: datetime) -> tuple[OwnComment, ...]:
+        self.since.append(since)
+        return self.comments
+
+    async def pull_request(self, _: Repository, number: int) -> PullRequest:
+        return pull(number=number, **self.parts)
+
+
+@pytest.fixture
+def github() -> Comments:
+    return Comments()
+
+
+@pytest.fixture
+def engine(sqlite_database: Database, github: Comments) -> Engine:
+    policies = StaticPolicies(Policy(trigger_labels=("land",)))
+    return Engine(Store(sqlite_database), cast(Port, github), Clock(), policies, random=lambda: 0.5, owner="w")
+
+
+async def told(engine: Engine) -> Notice | None:
+    """What the comment is to say once IMQ has looked."""
+    await StaleComments(engine).look(a_job(asdict(REPOSITORY)))
+    async with engine.store.reading() as tx:
+        return await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({"labels": frozenset()}, Reason.NOT_QUEUED),
+        ({"labels": frozenset(), "open": False}, Reason.CLOSED),
+        ({"labels": frozenset(), "open": False, "merged": True}, Reason.MERGED_ELSEWHERE),
+        ({"labels": frozenset({"land"})}, None),
+    ],
+)
+async def test_comment_of_an_entry_that_exists_no_more_is_corrected(
+    engine: Engine, github: Comments, parts: dict[str, Any], reason: Reason | None
+) -> None:
+    """P6: people read what is true; a label that still queues is left to the sweep."""
+    github.parts = parts
+    notice = await told(engine)
+    assert (notice and notice.reason) == reason
+    if reason is not None:
+        async with engine.store.transaction() as tx:
+            letter = await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE)
+        assert letter is not None
+        assert letter.maybe_created, "the comment is found by its marker"
+
+
+@pytest.mark.parametrize(
+    "kind", [*sorted(set(NoticeKind) - {"queued", "updating", "checking", "ready", "held", "paused", "blocked"}), ""]
+)
+def test_comment_that_tells_an_outcome_is_left_alone(kind: str) -> None:
+    """Neither "Landed" nor any other end is turned into anything else, nor what another version wrote."""
+    assert newest((shows(kind),)) == []
+
+
+def test_newest_comment_of_a_pull_request_counts() -> None:
+    """One that needed an action may stand beside an older one for a moment."""
+    older, newer = shows("checking", at=NOW - HOUR), shows("failed", at=NOW)
+    assert newest((newer, older)) == []
+    assert newest((shows("queued", at=NOW), shows("failed", at=NOW - HOUR))) == [shows("queued", at=NOW)]
+    assert newest((shows("answered", at=NOW), older)) == [older], "an answer to a command tells of no outcome"
+
+
+@pytest.mark.parametrize(
+    ("kind", "ago", "corrected"),
+    [
+        (NoticeKind.FAILED, 2 * HOUR, True),
+        (NoticeKind.FAILED, HOUR + MINUTE, False),
+        (NoticeKind.FAILED, MINUTE, False),
+        (NoticeKind.LANDED, 2 * HOUR, False),
+    ],
+)
+async def test_list_that_is_older_than_what_was_told_since_corrects_nothing(
+    engine: Engine, kind: NoticeKind, ago: timedelta, corrected: bool
+) -> None:
+    """P1: a read that lags shows "checking" of one that has left; a restored database is older than the comment."""
+    known = Notice(kind=kind, number=1, base_branch="main", head_sha="h", at=NOW - ago)
+    async with engine.store.transaction() as tx:
+        await tx.outbox.want(OutboxKind.COMMENT, REPOSITORY, 1, due=NOW - ago, notice=known)
+    notice = await told(engine)
+    assert notice is not None
+    assert (notice.reason is Reason.NOT_QUEUED) is corrected
+
+
+async def test_comment_of_one_that_is_queued_or_waits_for_a_place_is_left_alone(engine: Engine) -> None:
+    """P6: it says what is true."""
+    async with engine.change() as change:
+        queue = await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        await change.tx.held.add(HeldPullRequest(queue.id, REPOSITORY.id, 1, "head-1", "max", NOW))
+    assert await told(engine) is None
+
+
+async def test_comments_are_looked_at_once_a_day_from_the_last_look_on(engine: Engine, github: Comments) -> None:
+    """P7: the first look goes back a month; a restored database looks at what changed since its backup."""
+
+    async def requested() -> int:
+        async with engine.change() as change:
+            await request_look(change, REPOSITORY)
+            return len(await change.tx.jobs.unfinished(f"{STALE_COMMENTS_JOB}:{REPOSITORY.id}"))
+
+    assert [await requested(), await requested()] == [1, 1]
+    async with engine.change() as change:
+        jobs = await change.tx.jobs.claim_some(9, owner="w", now=NOW + 15 * MINUTE, lease=MINUTE)
+        await change.tx.jobs.finish(jobs)
+    await told(engine)
+    assert await requested() == 0
+    async with engine.change() as change:
+        await change.tx.sweeps.done(f"{STALE_COMMENTS_JOB}:{REPOSITORY.id}", NOW - 24 * HOUR)
+    assert await requested() == 1
+    await told(engine)
+    assert github.since == [NOW - timedelta(days=30), NOW - 24 * HOUR - 10 * MINUTE]
+
+
+@pytest.mark.parametrize(
+    ("life", "looked", "asked"),
+    [
+        (20 * MINUTE, HOUR, 0),
+        (21 * MINUTE, HOUR, 1),
+        (21 * MINUTE, -MINUTE, 0),
+        (None, HOUR, 0),
+    ],
+)
+async def test_database_on_which_nobody_worked_for_a_while_has_comments_looked_at_soon(
+    engine: Engine, life: timedelta | None, looked: timedelta, asked: int
+) -> None:
+    """P6: it may be a restored one; the daily look would come hours late. Of an empty one nothing was looked at."""
+    part = f"{STALE_COMMENTS_JOB}:{REPOSITORY.id}"
+    async with engine.change() as change:
+        await change.tx.sweeps.done(part, NOW - looked)
+        if life is not None:
+            await change.tx.sweeps.done("life", NOW - life)
+        for _ in range(2):
+            await note_life(change, longest_pause=20 * MINUTE)
+        await request_look(change, REPOSITORY)
+        assert len(await change.tx.jobs.unfinished(part)) == asked
+
+
+async def test_check_run_beside_a_stale_comment_is_corrected_as_well(engine: Engine) -> None:
+    """It is looked for, as nothing is known of it."""
+    assert (notice := await told(engine)) is not None
+    async with engine.store.transaction() as tx:
+        letters = [await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE) for _ in range(2)]
+    kinds = {letter.kind: (letter.maybe_created, letter.notice) for letter in letters if letter is not None}
+    assert kinds == {OutboxKind.COMMENT: (True, notice), OutboxKind.CHECK_RUN: (True, notice)}
+
+
+async def test_pull_request_that_was_queued_while_its_comment_was_looked_into_is_left_alone(
+    engine: Engine, github: Comments
+) -> None:
+    """P6: its comment was found stale before GitHub answered; since then the sweep has queued it."""
+
+    async def meanwhile(_: Repository, number: int) -> PullRequest:
+        async with engine.change() as change:
+            queue = await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
+            await stand(change.tx, queue, number)
+        return pull(number=number, labels=frozenset())
+
+    github.pull_request = meanwhile  # type: ignore[method-assign]
+    assert await told(engine) is None
+
+
+async def test_doubt_from_a_time_to_come_has_comments_looked_at_once(engine: Engine) -> None:
+    """P7: a clock that was set back would have them looked at again and again until that time."""
+    part = f"{STALE_COMMENTS_JOB}:{REPOSITORY.id}"
+    async with engine.change() as change:
+        await change.tx.sweeps.done(part, NOW - HOUR)
+        await change.tx.sweeps.done("database_doubted", NOW + HOUR)
+        await request_look(change, REPOSITORY)
+        assert await change.tx.jobs.unfinished(part) == ()

@@ -1,0 +1,366 @@
+"""A walk: `decide` played against a scripted GitHub, pass by pass, with every request counted."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from queue_engine.domain.facts import (
+    BranchRules,
+    CheckReport,
+    CheckState,
+    Comparison,
+    MergeMethod,
+    Permission,
+    PullRequest,
+    Snapshot,
+)
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
+from queue_engine.executor.github_requests import with_snapshot
+from queue_engine.planner.actions import (
+    Action,
+    Dequeue,
+    FactKind,
+    Facts,
+    HoldBase,
+    Landing,
+    Merge,
+    ReadFact,
+    Rerun,
+    Save,
+    Update,
+    Wait,
+)
+from queue_engine.planner.check_outcome import rerun_answered
+from queue_engine.planner.decide import decide
+from queue_engine.planner.merge_errors import refused_merge
+from queue_engine.rules.invariants import check_transition
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    NOW,
+    POLICY,
+    UPDATING,
+    comparison,
+    entry,
+    pull,
+    report,
+    rules,
+    workflow_run,
+)
+
+STEPS = 50
+"""More than any pass needs between two calls that change something."""
+
+
+@dataclass
+class Refusal:
+    """GitHub's answer to a call that it does not carry out, or says so (`happened`)."""
+
+    words: str = ""
+    final: Reason | None = None
+    forbidden: bool = False
+    lost: bool = False
+    """No answer came at all."""
+    happened: bool = False
+
+
+@dataclass
+class GitHub:
+    """One pull request and one branch, as a script changes them."""
+
+    pull: PullRequest = field(default_factory=pull)
+    rules: BranchRules = field(default_factory=lambda: rules("ci"))
+    permission: Permission = Permission.WRITE
+    """That of the person who queued it."""
+    base_tip: str = "base-1"
+    merge_base: str = "base-1"
+    parents: tuple[str, ...] = ("work-1",)
+    reports: dict[str, tuple[CheckReport, ...]] = field(default_factory=dict)
+    updates: list[Refusal] = field(default_factory=list)
+    """Answers to the next updates; after them they are accepted."""
+    merges: list[Refusal] = field(default_factory=list)
+    """Answers to the next merges; after them they are carried out."""
+    reruns: list[Refusal] = field(default_factory=list)
+    """Answers to the next reruns; after them they are carried out."""
+    workflow: int | None = None
+    """The run of GitHub Actions that all reports on heads are jobs of; None: an App's own."""
+    parked: tuple[WorkflowRun, ...] = ()
+    """Runs of GitHub Actions beside that one."""
+    suites: tuple[CheckSuite, ...] = ()
+    runs: int = 100
+    """Number of the last check run."""
+
+    def compare(self, head: str) -> Comparison:
+        behind = int(self.merge_base != self.base_tip)
+        return comparison(head, behind=behind, base_tip=self.base_tip, merge_base=self.merge_base, parents=self.parents)
+
+    def snapshot(self, head: str) -> Snapshot:
+        """What GraphQL tells in one query: a comparison only where the head contains the base's tip."""
+        compared = self.compare(head)
+        told = None if compared.behind else compared
+        return Snapshot(self.pull, self.permission, told, base_tip=compared.base_tip, behind=compared.behind)
+
+    def move_base(self, tip: str) -> None:
+        """Somebody pushes to the base."""
+        self.base_tip = tip
+
+    def update(self, head: str) -> None:
+        """The update that was asked for takes effect: a merge of the base into the head."""
+        self.push(head, parents=(self.pull.head_sha, self.base_tip), merge_base=self.base_tip)
+
+    def push(self, head: str, *, parents: tuple[str, ...], merge_base: str) -> None:
+        """A new head appears."""
+        self.pull = replace(self.pull, head_sha=head)
+        self.parents, self.merge_base = parents, merge_base
+
+    def say(self, state: CheckState, name: str = "ci", at: datetime = NOW, conclusion: str | None = None) -> None:
+        """A check reports on the present head, in a new run."""
+        self.reports[self.pull.head_sha] = (self._run(name, state, at, conclusion),)
+
+    def say_on_base(self, state: CheckState, name: str = "ci", conclusion: str | None = None) -> None:
+        """The same on the base's tip."""
+        self.reports[self.base_tip] = (self._run(name, state, NOW, conclusion),)
+
+    def _run(self, name: str, state: CheckState, at: datetime, conclusion: str | None = None) -> CheckReport:
+        self.runs += 1
+        return report(name, state, completed_at=at, conclusion=conclusion, run=self.runs, workflow=self.workflow)
+
+    def rerun(self, failed: Iterable[CheckReport]) -> None:
+        """Jobs that failed begin again: their new runs are pending."""
+        again = {check.name: self._run(check.name, CheckState.PENDING, NOW) for check in failed}
+        head = self.pull.head_sha
+        self.reports[head] = tuple(again.get(report.name, report) for report in self.reports[head])
+
+    def workflow_runs(self, head: str) -> tuple[WorkflowRun, ...]:
+        """The runs of GitHub Actions on a head."""
+        own = () if self.workflow is None else (workflow_run(self.workflow, head),)
+        return (*own, *self.parked)
+
+    def merge(self) -> None:
+        """The pull request is merged."""
+        self.pull = replace(self.pull, open=False, merged=True, merge_sha="landed-1")
+
+
+@dataclass
+class Walk:
+    """The way of one entry. `asked` are the requests, in order; rules are remembered as the gateway does."""
+
+    github: GitHub = field(default_factory=GitHub)
+    entry: Entry = field(default_factory=entry)
+    policy: Policy = POLICY
+    now: datetime = NOW
+    due: datetime = NOW
+    """When the last wait ends."""
+    asked: list[str] = field(default_factory=list)
+    ways: list[str] = field(default_factory=list)
+    """The statuses gone through."""
+    merged_heads: list[str] = field(default_factory=list)
+    """Heads that a merge was asked for."""
+    methods: list[MergeMethod] = field(default_factory=list)
+    """By which methods."""
+    meanwhile: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """What happens on GitHub right after the next request of this name."""
+    _seen: Facts = field(default_factory=Facts)
+
+    def go(self) -> Action | None:
+        """One pass: until it waits, ends, or a call's answer is lost (None)."""
+        self._seen = Facts()
+        for _ in range(STEPS):
+            action = decide(self.entry, self._seen, self.policy, self.now)
+            match action:
+                case ReadFact(fact):
+                    self._look(fact)
+                case Save(changed):
+                    self._save(changed)
+                case Wait(changed, until):
+                    assert until > self.now, "a wait of no time is a loop"
+                    self._save(changed)
+                    self.due = until
+                    return action
+                case Dequeue() | Landing():
+                    return action
+                case HoldBase(changed):
+                    self._save(changed)
+                    return action
+                case Rerun(changed, failed):
+                    self._save(changed)
+                    if not self._rerun(failed):
+                        return None
+                case Update(changed):
+                    self._save(changed)
+                    if not self._update():
+                        return None
+                case Merge(changed, method):
+                    self._save(changed)
+                    outcome = self._merge(method)
+                    if outcome is not _AGAIN:
+                        return outcome
+        raise AssertionError(f"no end after {STEPS} steps: {self.asked}")
+
+    def wait(self) -> Action | None:
+        """Let the time pass that the last pass asked for, then one pass more."""
+        return self.go_at(self.due)
+
+    def go_at(self, now: datetime) -> Action | None:
+        """One pass at this instant."""
+        self.now = now
+        return self.go()
+
+    def hint(self, **changes: object) -> None:
+        """A webhook changes the entry."""
+        self.entry = replace(self.entry, **changes)  # type: ignore[arg-type]
+
+    def updated(self, head: str = "head-2") -> None:
+        """The update takes effect and its webhook comes."""
+        self.github.update(head)
+        self.hint(candidate_head=head, candidate_is_ours=True)
+
+    def reported(self, state: CheckState = CheckState.PASSED) -> None:
+        """The required check reports and its webhook comes."""
+        self.github.say(state)
+        self.hint(next_poll_at=self.now)
+
+    def left(self) -> Reason:
+        """The reason for which the entry leaves in the next pass."""
+        action = self.go()
+        assert isinstance(action, Dequeue), action
+        return action.reason
+
+    def _save(self, changed: Entry) -> None:
+        check_transition(self.entry.status, changed.status)
+        if changed.status is not self.entry.status:
+            self.ways.append(changed.status.value)
+        self.entry = changed
+
+    def _ask(self, name: str) -> None:
+        if name != "rules" or name not in self.asked:
+            self.asked.append(name)
+
+    def _look(self, fact: FactKind) -> None:
+        if fact is FactKind.PERMISSION:
+            # Read before every merge; no walk but those about it counts it.
+            self._seen = replace(self._seen, permission=self.github.permission)
+            return
+        self._ask(fact.value)
+        match fact:
+            case FactKind.PULL:
+                self._seen = replace(self._seen, pull=self.github.pull)
+            case FactKind.SNAPSHOT:
+                self._seen = with_snapshot(self._seen, self.github.snapshot(self.entry.head))
+            case FactKind.COMPARISON:
+                compared = self.github.compare(self.entry.candidate_head or self.entry.head)
+                self._seen = replace(self._seen, comparison=compared)
+            case FactKind.CHECKS:
+                self._seen = replace(self._seen, reports=self.github.reports.get(self.entry.head, ()))
+            case FactKind.BASE_REPORTS:
+                reports = self.github.reports.get(self.entry.base_tip or "", ())
+                self._seen = replace(self._seen, base_reports=reports)
+            case FactKind.WORKFLOW_RUNS:
+                self._seen = replace(self._seen, workflow_runs=self.github.workflow_runs(self.entry.head))
+            case FactKind.FORMER_REPORTS:
+                former = self.github.reports.get(self.entry.queued_head, ())
+                self._seen = replace(self._seen, former_reports=former)
+            case FactKind.SUITES:
+                self._seen = replace(self._seen, suites=self.github.suites)
+            case FactKind.FRESH_RULES:
+                facts = replace(self._seen, rules=self.github.rules, rules_fresh=True)
+                self._seen = with_snapshot(facts, self.github.snapshot(self.entry.head))
+            case FactKind.RULES:
+                self._seen = replace(self._seen, rules=self.github.rules)
+        self.meanwhile.pop(fact.value, lambda: None)()
+
+    def _update(self) -> bool:
+        self._ask("update")
+        self._seen = Facts()
+        if not self.github.updates:
+            return True
+        refusal = self.github.updates.pop(0)
+        if not refusal.lost:
+            self._seen = Facts(update_refused=refusal.words, update_forbidden=refusal.forbidden)
+        return not refusal.lost
+
+    def _rerun(self, failed: tuple[CheckReport, ...]) -> bool:
+        """Whether an answer came at all."""
+        self._ask("rerun")
+        self._seen = Facts()
+        refusal = self.github.reruns.pop(0) if self.github.reruns else None
+        if refusal is None or refusal.happened:
+            self.github.rerun(failed)
+        if refusal is not None and refusal.lost:
+            return False
+        words = None if refusal is None else refusal.words
+        self._save(rerun_answered(self.entry, failed, words, self.policy, self.now))
+        return True
+
+    def _merge(self, method: MergeMethod) -> Action | None:
+        """What became of the merge: confirmed, unknown (None), or refused and to be decided again."""
+        self._ask("merge")
+        self.merged_heads.append(self.entry.head)
+        self.methods.append(method)
+        refused, self._seen = self._seen.refused_methods, Facts()
+        refusal = self.github.merges.pop(0) if self.github.merges else None
+        if refusal is None or refusal.happened:
+            self.github.merge()
+        if refusal is None:
+            return Landing("landed-1")
+        if refusal.lost:
+            return None
+        self._seen = replace(refused_merge(refusal.words, method, refused), merge_denied=refusal.final)
+        if refusal.final is None:
+            since = self.entry.refused_since or self.now
+            self.entry = replace(self.entry, merge_refusals=self.entry.merge_refusals + 1, refused_since=since)
+        return _AGAIN
+
+
+_AGAIN = ReadFact(FactKind.PULL)
+
+
+BEHIND = "base-2"
+
+
+def behind(**changes: Any) -> Walk:
+    """An entry whose base has moved, so that it is to be updated."""
+    return Walk(GitHub(base_tip=BEHIND, **changes))
+
+
+def updating(**changes: Any) -> Walk:
+    """An entry whose update has been asked for."""
+    walk = behind(**changes)
+    walk.go()
+    assert walk.entry.status is UPDATING
+    return walk
+
+
+def checking(**changes: Any) -> Walk:
+    """An entry whose update is bound and whose check has not reported."""
+    walk = updating(**changes)
+    walk.updated()
+    walk.go()
+    assert (walk.entry.status, walk.entry.head) == (CHECKING, "head-2")
+    return walk
+
+
+def ready(*merges: Refusal) -> Walk:
+    """An up-to-date, green entry whose first merge calls are answered so."""
+    github = GitHub(merges=list(merges))
+    github.say(CheckState.PASSED)
+    return Walk(github)
+
+
+def landed(action: Action | None) -> bool:
+    """Whether this is the end that everybody hopes for."""
+    return action == Landing("landed-1")
+
+
+WITHDRAWALS = [
+    ({"open": False}, Reason.CLOSED),
+    ({"open": False, "merged": True}, Reason.MERGED_ELSEWHERE),
+    ({"draft": True}, Reason.DRAFT),
+    ({"labels": frozenset()}, Reason.LABEL_REMOVED),
+    ({"base_branch": "release"}, Reason.BASE_CHANGED),
+    ({"head_repository": None}, Reason.FORK_DELETED),
+]
+"""Every way of taking consent back but a push, as GitHub then tells the pull request."""

@@ -1,0 +1,118 @@
+"""The ways of an entry whose checks decide, and of one whose consent goes."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from queue_engine.domain.facts import CheckState
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.reasons import Reason
+from queue_engine.planner.actions import Dequeue, Wait
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    MINUTE,
+    NOW,
+    POLICY,
+    entry,
+    pull,
+    rules,
+)
+from tests.unit.queue_engine.planner.paths import WITHDRAWALS, GitHub, Walk, checking, landed, ready
+
+PASSED, FAILED, PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
+
+
+def test_walk_whose_check_fails_leaves_with_that_check() -> None:
+    """The failing check is handed on, to be linked."""
+    walk = checking()
+    walk.reported(FAILED)
+    action = walk.go()
+    assert isinstance(action, Dequeue)
+    assert (action.reason, [check.name for check in action.checks]) == (Reason.CHECKS_FAILED, ["ci"])
+
+
+def test_walk_whose_check_never_reports_leaves_in_time_and_says_which() -> None:
+    """A workflow skipped by a path filter stays pending for ever."""
+    walk = checking()
+    while isinstance(action := walk.wait(), Wait):
+        pass
+    assert isinstance(action, Dequeue)
+    assert (action.reason, action.detail) == (
+        Reason.CHECKS_TIMED_OUT,
+        "ci (limit: 120 minutes, while there is no history to tell how long checks take here)",
+    )
+    assert walk.now - NOW == POLICY.fallback_check_timeout
+
+
+def test_walk_without_any_check_leaves_with_an_explanation() -> None:
+    """Nothing required and nothing reported: not green, and not for two hours."""
+    walk = Walk(GitHub(rules=rules()))
+    while isinstance(walk.wait(), Wait):
+        pass
+    assert walk.left() is Reason.NO_CHECKS
+    assert walk.now - NOW == POLICY.first_report
+
+
+def test_walk_without_required_checks_waits_for_late_workflows() -> None:
+    """All known runs finished is not green before later ones had a moment to start."""
+    walk = Walk(GitHub(rules=rules()))
+    walk.github.say(PASSED)
+    walk.go()
+    assert walk.due == NOW + POLICY.settle
+    walk.github.reports["head-1"] += (replace(walk.github.reports["head-1"][0], name="late", state=PENDING),)
+    walk.wait()
+    assert walk.entry.status is CHECKING
+    walk.github.say(PASSED)
+    assert landed(walk.wait())
+
+
+def test_walk_without_required_checks_lands_when_the_reports_are_old() -> None:
+    """Who was green long ago does not wait again."""
+    walk = Walk(GitHub(rules=rules()))
+    walk.github.say(PASSED, at=NOW - POLICY.settle)
+    assert landed(walk.go())
+
+
+def test_walk_without_required_checks_gives_slow_ones_their_time() -> None:
+    """The short limit is for the first report only."""
+    walk = Walk(GitHub(rules=rules()))
+    walk.github.say(PENDING)
+    walk.go()
+    while walk.now < NOW + HOUR:
+        assert isinstance(walk.wait(), Wait)
+    walk.github.say(PASSED)
+    assert landed(walk.wait())
+
+
+@pytest.mark.parametrize(("changes", "reason"), [*WITHDRAWALS, ({"head_sha": "evil"}, Reason.HEAD_CHANGED)])
+def test_walk_whose_consent_went_without_a_webhook_is_stopped_before_the_merge(
+    changes: dict[str, Any], reason: Reason
+) -> None:
+    """P4: the pull request is always read in the pass that merges."""
+    walk = ready()
+    walk.github.reports["evil"] = walk.github.reports["head-1"]
+    walk.github.pull = replace(walk.github.pull, **changes)
+    assert walk.left() is reason
+    assert walk.merged_heads == []
+
+
+@pytest.mark.parametrize("status", ["pending", "updating", "checking", "ready"])
+@pytest.mark.parametrize(("changes", "reason"), WITHDRAWALS)
+def test_walk_of_a_suspect_entry_reads_before_anything_else(
+    changes: dict[str, Any], reason: Reason, status: str
+) -> None:
+    """In every waiting status, one request."""
+    walk = Walk(GitHub(pull=pull(**changes)), entry(status=EntryStatus(status), needs_refetch=True))
+    assert walk.left() is reason
+    assert walk.asked == ["snapshot" if status == "ready" else "pull"]
+
+
+@pytest.mark.parametrize("status", ["pending", "updating", "checking", "ready"])
+def test_walk_of_an_entry_suspected_wrongly_goes_on(status: str) -> None:
+    """Suspicion is stilled by one read."""
+    walk = Walk(GitHub(), entry(status=EntryStatus(status), needs_refetch=True, next_poll_at=NOW + MINUTE))
+    walk.go()
+    assert walk.asked.count("snapshot" if status == "ready" else "pull") == 1
+    assert not walk.entry.needs_refetch

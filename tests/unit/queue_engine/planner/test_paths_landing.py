@@ -1,0 +1,191 @@
+"""The ways of an entry to the base, with the requests that each costs, and its restarts."""
+
+import pytest
+
+from queue_engine.domain.facts import CheckState
+from queue_engine.planner.actions import Wait
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    MINUTE,
+    NOW,
+    POLICY,
+    READY,
+    SECOND,
+    UPDATING,
+    entry,
+    rules,
+)
+from tests.unit.queue_engine.planner.paths import BEHIND, GitHub, Walk, behind, checking, landed, ready, updating
+
+PASSED, PENDING = CheckState.PASSED, CheckState.PENDING
+
+
+def test_walk_of_a_green_and_up_to_date_entry_lands_in_one_pass() -> None:
+    """No new CI run, five requests."""
+    walk = ready()
+    assert landed(walk.go())
+    assert walk.asked == ["snapshot", "rules", "checks", "merge"]
+    assert walk.ways == ["checking", "ready"]
+    assert walk.entry.merge_requested_at == NOW
+    assert walk.entry.tested_tree == "tree-of-head-1"
+
+
+def test_walk_of_an_entry_behind_its_base_is_updated_checked_proved_and_landed() -> None:
+    """Seven requests, however long the checks take."""
+    walk = behind()
+    assert isinstance(walk.go(), Wait)
+    walk.updated()
+    assert isinstance(walk.go_at(NOW + 2 * SECOND), Wait)
+    walk.now = NOW + 9 * MINUTE
+    walk.reported()
+    assert landed(walk.go())
+    assert walk.asked == ["snapshot", "update", "rules", "checks", "snapshot", "merge"]
+    assert walk.ways == ["updating", "checking", "ready"]
+    assert walk.merged_heads == ["head-2"]
+    assert walk.entry.tested_tree == "tree-of-head-2"
+
+
+def test_walk_of_an_entry_known_to_be_behind_is_updated_without_asking() -> None:
+    """The landing before told: one request less for everybody in a queue but the first."""
+    walk = behind()
+    walk.hint(known_behind=True, base_tip=BEHIND)
+    walk.go()
+    walk.updated()
+    walk.go()
+    walk.reported()
+    assert landed(walk.go())
+    assert walk.asked == ["update", "rules", "checks", "snapshot", "merge"]
+
+
+def test_walk_with_reports_that_came_before_the_update_was_bound_looks_at_once() -> None:
+    """A check may be quicker than the webhook of the head that it checked."""
+    walk = updating()
+    walk.updated()
+    walk.hint(completed_checks=("head-2:ci", "elsewhere:ci"))
+    walk.github.say(PASSED)
+    assert landed(walk.go())
+
+
+def test_walk_with_reports_on_another_head_does_not_look() -> None:
+    """Others' reports are no reason for a request."""
+    walk = updating()
+    walk.updated()
+    walk.hint(completed_checks=("elsewhere:ci",))
+    walk.go()
+    assert "checks" not in walk.asked
+    assert walk.due == NOW + POLICY.check_look.base
+
+
+def test_walk_without_webhooks_lands_all_the_same() -> None:
+    """The slow looks find the update and the checks; the update found so is proved before it is bound."""
+    walk = behind()
+    walk.go()
+    walk.github.update("head-2")
+    assert isinstance(walk.wait(), Wait)
+    # If IMQ missed the webhook of the head, it may have missed those of its checks.
+    assert walk.asked == ["snapshot", "update", "pull", "comparison", "rules", "checks", "workflow_runs"]
+    assert walk.entry.head_proved
+    walk.github.say(PASSED)
+    assert landed(walk.wait())
+    assert walk.now == NOW + POLICY.update_look.base + POLICY.check_look.base
+
+
+def test_walk_while_long_checks_run_looks_ever_more_rarely() -> None:
+    """Two hours of CI without a webhook cost a handful of looks."""
+    walk = checking()
+    before = len(walk.asked)
+    while isinstance(walk.wait(), Wait):
+        pass
+    assert walk.now == NOW + POLICY.fallback_check_timeout
+    looks = ["checks", "workflow_runs"], ["checks"], ["checks"], ["checks", "workflow_runs", "former_reports"]
+    assert walk.asked[before:] == [fact for look in looks for fact in look]
+
+
+@pytest.mark.parametrize("required", [("ci",), ()])
+def test_walk_woken_while_checks_run_asks_nothing(required: tuple[str, ...]) -> None:
+    """A queue is woken by everything that happens in it; only reports and time are reasons to look."""
+    walk = checking()
+    walk.github.rules = rules(*required)
+    walk.reported(PENDING)
+    walk.go()
+    asked = list(walk.asked)
+    for minute in (1, 5, 9):
+        assert isinstance(walk.go_at(NOW + minute * MINUTE), Wait)
+    assert walk.asked == asked
+    walk.wait()
+    asked = list(walk.asked)
+    for minute in (1, 5, 9):
+        assert isinstance(walk.go_at(walk.now + minute * MINUTE), Wait)
+    assert walk.asked == asked
+
+
+def test_walk_whose_base_moves_while_checking_is_updated_at_once() -> None:
+    """What runs can no longer land; the new update starts from the proved one."""
+    walk = checking()
+    walk.github.move_base("base-3")
+    walk.hint(known_behind=True)
+    assert isinstance(walk.go(), Wait)
+    assert (walk.entry.status, walk.entry.head, walk.entry.head_proved) == (UPDATING, "head-2", True)
+    walk.updated("head-3")
+    walk.go()
+    walk.reported()
+    assert landed(walk.go())
+    assert walk.merged_heads == ["head-3"]
+    assert walk.ways == ["updating", "checking", "updating", "checking", "ready"]
+
+
+def test_walk_told_of_a_push_that_its_head_contains_goes_on_checking() -> None:
+    """A late webhook of the tip that the update was made with costs one comparison and no CI run."""
+    walk = checking()
+    walk.hint(known_behind=True)
+    assert isinstance(walk.go(), Wait)
+    assert (walk.entry.status, walk.entry.known_behind, walk.entry.base_tip) == (CHECKING, False, BEHIND)
+    assert walk.asked.count("update") == 1
+
+
+@pytest.mark.parametrize("hinted", [True, False])
+def test_walk_whose_base_moves_before_the_merge_never_merges_what_was_not_tested(hinted: bool) -> None:
+    """P1: with or without a webhook, the comparison of this pass decides."""
+    walk = checking()
+    walk.reported()
+    walk.github.move_base("base-3")
+    walk.meanwhile["checks"] = lambda: walk.hint(known_behind=hinted)
+    assert isinstance(walk.go(), Wait)
+    assert walk.entry.status is UPDATING
+    assert walk.merged_heads == []
+
+
+def test_walk_restarted_hours_after_an_update_finds_it() -> None:
+    """The limit is no excuse for not looking."""
+    walk = updating()
+    walk.github.update("head-2")
+    walk.github.say(PASSED)
+    assert landed(walk.go_at(NOW + 5 * HOUR))
+    assert walk.merged_heads == ["head-2"]
+
+
+def test_walk_restarted_hours_after_the_intent_to_update_asks_before_it_gives_up() -> None:
+    """Killed between intent and request: the call may never have been made, and IMQ's absence is nobody's fault."""
+    walk = updating()
+    assert isinstance(walk.go_at(NOW + 5 * HOUR), Wait)
+    assert walk.asked.count("update") == 2
+    walk.updated()
+    walk.go()
+    assert walk.entry.status is CHECKING
+
+
+def test_walk_restarted_hours_after_the_checks_began_looks_before_it_gives_up() -> None:
+    """Green while IMQ was away is green."""
+    walk = checking()
+    walk.github.say(PASSED)
+    assert landed(walk.go_at(NOW + 5 * HOUR))
+
+
+def test_walk_restarted_hours_after_the_checks_passed_compares_again() -> None:
+    """What was ready may be behind by now."""
+    walk = Walk(GitHub(), entry(status=READY, base_tip="base-1", tested_tree="tree-of-head-1"))
+    walk.github.move_base("base-9")
+    walk.go_at(NOW + 5 * HOUR)
+    assert walk.entry.status is UPDATING
+    assert walk.merged_heads == []

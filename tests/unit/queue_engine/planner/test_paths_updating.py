@@ -1,0 +1,180 @@
+"""The ways of an entry while its branch is updated: refusals, and pushes that only look like ours."""
+
+from dataclasses import replace
+
+import pytest
+
+from queue_engine.domain.facts import CheckState
+from queue_engine.domain.reasons import Reason
+from queue_engine.planner.actions import Dequeue, Wait
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    NOW,
+    POLICY,
+    SECOND,
+    pull,
+)
+from tests.unit.queue_engine.planner.paths import BEHIND, GitHub, Refusal, Walk, behind, checking, landed, updating
+
+PASSED = CheckState.PASSED
+
+
+def test_walk_whose_update_was_refused_because_it_is_there_already_binds_it() -> None:
+    """A lost answer: the head moved by our own hand."""
+    walk = behind(updates=[Refusal("expected head sha didn't match current head ref.")])
+    walk.meanwhile["snapshot"] = lambda: walk.github.update("head-2")
+    assert isinstance(walk.go(), Wait)
+    assert (walk.entry.status, walk.entry.head, walk.entry.head_proved) == (CHECKING, "head-2", True)
+    assert walk.asked == ["snapshot", "update", "pull", "comparison", "rules", "checks", "workflow_runs"]
+
+
+def test_walk_whose_update_was_refused_because_somebody_pushed_leaves() -> None:
+    """The same words, another hand."""
+    walk = behind(updates=[Refusal("expected head sha didn't match current head ref.")])
+    walk.meanwhile["snapshot"] = lambda: walk.github.push("evil", parents=("head-1",), merge_base="base-1")
+    assert walk.left() is Reason.HEAD_CHANGED
+
+
+def test_walk_whose_update_was_refused_because_nothing_is_missing_is_checked() -> None:
+    """The hint was wrong, the head contains the base: check it as it is."""
+    walk = Walk(GitHub(updates=[Refusal("There are no new commits on the base branch.")]))
+    walk.hint(known_behind=True, base_tip="base-0")
+    walk.github.say(PASSED)
+    assert landed(walk.go())
+    assert walk.ways == ["updating", "checking", "ready"]
+    assert walk.merged_heads == ["head-1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "mergeable", "reason"),
+    [
+        ("merge conflict between base and head", None, Reason.CONFLICT),
+        ("Validation failed", False, Reason.CONFLICT),
+        ("Validation failed", True, Reason.UPDATE_REFUSED),
+    ],
+)
+def test_walk_whose_update_was_refused_for_good_leaves(words: str, mergeable: bool | None, reason: Reason) -> None:
+    """A conflict or another refusal, told apart by what GitHub says of the pull request."""
+    walk = behind(pull=pull(mergeable=mergeable), updates=[Refusal(words)] * 4)
+    action = walk.go()
+    while isinstance(action, Wait):
+        action = walk.wait()
+    assert isinstance(action, Dequeue)
+    assert action.reason is reason
+    assert reason is Reason.CONFLICT or action.detail == words
+
+
+def test_walk_whose_update_was_refused_for_a_push_that_reads_show_later_leaves() -> None:
+    """P4: GitHub refuses by the head that is there, and a replica shows it seconds later."""
+    walk = behind(pull=pull(mergeable=True), updates=[Refusal("expected head sha didn't match current head ref.")] * 2)
+    assert isinstance(walk.go(), Wait)
+    assert isinstance(walk.wait(), Wait)
+    walk.github.push("evil", parents=("head-1",), merge_base="base-1")
+    walk.now = walk.due
+    assert walk.left() is Reason.HEAD_CHANGED
+
+
+def test_walk_whose_update_was_refused_while_mergeability_is_unknown_asks_again_within_bounds() -> None:
+    """Null means ask later; for ever null is a reason of its own."""
+    walk = behind(pull=pull(mergeable=None), updates=[Refusal("Validation failed")] * 50)
+    walk.go()
+    assert walk.due == NOW + POLICY.ask_again.base
+    while isinstance(walk.wait(), Wait):
+        pass
+    assert walk.left() in {Reason.MERGEABLE_UNKNOWN, Reason.UPDATE_TIMED_OUT}
+    assert POLICY.update_timeout <= walk.now - NOW <= 2 * POLICY.update_timeout
+    assert walk.asked.count("update") <= 10
+
+
+def test_walk_whose_mergeability_becomes_known_during_the_wait_goes_on() -> None:
+    """The second try is accepted."""
+    walk = behind(pull=pull(mergeable=None), updates=[Refusal("Validation failed")])
+    walk.go()
+    walk.github.pull = replace(walk.github.pull, mergeable=True)
+    walk.wait()
+    walk.updated()
+    walk.go()
+    assert walk.entry.status is CHECKING
+
+
+@pytest.mark.parametrize(
+    ("home", "reason"), [("acme/rocket", Reason.PERMISSION_MISSING), ("eve/rocket", Reason.UPDATE_REFUSED)]
+)
+def test_walk_whose_update_is_forbidden_names_whose_move_it_is(home: str, reason: Reason) -> None:
+    """In a repository of ours the operator's; on somebody's fork its owner's."""
+    walk = behind(pull=pull(head_repository=home), updates=[Refusal("Resource not accessible", forbidden=True)])
+    assert walk.left() is reason
+
+
+def test_walk_whose_conflict_shows_only_while_updating_leaves() -> None:
+    """The update was accepted, the background job found the conflict."""
+    walk = updating()
+    walk.github.pull = replace(walk.github.pull, mergeable=False)
+    walk.now = walk.due
+    assert walk.left() is Reason.CONFLICT
+
+
+def test_walk_whose_update_never_appears_asks_again_and_gives_up_in_time() -> None:
+    """The call is repeated with growing waits; the limit is kept."""
+    walk = updating()
+    while isinstance(walk.wait(), Wait):
+        pass
+    assert walk.left() is Reason.UPDATE_TIMED_OUT
+    assert POLICY.update_timeout <= walk.now - NOW <= 2 * POLICY.update_timeout
+    assert 3 <= walk.asked.count("update") <= 10
+
+
+def test_walk_whose_update_call_had_no_answer_finds_the_update() -> None:
+    """A timeout may have happened: the next look sees the new head and no second update is asked for."""
+    walk = behind(updates=[Refusal(lost=True)])
+    assert walk.go() is None
+    walk.github.update("head-2")
+    walk.go_at(NOW + SECOND)
+    walk.wait()
+    assert walk.entry.status is CHECKING
+    assert walk.asked.count("update") == 1
+
+
+@pytest.mark.parametrize(
+    ("parents", "merge_base"),
+    [
+        (("head-1", "evil"), "base-1"),
+        (("evil", BEHIND), BEHIND),
+        (("head-1",), "base-1"),
+        ((BEHIND, "head-1"), BEHIND),
+    ],
+)
+def test_walk_whose_head_is_pushed_while_updating_leaves(parents: tuple[str, ...], merge_base: str) -> None:
+    """Not proved, not bound: by any pusher, before anything is checked."""
+    walk = updating()
+    walk.github.push("evil-2", parents=parents, merge_base=merge_base)
+    walk.hint(candidate_head="evil-2", candidate_is_ours=False)
+    assert walk.left() is Reason.HEAD_CHANGED
+    assert walk.entry.head == "head-1"
+
+
+@pytest.mark.parametrize("base_moves", [True, False])
+def test_walk_whose_update_only_looked_like_ours_never_merges(base_moves: bool) -> None:
+    """The sender proves nothing: the parents are asked before the merge, or before the next update."""
+    walk = updating()
+    walk.github.push("evil", parents=("head-1", "evil-base"), merge_base="base-1")
+    walk.hint(candidate_head="evil", candidate_is_ours=True)
+    walk.go()
+    assert (walk.entry.status, walk.entry.head_proved) == (CHECKING, False)
+    walk.github.merge_base = walk.github.base_tip
+    walk.reported()
+    walk.hint(known_behind=base_moves)
+    assert walk.left() is Reason.HEAD_CHANGED
+    assert walk.merged_heads == []
+    assert walk.asked.count("update") == 1
+
+
+def test_walk_whose_second_update_is_proved_against_the_first() -> None:
+    """Each update starts from the head that was bound, not from the one that was queued."""
+    walk = checking()
+    walk.github.move_base("base-3")
+    walk.hint(known_behind=True)
+    walk.go()
+    walk.github.push("evil", parents=("head-1", "base-3"), merge_base="base-3")
+    walk.hint(candidate_head="evil", candidate_is_ours=False)
+    assert walk.left() is Reason.HEAD_CHANGED

@@ -1,0 +1,184 @@
+"""Checks that have not reported: what is looked for where nothing is required, and runs that await approval.
+
+Covers `queue_engine/domain/workflow_runs.py`.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.model import Entry
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.workflow_runs import CheckSuite
+from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Save, Wait
+from queue_engine.planner.check_outcome import judge_checks
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    MINUTE,
+    NOW,
+    POLICY,
+    entry,
+    report,
+    rules,
+    seen,
+    workflow_run,
+)
+
+FAST, SLOW = report("fast", completed_at=NOW - HOUR), report("slow", app_id=11, completed_at=NOW - HOUR)
+SKIPPED = replace(SLOW, conclusion="skipped")
+LATER = NOW + POLICY.fallback_check_timeout
+
+
+def updated(**changes: Any) -> Entry:
+    """A front on IMQ's own update of `head-1`."""
+    return entry(status=CHECKING, head="head-2", updated_from="head-1", **changes)
+
+
+def judged(front: Entry, *reports: CheckReport, at: Any = NOW, **facts: Any) -> Action:
+    """What is decided where nothing is required."""
+    return judge_checks(front, seen(**{"rules": rules(), "reports": reports, "suites": ()} | facts), POLICY, at)
+
+
+def suite(**changes: Any) -> CheckSuite:
+    """A suite of GitHub Actions that is under way and has no runs yet."""
+    return replace(CheckSuite("GitHub Actions", True, "queued", None, 0), **changes)
+
+
+def test_green_update_where_nothing_is_required_asks_what_reported_before() -> None:
+    """Once: what is known then is kept with the entry."""
+    assert judged(updated(), FAST) == ReadFact(FactKind.FORMER_REPORTS)
+    asked = judged(updated(), FAST, former_reports=(FAST, SLOW))
+    assert asked == Save(updated(former_checks=("10:fast", "11:slow")))
+
+
+def test_green_head_that_was_queued_so_asks_for_no_former_one() -> None:
+    """Nothing was updated, so nothing has to come again; suites under way are waited for all the same."""
+    assert judged(entry(status=CHECKING), FAST, suites=None) == ReadFact(FactKind.SUITES)
+
+
+def test_first_report_on_an_update_where_nothing_is_required_starts_a_wait_for_all_that_reported_before() -> None:
+    """P7: checks that end minutes after each other cost one look; one that is ignored is not waited for."""
+    told = updated(completed_checks=("fast",), next_poll_at=NOW)
+    facts = seen(rules=rules())
+    assert judge_checks(told, facts, POLICY, NOW) == ReadFact(FactKind.FORMER_REPORTS)
+    known = replace(facts, former_reports=(FAST, SLOW))
+    saved = judge_checks(told, known, POLICY, NOW)
+    assert isinstance(saved, Save)
+    assert (saved.entry.former_checks, saved.entry.pending_checks) == (("10:fast", "11:slow"), ("fast", "slow"))
+    waiting = judge_checks(saved.entry, known, POLICY, NOW)
+    assert isinstance(waiting, Wait)
+    assert waiting.until >= NOW + MINUTE
+    all_told = replace(saved.entry, completed_checks=("fast", "slow"), next_poll_at=NOW)
+    assert judge_checks(all_told, known, POLICY, NOW + POLICY.settle) == ReadFact(FactKind.CHECKS)
+    ignoring = judge_checks(told, known, replace(POLICY, ignored_checks=("slow",)), NOW)
+    assert ignoring == Save(replace(told, former_checks=("10:fast", "11:slow")))
+
+
+@pytest.mark.parametrize(
+    ("reports", "waits"),
+    [
+        ((FAST,), ("slow",)),
+        ((FAST, SLOW), None),
+        ((FAST, SKIPPED), None),
+        ((FAST, replace(SLOW, app_id=12)), ("slow",)),
+        ((FAST, replace(SLOW, state=CheckState.PENDING)), ("slow",)),
+    ],
+)
+def test_update_where_nothing_is_required_waits_for_every_check_that_reported_before(
+    reports: tuple[CheckReport, ...], waits: tuple[str, ...] | None
+) -> None:
+    """P1: the fast App is green after a second, the slow CI appears half a minute later. Skipped is reported, too."""
+    action = judged(updated(former_checks=("10:fast", "11:slow")), *reports, workflow_runs=())
+    if waits is None:
+        assert isinstance(action, Save)
+    else:
+        assert isinstance(action, Wait)
+        assert action.entry.pending_checks == waits
+
+
+def test_check_that_does_not_report_again_is_named_after_its_time() -> None:
+    """P5: bounded by the limit of checks, and the explanation names it."""
+    front = updated(former_checks=("10:fast", "11:slow"), polls=3)
+    early = judged(front, FAST, at=LATER - MINUTE)
+    assert isinstance(early, Wait)
+    assert early.until == LATER
+    assert judged(front, FAST, at=LATER, workflow_runs=()) == Dequeue(Reason.CHECKS_NOT_REPEATED, detail="slow")
+
+
+def test_check_that_the_configuration_ignores_need_not_report_again() -> None:
+    """The way out for a check that a comment once started."""
+    policy = replace(POLICY, ignored_checks=("slow",))
+    facts = seen(rules=rules(), reports=(FAST,), suites=())
+    assert isinstance(judge_checks(updated(former_checks=("11:slow",)), facts, policy, NOW), Save)
+
+
+@pytest.mark.parametrize(
+    ("each", "waits"),
+    [
+        (suite(), True),
+        (suite(status="in_progress", runs=2), True),
+        (suite(by_actions=False, app="builder", runs=1), True),
+        (suite(by_actions=False, app="installed for nothing"), False),
+        (suite(status="completed", conclusion="success", runs=2), False),
+    ],
+)
+def test_suite_under_way_is_waited_for_where_nothing_is_required(each: CheckSuite, waits: bool) -> None:
+    """One of an App that never reports stays queued for ever (oca-github-bot #141): it counts for nothing."""
+    action = judged(entry(status=CHECKING), FAST, suites=(each,))
+    assert isinstance(action, Wait if waits else Save)
+    soon = judged(entry(status=CHECKING, polls=9), FAST, suites=(each,), at=LATER - timedelta(seconds=1))
+    assert not isinstance(soon, Wait) or soon.until == LATER
+    late = judged(entry(status=CHECKING), FAST, suites=(each,), at=LATER)
+    assert isinstance(late, Dequeue if waits else Save)
+
+
+PARKED = workflow_run(7, "head-1", status="completed", conclusion="action_required")
+
+
+@pytest.mark.parametrize(
+    "parked", [PARKED, replace(PARKED, status="waiting", conclusion=None), replace(PARKED, status="action_required")]
+)
+@pytest.mark.parametrize("required", [("ci",), ()])
+def test_runs_that_await_approval_are_reported_at_once(required: tuple[str, ...], parked: Any) -> None:
+    """P5: they hold nobody up; the link to approve them is among the checks that are named."""
+    facts = seen(rules=rules(*required), reports=())
+    assert judge_checks(entry(status=CHECKING), facts, POLICY, NOW) == ReadFact(FactKind.WORKFLOW_RUNS)
+    action = judge_checks(entry(status=CHECKING), replace(facts, workflow_runs=(parked,)), POLICY, NOW)
+    assert isinstance(action, Dequeue)
+    assert (action.reason, action.detail) == (Reason.WORKFLOWS_UNAPPROVED, "ci")
+    assert [check.url for check in action.checks] == [parked.url]
+
+
+def test_green_head_with_runs_that_await_approval_does_not_land_where_nothing_is_required() -> None:
+    """The suite of such a run is completed, and has told nothing."""
+    waiting = suite(status="completed", conclusion="action_required")
+    assert judged(entry(status=CHECKING), FAST, suites=(waiting,)) == ReadFact(FactKind.WORKFLOW_RUNS)
+    action = judged(entry(status=CHECKING), FAST, suites=(waiting,), workflow_runs=(PARKED,))
+    assert isinstance(action, Dequeue)
+    assert action.reason is Reason.WORKFLOWS_UNAPPROVED
+
+
+@pytest.mark.parametrize(
+    ("reports", "runs"),
+    [
+        ((report("other", CheckState.PENDING, workflow=8, run=1),), (PARKED,)),
+        ((), (PARKED, workflow_run(8))),
+        ((), (workflow_run(8, status="queued"),)),
+        ((replace(report("lint", workflow=7, run=1)),), (PARKED,)),
+    ],
+)
+def test_missing_check_that_another_run_may_report_is_waited_for(reports: Any, runs: Any) -> None:
+    """Jobs appear when those that they need have ended; a run that has jobs was approved."""
+    facts = seen(rules=rules("ci", "other"), reports=reports, workflow_runs=runs)
+    assert isinstance(judge_checks(entry(status=CHECKING), facts, POLICY, NOW), Wait)
+
+
+def test_slow_look_asks_for_no_workflow_runs() -> None:
+    """P7: long CI costs one request a look; the first look and the last tell what is parked."""
+    facts = seen(rules=rules("ci"), reports=())
+    assert isinstance(judge_checks(entry(status=CHECKING, polls=1), facts, POLICY, NOW), Wait)
+    assert judge_checks(entry(status=CHECKING, polls=4), facts, POLICY, LATER) == ReadFact(FactKind.WORKFLOW_RUNS)

@@ -1,0 +1,112 @@
+"""Where a pull request stands: queued, held, or not queued, and then how its last stay ended."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Engine, event
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.model import Pause
+from queue_engine.domain.policy import FreezeWindow, Policy
+from queue_engine.domain.reasons import Reason, ReasonActor
+from queue_engine.queries.pull_request_status import QueueHistory, load_pull_request
+from queue_engine.store import Store
+from queue_engine.store.held import HeldPullRequest
+from queue_engine.store.rejections import Rejection
+from tests.store.examples import REPOSITORY, queue, stand
+from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, POLICY
+from tests.unit.queue_engine.queries.examples import happened
+
+WINDOW = Policy(freezes=(FreezeWindow(NOW - HOUR, NOW + HOUR, "the fair"),))
+
+
+async def test_status_of_an_entry_is_its_own_with_what_holds_it(sqlite_database: Database) -> None:
+    """It is told of the queue that it stands in, by that branch's policy, if that is among those given."""
+    async with Store(sqlite_database).transaction() as t:
+        main, release = await queue(t), await queue(t, "release")
+        await stand(t, main, 1)
+        front = await stand(t, release, 2)
+        await t.entries.save(replace(front, status=CHECKING, pending_checks=("ci",)))
+        await stand(t, release, 3)
+        found = await load_pull_request(t, REPOSITORY.id, 2, {"release": WINDOW, "main": POLICY}, NOW)
+        without = await load_pull_request(t, REPOSITORY.id, 2, {"main": WINDOW}, NOW)
+    assert (found.state, found.base_branch, found.depth) == ("checking", "release", 2)
+    assert found.entry is not None
+    assert (found.entry.position.position, found.entry.pending_checks) == (0, ("ci",))
+    assert [blocker.reason for blocker in found.entry.blockers] == [Reason.FROZEN]
+    assert without.entry is not None
+    assert without.entry.blockers == (), "another branch's policy says nothing of it"
+    assert (found.held_behind, found.previous, found.rejected, found.next_actor) == (
+        None,
+        None,
+        None,
+        ReasonActor.NOBODY,
+    )
+
+
+async def test_status_of_one_that_is_held_counts_those_before_it(sqlite_database: Database) -> None:
+    """Its wait is its state, whatever became of it before."""
+    async with Store(sqlite_database).transaction() as t:
+        main = await queue(t)
+        await stand(t, main, 1)
+        await t.pauses.put(main.id, Pause(Reason.PAUSED_BY_HAND, "", NOW))
+        for number in (2, 3):
+            await t.held.add(HeldPullRequest(main.id, REPOSITORY.id, number, f"head-{number}", "max", NOW))
+        await happened(t, 3, "failed", reason=Reason.CHECKS_FAILED)
+        found = await load_pull_request(t, REPOSITORY.id, 3, {"main": POLICY}, NOW)
+    assert (found.state, found.base_branch, found.depth, found.held_behind) == ("held", "main", 1, 1)
+    assert (found.entry, found.previous, found.next_actor) == (None, None, ReasonActor.NOBODY)
+
+
+async def test_status_of_one_that_left_tells_the_newest_end(sqlite_database: Database) -> None:
+    """What came between the ends tells nothing; who had to act then has to act still."""
+    async with Store(sqlite_database).transaction() as t:
+        await happened(t, 1, "cancelled", reason=Reason.LABEL_REMOVED)
+        await happened(t, 1, "failed", reason=Reason.APPROVAL_MISSING, data={"detail": "0 of 1"})
+        await happened(t, 1, "queued", data={"position": 0})
+        await t.refusals.put(REPOSITORY.id, 1, "head-1", Reason.APPROVAL_MISSING, NOW)
+        found = await load_pull_request(t, REPOSITORY.id, 1, {}, NOW)
+    assert (found.state, found.base_branch, found.depth) == ("not_queued", None, 0)
+    assert found.previous == QueueHistory("failed", Reason.APPROVAL_MISSING, "0 of 1", NOW)
+    assert found.rejected == Rejection("head-1", Reason.APPROVAL_MISSING, NOW)
+    assert found.next_actor is ReasonActor.AUTHOR
+
+
+@pytest.mark.parametrize("landed", [True, False])
+async def test_status_of_one_that_landed_or_never_was_queued_is_nobodys_move(
+    sqlite_database: Database, landed: bool
+) -> None:
+    """Landing has no reason, and is an end all the same."""
+    async with Store(sqlite_database).transaction() as t:
+        if landed:
+            await happened(t, 1, "landed")
+        found = await load_pull_request(t, REPOSITORY.id, 1, {}, NOW)
+    assert found.previous == (QueueHistory("landed", None, None, NOW) if landed else None)
+    assert (found.rejected, found.next_actor) == (None, ReasonActor.NOBODY)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3], ids=["queued", "held", "not_queued"])
+async def test_status_takes_three_statements(sqlite_database: Database, number: int) -> None:
+    """Its queue comes first; then what that queue tells of it, or its past where it has none."""
+    async with Store(sqlite_database).transaction() as t:
+        main = await queue(t)
+        await stand(t, main, 1)
+        await t.held.add(HeldPullRequest(main.id, REPOSITORY.id, 2, "head-2", "max", NOW))
+        with counted() as statements:
+            await load_pull_request(t, REPOSITORY.id, number, {"main": POLICY}, NOW)
+    assert len(statements) == 3
+
+
+@contextmanager
+def counted() -> Iterator[list[str]]:
+    """The statements that reach the database meanwhile."""
+    seen: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        seen.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(Engine, "before_cursor_execute", note)

@@ -1,0 +1,28 @@
+"""Which of GitHub's errors pass: what the gateway's tests and the engine's go by, so that both mean the same."""
+
+from queue_engine.domain.errors import (
+    Forbidden,
+    GitHubError,
+    HeadConflict,
+    Invalid,
+    MergeError,
+    NotFound,
+    RateLimitError,
+    StaleRead,
+    Unauthorized,
+    Unavailable,
+)
+
+PASSES: dict[type[GitHubError], bool] = {
+    Unavailable: True,
+    StaleRead: True,
+    RateLimitError: True,
+    Unauthorized: False,
+    Forbidden: False,
+    NotFound: False,
+    MergeError: False,
+    HeadConflict: False,
+    Invalid: False,
+    GitHubError: False,
+}
+"""Network errors, 5xx, 408, 429 and secondary limits are retried; never another 4xx."""

@@ -1,0 +1,351 @@
+"""Find the blockers of a queue, the entries that they exempt, the front, and which entries are told.
+
+Covers `queue_engine/domain/blocker.py`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Pause, Queue, RedBase, Stall
+from queue_engine.domain.policy import FreezeWindow, Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.rules.blockers import (
+    base_looked_at,
+    base_unseen,
+    blockers_of,
+    in_flight,
+    next_look,
+    select_front,
+    unannounced,
+    unblocked_at,
+    waits_for_base,
+)
+from tests.store import examples as stored
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    MINUTE,
+    NOW,
+    PENDING,
+    POLICY,
+    READY,
+    REPOSITORY,
+    SECOND,
+    UPDATING,
+    WAITING,
+    entry,
+    report,
+)
+
+RED = RedBase("ci", "tip-1", NOW, 0, NOW + 10 * MINUTE, 10)
+PAUSE = Pause(Reason.PAUSED_BY_HAND, "the disk", NOW)
+BY_HAND = Pause(Reason.FROZEN, "release", NOW - HOUR, NOW + HOUR, "rhea")
+WINDOW = Policy(freezes=(FreezeWindow(NOW - HOUR, NOW + 2 * HOUR, "the fair"),))
+BROKEN = Policy(fault="line 3: depht is unknown")
+
+FREEZE = Blocker(Reason.FROZEN, "the fair", NOW + 2 * HOUR, NOW + 2 * HOUR)
+HALT = Blocker(Reason.PAUSED_BY_HAND, "the disk", recorded=True)
+BASE_RED = Blocker(Reason.BASE_RED, "ci", look_at=RED.look_at)
+NOT_STARTING = Blocker(Reason.CHECKS_NOT_STARTING, "ci, lint")
+
+
+def queue(**changes: Any) -> Queue:
+    return replace(Queue(1, REPOSITORY, "main", None, 0), **changes)
+
+
+def line(*changes: dict[str, Any]) -> list[Entry]:
+    """A queue of entries 1, 2, 3, ... in order, with these changes."""
+    return [replace(stored.entry(n), position=n - 1, **each) for n, each in enumerate(changes, 1)]
+
+
+@pytest.mark.parametrize(
+    ("slots", "policy", "expected"),
+    [
+        ({}, POLICY, []),
+        ({"pauses": (PAUSE,)}, POLICY, [Reason.PAUSED_BY_HAND]),
+        ({"pauses": (BY_HAND,)}, POLICY, [Reason.FROZEN]),
+        ({"pauses": (replace(BY_HAND, until=NOW),)}, POLICY, []),
+        ({"pauses": (PAUSE, BY_HAND)}, POLICY, [Reason.PAUSED_BY_HAND, Reason.FROZEN]),
+        ({"red": RED}, POLICY, [Reason.BASE_RED]),
+        # Nobody knows yet whether that base is red; the pause for the mismatch blocks the queue.
+        ({"red": replace(RED, untested=True)}, POLICY, []),
+        ({"stall": Stall(NOW, "head-1", "ci")}, POLICY, [Reason.CHECKS_NOT_STARTING]),
+        ({}, WINDOW, [Reason.FROZEN]),
+        ({}, BROKEN, [Reason.MISCONFIGURED]),
+        (
+            {"pauses": (PAUSE,), "red": RED},
+            replace(WINDOW, fault="line 1"),
+            [Reason.PAUSED_BY_HAND, Reason.MISCONFIGURED, Reason.FROZEN, Reason.BASE_RED],
+        ),
+    ],
+)
+def test_blockers_of_a_queue_are_all_that_hold_the_most_important_first(
+    slots: dict[str, Any], policy: Policy, expected: list[Reason]
+) -> None:
+    """A pause that has ended, and a freeze that is over, block nothing."""
+    assert [each.reason for each in blockers_of(queue(**slots), policy, NOW)] == expected
+
+
+def test_blocker_has_an_end_only_if_that_is_known() -> None:
+    """A red base is looked at again without anybody knowing when it ends."""
+    assert blockers_of(queue(), WINDOW, NOW) == (FREEZE,)
+    assert blockers_of(queue(), WINDOW, NOW + 2 * HOUR) == ()
+    assert blockers_of(queue(pauses=(PAUSE,)), POLICY, NOW) == (HALT,)
+    assert blockers_of(queue(red=RED), POLICY, NOW) == (BASE_RED,)
+    assert blockers_of(queue(stall=Stall(NOW, "head-1", "ci, lint")), POLICY, NOW) == (NOT_STARTING,)
+    assert blockers_of(queue(), BROKEN, NOW) == (Blocker(Reason.MISCONFIGURED, "line 3: depht is unknown"),)
+    by_hand = Blocker(Reason.FROZEN, "release", NOW + HOUR, look_at=NOW + HOUR, recorded=True)
+    assert blockers_of(queue(pauses=(BY_HAND,)), POLICY, NOW) == (by_hand,)
+
+
+def test_next_look_comes_when_the_first_blocker_ends_and_at_a_red_base_only_if_it_is_alone() -> None:
+    """P7: what lies under a pause asks GitHub nothing; the end of a freeze under a pause is announced in time."""
+    assert [next_look(each) for each in ([], [HALT], [HALT, FREEZE])] == [None, None, FREEZE.until]
+    assert [next_look(each) for each in ([BASE_RED], [HALT, BASE_RED])] == [RED.look_at, None]
+    assert [waits_for_base(each) for each in ([], [BASE_RED], [FREEZE, BASE_RED])] == [False, True, False]
+
+
+@pytest.mark.parametrize("status", WAITING)
+def test_standstill_of_checks_that_do_not_start_lets_the_front_wait_for_them(status: EntryStatus) -> None:
+    """It finds out when one starts; nobody else begins."""
+    stands = Blocker(Reason.CHECKS_NOT_STARTING, "ci")
+    assert stands.exempts(entry(status=status)) is (status in PROCESSING)
+
+
+PROCESSED = [CHECKING, READY]
+HOTFIX = {"hotfix": True, "preempts": True}
+
+
+@pytest.mark.parametrize(
+    ("halts", "entries", "number"),
+    [
+        # Nothing in the way: the front, any entry.
+        ([], [{}, {}], 1),
+        ([], [{"status": CHECKING}, {}], 1),
+        # A hotfix interrupts what is checked or ready, not what has to settle, and no other hotfix.
+        ([], [{"status": CHECKING}, HOTFIX], 2),
+        ([], [{"status": READY}, {}, HOTFIX], 3),
+        ([], [{"status": UPDATING}, HOTFIX], 1),
+        ([], [{"status": READY, "merge_requested_at": NOW}, HOTFIX], 1),
+        ([], [{"status": CHECKING, "hotfix": True}, HOTFIX], 1),
+        ([], [{"status": CHECKING}, {"hotfix": True}], 1),
+        ([], [{"status": CHECKING}, {"preempts": True}], 1),
+        # A freeze: the exempt go, even if another entry has begun; else nobody.
+        ([FREEZE], [{}, {}], None),
+        ([FREEZE], [{"status": CHECKING}, {}], None),
+        ([FREEZE], [{"status": CHECKING}, {"freeze_exempt": True}], 2),
+        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, {"freeze_exempt": True}], 1),
+        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, HOTFIX], 1),
+        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, {**HOTFIX, "freeze_exempt": True}], 2),
+        ([FREEZE], [{}, {"fixes_base": True}, {"freeze_exempt": True}], 3),
+        # What is under way settles first, even then.
+        ([FREEZE], [{"status": UPDATING}, {"freeze_exempt": True}], 1),
+        ([HALT], [{"status": READY, "merge_requested_at": NOW}], 1),
+        # A red base lets its fix through, and in a freeze only one that is exempt.
+        ([BASE_RED], [{"status": CHECKING}, {"fixes_base": True}], 2),
+        ([BASE_RED], [{}, {"freeze_exempt": True}], None),
+        ([FREEZE, BASE_RED], [{}, {"fixes_base": True}], None),
+        ([FREEZE, BASE_RED], [{}, {"fixes_base": True, "freeze_exempt": True}], 2),
+        # A pause and broken rules let nobody through.
+        ([HALT], [{"freeze_exempt": True, "fixes_base": True, **HOTFIX}], None),
+        ([Blocker(Reason.MISCONFIGURED, "line 1")], [{"freeze_exempt": True, "fixes_base": True}], None),
+    ],
+)
+def test_turn_is_of_the_first_that_may_go_on(
+    halts: Sequence[Blocker], entries: list[dict[str, Any]], number: int | None
+) -> None:
+    """Who has begun keeps the turn, but against a hotfix, or where it may not go on and somebody else may."""
+    chosen = select_front(line(*entries), halts, NOW)
+    assert (None if chosen is None else chosen.number) == number
+
+
+def test_turn_is_not_of_an_entry_that_is_blocked() -> None:
+    """P5: IMQ lacks a permission to land it; the next goes on, and it is tried again when its time has come."""
+    later = NOW + MINUTE
+    entries = line({"blocked_until": later}, {}, {"blocked_until": later + MINUTE})
+    chosen = [select_front(entries, [], now) for now in (NOW, later)]
+    assert [one and one.number for one in chosen] == [2, 1]
+    assert [unblocked_at(entries, now) for now in (NOW, later, later + MINUTE)] == [later, later + MINUTE, None]
+    assert select_front(entries[:1], [], NOW) is None
+
+
+def test_entry_settles_while_github_was_asked_for_something() -> None:
+    """An update, or a merge whose answer is not known."""
+    assert [
+        in_flight(stored_with) for stored_with in line({"status": PENDING}, *({"status": s} for s in PROCESSED))
+    ] == [
+        False,
+        False,
+        False,
+    ]
+    assert all(in_flight(entry) for entry in line({"status": UPDATING}, {"merge_requested_at": NOW}))
+
+
+def test_announcement_is_read_as_it_was_written() -> None:
+    """It stands in the database as text."""
+    announced = BlockerNotices.of([HALT, FREEZE], line({}, {}), NOW)
+    assert BlockerNotices.from_json(announced.to_json()) == announced
+    assert (announced.last, BlockerNotices.from_json(None)) == (2, None)
+
+
+Announced = Sequence[tuple[int, Sequence[Blocker]]]
+
+
+def told(before: BlockerNotices | None, blockers: Sequence[Blocker], entries: Sequence[Entry]) -> Announced:
+    """The numbers of the entries to tell, each with the blockers that concern it."""
+    return [(entry.number, concerning) for entry, concerning in unannounced(before, blockers, entries)]
+
+
+@pytest.mark.parametrize(
+    ("before", "numbers"),
+    [
+        (None, [1, 2, 3]),
+        (BlockerNotices.of([FREEZE], line({}, {})), [3]),
+        (BlockerNotices.of([FREEZE], line({}, {}, {}, {})), []),
+        (BlockerNotices.of([replace(FREEZE, until=NOW)], line({}, {}, {}, {})), [1, 2, 3]),
+        (BlockerNotices.of([replace(FREEZE, detail="another")], line({}, {}, {}, {})), [1, 2, 3]),
+        (BlockerNotices.of([HALT], line({}, {}, {}, {})), [1, 2, 3]),
+        (BlockerNotices.of([HALT, FREEZE], line({}, {}, {}, {})), [1, 2, 3]),
+    ],
+)
+def test_entries_to_tell_joined_since_or_all_when_the_blockers_are_others(
+    before: BlockerNotices | None, numbers: list[int]
+) -> None:
+    """Each is told of each change once."""
+    assert told(before, [FREEZE], line({}, {}, {})) == [(number, (FREEZE,)) for number in numbers]
+
+
+def test_entry_is_told_of_the_blockers_that_do_not_exempt_it() -> None:
+    """It does not wait for the others; checks that do not start concern the front that waits for them, too."""
+    assert told(None, [FREEZE], line({"freeze_exempt": True}, {})) == [(2, (FREEZE,))]
+    assert told(None, [BASE_RED], line({"fixes_base": True}, {})) == [(2, (BASE_RED,))]
+    assert told(None, [NOT_STARTING], line({"status": CHECKING}, {})) == [(1, (NOT_STARTING,)), (2, (NOT_STARTING,))]
+    both = line({"freeze_exempt": True}, {"fixes_base": True}, {"freeze_exempt": True, "fixes_base": True})
+    assert told(None, [FREEZE, BASE_RED], both) == [(1, (BASE_RED,)), (2, (FREEZE,))]
+
+
+def test_entry_is_told_of_an_end_only_if_that_concerned_it() -> None:
+    """One that the freeze exempts goes on when the pause is lifted, and the others read that the freeze remains."""
+    entries = line({"freeze_exempt": True}, {})
+    before = BlockerNotices.of([HALT, FREEZE], entries)
+    assert told(before, [FREEZE], entries) == [(1, ()), (2, (FREEZE,))]
+    assert told(before, [HALT], entries) == [(2, (HALT,))]
+    assert told(before, [], entries) == [(1, ()), (2, ())]
+    assert told(None, [], entries) == []
+
+
+def test_announcement_tells_which_blockers_began_and_ended() -> None:
+    """A second freeze, of the configuration, is another blocker than the one by hand."""
+    by_hand = replace(FREEZE, recorded=True)
+    before = BlockerNotices.of([HALT, by_hand], ())
+    assert before.began([by_hand, FREEZE]) == (FREEZE,)
+    assert before.ended([by_hand, FREEZE]) == (BlockerNotice.of(HALT),)
+
+
+def test_look_at_the_base_again_does_not_make_another_blocker_of_it() -> None:
+    """Nobody is told each time that it was looked at."""
+    (later,) = blockers_of(queue(red=base_unseen(RED, POLICY, NOW)), POLICY, NOW)
+    before = BlockerNotices.of([BASE_RED], line({}))
+    assert later != BASE_RED
+    assert (before.began([later]), before.ended([later]), told(before, [later], line({}))) == ((), (), [])
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "since"),
+    [
+        ([], [HALT], [NOW]),
+        ([HALT], [HALT], [NOW - HOUR]),
+        ([HALT], [HALT, BASE_RED], [NOW - HOUR, NOW]),
+        # The queue did not go on in between.
+        ([HALT], [BASE_RED], [NOW - HOUR]),
+        ([replace(HALT, detail="the old disk")], [HALT], [NOW - HOUR]),
+    ],
+)
+def test_blocker_that_outlasts_another_counts_from_the_beginning_of_both(
+    before: Sequence[Blocker], now: Sequence[Blocker], since: list[datetime]
+) -> None:
+    """What the front has no time for is counted whole."""
+    after = BlockerNotices.of(before, line({}), NOW - HOUR).followed_by(now, line({}, {}), NOW)
+    assert ([each.since for each in after.blockers], after.last) == (since, 2)
+
+
+@pytest.mark.parametrize(
+    ("blockers", "since", "front", "started"),
+    [
+        ([FREEZE], NOW, {"started_at": NOW - HOUR}, NOW - HOUR + 2 * HOUR),
+        ([FREEZE], NOW, {"started_at": NOW + HOUR}, NOW + 2 * HOUR),
+        ([FREEZE], NOW, {"started_at": None}, None),
+        ([FREEZE], None, {"started_at": NOW - HOUR}, NOW + 2 * HOUR),
+        ([FREEZE], NOW, {"started_at": NOW - HOUR, "freeze_exempt": True}, NOW - HOUR),
+        ([BASE_RED], NOW, {"started_at": NOW - HOUR, "fixes_base": True}, NOW - HOUR),
+        ([BASE_RED], NOW, {"started_at": NOW - HOUR, "freeze_exempt": True}, NOW + HOUR),
+        ([FREEZE, BASE_RED], NOW, {"started_at": NOW - HOUR, "freeze_exempt": True}, NOW + HOUR),
+    ],
+)
+def test_front_that_goes_on_had_its_time_but_for_the_blockers(
+    blockers: Sequence[Blocker], since: datetime | None, front: dict[str, Any], started: datetime | None
+) -> None:
+    """Two hours are not held against it; what it had before is, and one that all exempted had them, too."""
+    announced = BlockerNotices.of(blockers, (), since)
+    [entry] = line(front | {"github_failures": 2, "github_failing_since": NOW})
+    on = announced.resumed_entry(entry, NOW + 2 * HOUR)
+    assert on.started_at == started
+    exempt = all(blocker.exempts(entry) for blocker in blockers)
+    assert (on.github_failures, on.github_failing_since) == ((2, NOW) if exempt else (0, None))
+
+
+FAILED, PASSED, RUNNING = (report("ci", state) for state in (CheckState.FAILED, CheckState.PASSED, CheckState.PENDING))
+OTHER = report("lint", CheckState.FAILED)
+NAMESAKE_FAILED = report("ci", CheckState.FAILED, app_id=11)
+NAMESAKE_PASSED = report("ci", app_id=11)
+ANYBODYS = report("ci", CheckState.FAILED, app_id=None)
+
+
+@pytest.mark.parametrize("tip", ["tip-1", "tip-2"])
+@pytest.mark.parametrize(
+    ("reports", "red"),
+    [
+        ([FAILED], True),
+        ([RUNNING], True),
+        ([PASSED, FAILED], True),
+        ([PASSED], False),
+        ([PASSED, OTHER], False),
+        ([PASSED, NAMESAKE_FAILED], False),
+        ([PASSED, ANYBODYS], False),
+        ([FAILED, NAMESAKE_PASSED], True),
+    ],
+)
+def test_base_that_was_looked_at_is_red_until_the_check_passes(reports: list[CheckReport], red: bool, tip: str) -> None:
+    """Other checks that fail there have held up nobody, nor has another App's of its name; a run and a status of one
+    App and name have both to pass."""
+    known = base_looked_at(RED, tip, reports, POLICY, NOW)
+    assert (known is not None) == red
+    if known is not None:
+        assert (known.check, known.tip, known.since, known.looks) == ("ci", tip, NOW, 1)
+        assert known.look_at == NOW + POLICY.check_look.base
+
+
+def test_base_that_moved_and_on_which_nothing_reports_is_not_held_to_be_red_for_long() -> None:
+    """Where checks run on pull requests only, nothing ever says that it is green."""
+    waits = base_looked_at(RED, "tip-2", [OTHER], POLICY, NOW)
+    assert waits == replace(RED, tip="tip-2", looks=1, look_at=NOW + POLICY.first_report)
+    assert waits is not None
+    assert base_looked_at(waits, "tip-2", [], POLICY, waits.look_at) is None
+    assert base_looked_at(waits, "tip-3", [], POLICY, waits.look_at) is not None
+
+
+def test_base_is_looked_at_ever_less_often() -> None:
+    """A day of a red base costs few requests (P7)."""
+    red, now, looks = RED, NOW, 0
+    while now < NOW + timedelta(days=1):
+        after = base_looked_at(red, "tip-1", [FAILED], POLICY, now)
+        assert after is not None
+        assert after.look_at >= now + 10 * MINUTE - SECOND
+        red, now, looks = after, after.look_at, looks + 1
+    assert looks <= 9

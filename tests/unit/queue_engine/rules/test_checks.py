@@ -1,0 +1,195 @@
+"""Required checks: which pass, which fail, and which are awaited.
+
+Covers `queue_engine/domain/own_check.py`.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from queue_engine.domain.facts import CheckState, RequiredCheck
+from queue_engine.domain.own_check import own_check
+from queue_engine.rules.checks import former_checks, former_names, judge, required_checks
+from tests.unit.queue_engine.examples import NOW, POLICY, SECOND, entry, report, rules
+
+PENDING, PASSED, FAILED = CheckState.PENDING, CheckState.PASSED, CheckState.FAILED
+CI = RequiredCheck("ci", None)
+CI_OF_10 = RequiredCheck("ci", 10)
+
+
+@pytest.mark.parametrize("state", CheckState)
+def test_required_check_that_reported_decides(state: CheckState) -> None:
+    """One required check: its newest report is the verdict."""
+    assert judge([CI], [report("ci", state)]).state is state
+
+
+@pytest.mark.parametrize("reports", [(), (report("lint"),)])
+def test_required_check_that_is_absent_is_awaited_by_name(reports: tuple[()]) -> None:
+    """Absent means pending, whatever else has passed: "all known runs finished" is not green."""
+    verdict = judge([CI], reports)
+    assert (verdict.state, verdict.awaited) == (PENDING, ("ci",))
+    assert not verdict.reported
+
+
+def test_required_check_bound_to_an_app_counts_from_that_app_only() -> None:
+    """A check run of the same name by another App neither passes nor fails a bound check."""
+    assert judge([CI_OF_10], [report("ci", PASSED, app_id=11)]).state is PENDING
+    assert judge([CI_OF_10], [report("ci", FAILED, app_id=11)]).state is PENDING
+    assert judge([CI_OF_10], [report("ci", FAILED, app_id=11), report("ci", PASSED, app_id=10)]).state is PASSED
+
+
+def test_required_check_bound_to_no_app_fails_with_any_of_its_name() -> None:
+    """An unbound check is required of every App that reports its name."""
+    assert judge([CI], [report("ci", PASSED, app_id=10), report("ci", FAILED, app_id=11)]).state is FAILED
+    assert judge([CI], [report("ci", PASSED, app_id=10), report("ci", PENDING, app_id=11)]).state is PENDING
+
+
+@pytest.mark.parametrize(("required", "setter"), [(CI, None), (CI, 10), (CI_OF_10, 10)])
+def test_check_run_and_status_of_one_name_are_both_required(required: RequiredCheck, setter: int | None) -> None:
+    """A passing run does not hide a status of the same name, nor the other way round (GitHub's rule)."""
+    run, status = report("ci", PASSED, app_id=10, run=1), report("ci", PASSED, app_id=setter)
+    assert judge([required], [run, status]).state is PASSED
+    assert judge([required], [run, report("ci", PENDING, app_id=setter)]).state is PENDING
+    assert judge([required], [run, report("ci", FAILED, app_id=setter)]).state is FAILED
+    assert judge([required], [report("ci", FAILED, app_id=10, run=1), status]).state is FAILED
+
+
+@pytest.mark.parametrize("state", CheckState)
+def test_status_of_anybody_says_nothing_of_a_check_that_is_bound_to_an_app(state: CheckState) -> None:
+    """Anyone who may push may set a status of any name: it neither passes nor fails what an App has to report."""
+    anybodys = report("ci", state, app_id=None)
+    verdict = judge([CI_OF_10], [anybodys])
+    assert (verdict.state, verdict.awaited) == (PENDING, ("ci",))
+    assert judge([CI_OF_10], [anybodys, report("ci", PASSED, app_id=10)]).state is PASSED
+    assert judge([CI_OF_10], [anybodys, report("ci", FAILED, app_id=10)]).state is FAILED
+
+
+def test_two_apps_bound_to_one_name_must_both_report() -> None:
+    """One App's success is not the other's."""
+    both = [CI_OF_10, RequiredCheck("ci", 11)]
+    verdict = judge(both, [report("ci", app_id=10)])
+    assert (verdict.state, verdict.awaited) == (PENDING, ("ci",))
+    assert judge(both, [report("ci", app_id=10), report("ci", app_id=11)]).state is PASSED
+
+
+def test_check_that_is_not_required_does_not_count() -> None:
+    """Where checks are required, others may fail or hang."""
+    assert judge([CI], [report("ci"), report("lint", FAILED), report("nightly", PENDING)]).state is PASSED
+
+
+def test_check_whose_name_differs_in_case_is_another() -> None:
+    """Names match exactly."""
+    assert judge([CI], [report("CI")]).state is PENDING
+
+
+def test_failed_beats_pending_and_absent() -> None:
+    """The first red ends the wait; it is named, and what had begun is not blamed."""
+    verdict = judge([CI, RequiredCheck("lint", None)], [report("ci", FAILED)])
+    assert verdict.state is FAILED
+    assert [check.name for check in verdict.failed] == ["ci"]
+    verdict = judge([], [report("lint", PENDING), report("ci", FAILED), report("docs")])
+    assert verdict.state is FAILED
+    assert [check.name for check in verdict.failed] == ["ci"]
+
+
+def test_awaited_checks_are_named_once_and_sorted() -> None:
+    """Absent and pending ones alike, so that webhooks can be counted against them."""
+    required = [RequiredCheck(name, None) for name in ("unit", "build", "lint")]
+    reports = [report("unit", PENDING), report("unit", PENDING, app_id=None), report("lint")]
+    verdict = judge(required, reports)
+    assert verdict.awaited == ("build", "unit")
+    assert [check.name for check in verdict.pending] == ["unit", "unit"]
+
+
+def test_nothing_required_needs_at_least_one_report() -> None:
+    """No report is no proof."""
+    verdict = judge([], [])
+    assert (verdict.state, verdict.reported) == (PENDING, False)
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ((PASSED,), PASSED),
+        ((PASSED, PASSED), PASSED),
+        ((PASSED, PENDING), PENDING),
+        ((PASSED, FAILED), FAILED),
+        ((PENDING, FAILED), FAILED),
+    ],
+)
+def test_nothing_required_needs_every_report_to_pass(states: tuple[CheckState, ...], expected: CheckState) -> None:
+    """Then every check that reported counts."""
+    verdict = judge([], [report(f"check-{i}", state) for i, state in enumerate(states)])
+    assert (verdict.state, verdict.reported) == (expected, True)
+
+
+def test_last_completed_is_the_latest_of_the_counted_reports() -> None:
+    """The settle time runs from the last report that counts."""
+    reports = [report("ci", completed_at=NOW), report("lint", completed_at=NOW + SECOND), report("docs", PENDING)]
+    assert judge([], reports).last_completed == NOW + SECOND
+    assert judge([CI], reports).last_completed == NOW
+    assert judge([], [report("ci", PENDING)]).last_completed is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ignored", "counted"),
+    [
+        ("lint", ["lint"], ["lint2", "xlint", "Lint", ""]),
+        ("lint/*", ["lint/", "lint/a", "lint/a/b"], ["lint", "a/lint/b"]),
+        ("*/lint", ["/lint", "a/lint"], ["lint", "a/lint/b"]),
+        ("a*b*c", ["abc", "a-b-c", "abbc", "abcabc"], ["ab", "ac", "acb", "abcd"]),
+        ("aa*aa", ["aaaa", "aabaa"], ["aa", "aaa"]),
+        ("*ab*ab*", ["abab", "ab-ab"], ["ab", "aab"]),
+        ("*a*b*", ["aba", "a-b-a"], ["ba"]),
+        ("*", ["lint", ""], []),
+        ("**", ["lint", ""], []),
+        ("a.c", ["a.c"], ["abc"]),
+        ("a[bc]", ["a[bc]"], ["ab"]),
+    ],
+)
+def test_ignored_pattern_takes_only_the_star_for_more_than_itself(
+    pattern: str, ignored: list[str], counted: list[str]
+) -> None:
+    """`*` stands for any characters, none included; everything else for itself, the case too."""
+    for name in ignored:
+        assert not judge([], [report(name, FAILED)], [pattern]).failed
+    for name in counted:
+        assert judge([], [report(name, FAILED)], [pattern]).failed
+
+
+def test_ignored_pattern_of_many_stars_takes_no_time() -> None:
+    """A hostile pattern and name hang nobody: each part is looked for once."""
+    assert judge([], [report("a" * 50_000, FAILED)], ["*a" * 500 + "b"]).state is FAILED
+
+
+def test_required_checks_are_those_of_protection_and_configuration() -> None:
+    """Neither takes anything away from the other; unread rules demand nothing."""
+    policy = replace(POLICY, required_checks=frozenset({RequiredCheck("lint", 10)}))
+    assert required_checks(rules("ci"), policy) == {CI, RequiredCheck("lint", 10)}
+    assert required_checks(None, policy) == {RequiredCheck("lint", 10)}
+    assert required_checks(rules(), POLICY) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("check", "own"),
+    [
+        (RequiredCheck("IMQ", None), True),
+        (RequiredCheck("IMQ", 99), True),
+        (RequiredCheck("anything", 99), True),
+        (RequiredCheck("IMQ", 10), False),
+        (RequiredCheck("imq-lint", None), False),
+        (RequiredCheck("ci", 10), False),
+    ],
+)
+def test_check_of_imq_itself_is_known_by_its_name_or_its_app(check: RequiredCheck, own: bool) -> None:
+    """It ends when the pull request has landed, so that nobody can wait for it; a namesake of another App's is none."""
+    assert own_check([CI, check], replace(POLICY, own_app=99)) == (check.name if own else None)
+    assert own_check([check], POLICY) == ("IMQ" if check == RequiredCheck("IMQ", None) else None)
+
+
+def test_former_checks_are_remembered_with_their_apps_whatever_their_names() -> None:
+    """P1: a check of the same name by another App does not stand for it; a status may be anybody's."""
+    names = former_names([report("ci: unit", app_id=10), report("lint", app_id=None), report("lint", app_id=None)])
+    remembered = former_checks(entry(former_checks=names))
+    assert remembered == {RequiredCheck("ci: unit", 10), RequiredCheck("lint", None)}
+    assert len(names) == 2

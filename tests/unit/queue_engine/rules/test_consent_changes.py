@@ -1,0 +1,130 @@
+"""P4: what webhooks told after a consent withdraws it; what they told before it, or told late, does not."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from queue_engine.admission.admit import judged
+from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.domain.facts import Permission, Snapshot
+from queue_engine.domain.known_facts import Consent, PullRequestState
+from queue_engine.domain.reasons import Reason
+from queue_engine.rules.consent_changes import last_change, withdrawn_since_label, withdrawn_since_queued
+from queue_engine.rules.eligibility import Admit, Answer, Ignore, Reject, RequiredFacts
+from tests.unit.queue_engine.examples import POLICY, REPOSITORY, pull, rules
+
+LABEL = POLICY.trigger_label
+AT = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+
+
+def state(seconds: int, *, labels: tuple[str, ...] = (LABEL,), by: str = "mona", **changes: object) -> PullRequestState:
+    """A pull request as a webhook told it, so many seconds after the label."""
+    return PullRequestState.model_validate(
+        {
+            "updated_at": AT + timedelta(seconds=seconds),
+            "head": "head-1",
+            "base": "main",
+            "open": True,
+            "merged": False,
+            "draft": False,
+            "labels": labels,
+            "title": "Pull",
+            "by": by,
+            **changes,
+        }
+    )
+
+
+LABELLED = state(0, label=LABEL, label_set=True)
+CONSENT = Consent(at=AT, by="mona")
+
+
+def since_label(*told: PullRequestState | Consent) -> Reason | None:
+    """The judgement of mona's label, set at `AT`."""
+    return withdrawn_since_label(pull(told=told), base_branch="main", policy=POLICY, labelled_at=AT, by="mona")
+
+
+def since_queued(*told: PullRequestState | Consent) -> Reason | None:
+    """The judgement of an entry that mona queued, and that IMQ stored some seconds later."""
+    return withdrawn_since_queued(
+        pull(told=told),
+        base_branch="main",
+        policy=POLICY,
+        queued_at=AT + timedelta(seconds=10),
+        queued_by="mona",
+        trusted_labels=(LABEL,),
+    )
+
+
+@pytest.mark.parametrize(
+    ("later", "reason"),
+    [
+        (state(1, draft=True), Reason.DRAFT),
+        (state(1, open=False), Reason.CLOSED),
+        (state(1, base="release"), Reason.BASE_CHANGED),
+        (state(1, labels=(), label=LABEL), Reason.LABEL_REMOVED),
+        (state(1, open=False, merged=True), None),
+        (state(1, title="Other"), None),
+        (state(0, draft=True), Reason.DRAFT),
+        (state(-1, draft=True), None),
+    ],
+)
+def test_consent_is_withdrawn_by_what_happened_after_it(later: PullRequestState, reason: Reason | None) -> None:
+    """Of the label's own second, what was told after the label; what happened before it and is told late counts not."""
+    assert since_label(LABELLED, later, state(3)) is reason
+    assert since_queued(LABELLED, later, CONSENT, state(3)) is reason
+
+
+def test_consent_is_not_withdrawn_by_what_was_told_before_it_in_its_second() -> None:
+    """An automation that marks a pull request as ready labels it in the same second."""
+    assert since_label(state(0, draft=True, labels=()), LABELLED) is None
+    assert since_queued(state(0, draft=True, labels=()), LABELLED, CONSENT) is None
+
+
+def test_last_consent_counts() -> None:
+    """What a stay of before ended with does not end the present one."""
+    again = Consent(at=AT + timedelta(seconds=5), by="mona")
+    assert since_queued(LABELLED, CONSENT, state(2, draft=True), again) is None
+
+
+def test_consent_that_was_told_too_long_ago_counts_from_when_imq_queued_it() -> None:
+    """Facts are kept for a quarter of an hour."""
+    assert since_queued(state(9, draft=True)) is None
+    assert since_queued(state(11, draft=True)) is Reason.DRAFT
+
+
+@pytest.mark.parametrize(("by", "reason"), [("mona", None), ("tria", Reason.LABEL_REMOVED)])
+def test_label_set_again_renews_the_consent_of_the_same_person_only(by: str, reason: Reason | None) -> None:
+    """Another person's label asks for itself."""
+    removed, again = state(1, labels=(), label=LABEL), state(2, label=LABEL, label_set=True, by=by)
+    assert since_queued(LABELLED, CONSENT, removed, again) is reason
+    assert since_queued(LABELLED, CONSENT, again, removed) is Reason.LABEL_REMOVED
+
+
+def test_pull_request_is_known_up_to_its_last_change() -> None:
+    """Reads lag behind webhooks, and webhooks get lost."""
+    assert last_change(pull(updated_at=AT, told=(state(4), state(2)))) == AT + timedelta(seconds=4)
+    assert last_change(pull(updated_at=AT, told=(state(-4),))) == AT
+
+
+@pytest.mark.parametrize(
+    ("told", "answer"),
+    [
+        ((LABELLED,), Admit()),
+        ((LABELLED, state(1, draft=True), state(2)), Reject(Reason.DRAFT)),
+        ((LABELLED, state(1, open=False), state(2)), Reject(Reason.CLOSED)),
+        ((LABELLED, state(1, labels=(), label=LABEL), state(2, label=LABEL, label_set=True, by="tria")), Ignore()),
+    ],
+)
+def test_admission_asks_whether_the_label_is_consent_still(told: tuple[PullRequestState, ...], answer: Answer) -> None:
+    """The pull request looks unchanged. The label that another person has set since is judged by its own webhook."""
+    request = EnqueueRequest(REPOSITORY, 1, by="mona", head_sha="head-1", labelled_at=AT)
+    taken = Snapshot(pull(told=told), Permission.WRITE)
+    assert judged(request, taken, RequiredFacts(rules("ci")), POLICY, depth=0) == answer
+
+
+def test_admission_without_a_known_right_is_refused() -> None:
+    """P4: a right that was not read is none, so that nothing lands by it."""
+    request = EnqueueRequest(REPOSITORY, 1, by="mona", head_sha="head-1")
+    refused = judged(request, Snapshot(pull()), RequiredFacts(rules("ci")), POLICY, depth=0)
+    assert refused == Reject(Reason.LABEL_WITHOUT_RIGHT)

@@ -1,0 +1,88 @@
+"""What history tells of the time that checks take."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.rules.durations import check_limit_by, figures_of, time_in_checks
+from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, SECOND, entry
+
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("durations", "limit"),
+    [
+        ([HOUR] * 7, None),
+        ([], None),
+        ([HOUR] * 8, 95 * MINUTE),
+        # The slowest of twenty may be an accident, of ten it is not told apart from what is usual.
+        ([20 * MINUTE] * 19 + [10 * HOUR], 35 * MINUTE),
+        ([20 * MINUTE] * 9 + [HOUR], 95 * MINUTE),
+        ([SECOND] * 8, 10 * MINUTE),
+        ([timedelta(0)] * 8, 10 * MINUTE),
+        ([DAY] * 8, DAY),
+    ],
+)
+def test_limit_is_the_95th_percentile_with_a_margin_within_bounds(
+    durations: list[timedelta], limit: timedelta | None
+) -> None:
+    """Half as much again and five minutes, from ten minutes to a day; nothing of fewer than eight."""
+    assert check_limit_by(durations) == limit
+
+
+@given(st.lists(st.timedeltas(timedelta(0), DAY), min_size=8, max_size=50))
+def test_limit_leaves_time_to_all_but_the_slowest_twentieth(durations: list[timedelta]) -> None:
+    """A check as fast as nineteen in twenty were is in time."""
+    limit = check_limit_by(durations)
+    assert limit is not None
+    assert 10 * MINUTE <= limit <= DAY
+    assert sum(duration > limit for duration in durations) * 20 <= len(durations)
+
+
+def event(word: str, at: datetime, *, of: str | None = "entry-1", ended: datetime | None = None) -> TimelineEvent:
+    data = {} if ended is None else {"ended": ended.isoformat()}
+    return TimelineEvent(at, word, 1, "main", 1, of, data=data)
+
+
+def test_time_in_checks_adds_up_all_tries_of_this_stay() -> None:
+    """From each binding to what came after it; what is no status of the entry, or of another stay, does not count."""
+    events = [
+        event("checking", NOW, of="an-earlier-stay"),
+        event("queued", NOW + MINUTE),
+        event("checking", NOW + 2 * MINUTE),
+        event("rerun", NOW + 3 * MINUTE),
+        event("updating", NOW + 5 * MINUTE),
+        event("checking", NOW + 6 * MINUTE),
+        event("paused", NOW + 7 * MINUTE, of=None),
+        event("ready", NOW + 16 * MINUTE),
+        event("flaky", NOW + 16 * MINUTE),
+    ]
+    assert time_in_checks(events, "entry-1") == 13 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("ended", "took"),
+    [(NOW + 12 * MINUTE, 12 * MINUTE), (NOW - HOUR, timedelta(0)), (None, 72 * HOUR)],
+)
+def test_time_in_checks_ends_with_them_however_late_somebody_looks(ended: datetime | None, took: timedelta) -> None:
+    """A pause of three days over checks of twelve minutes is no time in CI; a head that was green already had none."""
+    events = [event("checking", NOW), event("ready", NOW + 72 * HOUR, ended=ended)]
+    assert time_in_checks(events, "entry-1") == took
+
+
+def test_figures_of_a_landing_hold_no_more_checks_than_time_at_the_front() -> None:
+    """What checks did while the queue was blocked is not its turn."""
+    stay = entry(id="entry-1", enqueued_at=NOW - 72 * HOUR, started_at=NOW - 5 * MINUTE)
+    events = [event("checking", NOW - 71 * HOUR), event("updating", NOW - MINUTE), event("checking", NOW)]
+    assert figures_of(stay, events, NOW) == {"queue": 72 * 3600, "front": 300, "checks": 300}
+
+
+def test_figures_of_a_landing_tell_queue_front_and_checks_in_seconds() -> None:
+    """Each counted from its own beginning."""
+    stay = entry(id="entry-1", enqueued_at=NOW - HOUR, started_at=NOW - 10 * MINUTE)
+    events = [event("checking", NOW - 9 * MINUTE), event("ready", NOW - MINUTE)]
+    assert figures_of(stay, events, NOW) == {"queue": 3600, "front": 600, "checks": 480}

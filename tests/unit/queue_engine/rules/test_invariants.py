@@ -1,0 +1,92 @@
+"""Transitions of entries: which are allowed, and what a queue never shows.
+
+Covers `queue_engine/domain/model.py` and `queue_engine/rules/transitions.py`.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from queue_engine.domain.errors import InvariantError, TransitionError
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.rules.invariants import check_queue, check_transition
+from tests.store.examples import entry
+
+ALLOWED = {
+    ("pending", "updating"),
+    ("pending", "checking"),
+    ("updating", "pending"),
+    ("updating", "checking"),
+    ("checking", "pending"),
+    ("checking", "updating"),
+    ("checking", "ready"),
+    ("ready", "pending"),
+    ("ready", "updating"),
+    ("ready", "checking"),
+    ("ready", "landed"),
+} | {(waiting, left) for waiting in ("pending", "updating", "checking", "ready") for left in ("failed", "cancelled")}
+
+
+@pytest.mark.parametrize("new", EntryStatus)
+@pytest.mark.parametrize("old", EntryStatus)
+def test_transition_of_every_pair_is_allowed_or_refused_as_designed(old: EntryStatus, new: EntryStatus) -> None:
+    """Only the transitions of the design exist; staying as one is, is none."""
+    if old is new or (old.value, new.value) in ALLOWED:
+        check_transition(old, new)
+    else:
+        with pytest.raises(TransitionError, match=f"{old} does not lead to {new}"):
+            check_transition(old, new)
+
+
+def standing(*statuses: EntryStatus) -> list[Entry]:
+    """A sound queue whose entries have these statuses."""
+    return [
+        replace(entry(number=100 + position), position=position, status=status)
+        for position, status in enumerate(statuses)
+    ]
+
+
+PENDING = EntryStatus.PENDING
+
+
+@pytest.mark.parametrize("front", [PENDING, EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.READY])
+def test_queue_that_is_sound_passes(front: EntryStatus) -> None:
+    """An empty queue, and one whose front is in any waiting status."""
+    check_queue([])
+    check_queue(standing(front, PENDING, PENDING))
+
+
+@pytest.mark.parametrize("position", [0, 2, 3, -1])
+def test_queue_with_wrong_position_is_broken(position: int) -> None:
+    """Positions are 0..n-1 in order."""
+    first, second, third = standing(PENDING, PENDING, PENDING)
+    with pytest.raises(InvariantError, match="101 stands at position"):
+        check_queue([first, replace(second, position=position), third])
+
+
+def test_queue_with_one_pull_request_twice_is_broken() -> None:
+    """A pull request is queued at most once."""
+    first, second = standing(PENDING, PENDING)
+    with pytest.raises(InvariantError, match="more than once"):
+        check_queue([first, replace(second, number=first.number)])
+
+
+@pytest.mark.parametrize("status", [EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.READY])
+def test_queue_processing_behind_the_front_is_broken(status: EntryStatus) -> None:
+    """Only the front is processed."""
+    with pytest.raises(InvariantError, match=f"101 is {status} at position 1"):
+        check_queue(standing(PENDING, status))
+
+
+@pytest.mark.parametrize("status", [EntryStatus.LANDED, EntryStatus.FAILED, EntryStatus.CANCELLED])
+def test_queue_with_an_entry_that_left_is_broken(status: EntryStatus) -> None:
+    """Who left for good does not stand in the queue."""
+    with pytest.raises(InvariantError, match="although"):
+        check_queue(standing(status))
+
+
+def test_queue_with_entries_of_another_is_broken() -> None:
+    """A queue is one base branch."""
+    first, second = standing(PENDING, PENDING)
+    with pytest.raises(InvariantError, match="several queues"):
+        check_queue([first, replace(second, queue_id=2)])
