@@ -100,8 +100,8 @@ class Limits:
     content and the update not, and octokit's list (plugin-throttling.js) has it neither; nobody has measured it.
     `points_together`: whether all endpoints of REST share the points of a minute. GitHub documents them for "too many
     requests to a single endpoint" and "for REST API endpoints", which can be read either way.
-    `status` (403 or 429) and `retry_after` ("when": until the window frees; None: no header; else seconds) say how
-    a secondary limit is answered.
+    `status` (403, 429, or 422: octokit/plugin-throttling.js #775) and `retry_after` ("when": until the window frees;
+    None: no header; else seconds) say how a secondary limit is answered.
     """
 
     clock: Clock
@@ -151,6 +151,9 @@ class Limits:
     def secondary(self, request_id: str, status: int, retry_after: int | None) -> Refusal:
         """A secondary limit's refusal, with or without Retry-After (seconds)."""
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+        if status == 422:
+            abuse = {"resource": "IssueComment", "code": "abuse", "field": "base"}
+            return Refusal(status, "Validation Failed", errors=[abuse], headers=headers)
         return Refusal(status, SECONDARY.format(request_id=request_id), docs=_SECONDARY_DOCS, headers=headers)
 
     def check(

@@ -18,7 +18,7 @@ Kind = Literal[
     "delay",  # waits, then applies and answers
     "apply_then_delay",  # applies, then waits with the answer
     "rate_limit",  # the primary limit's 403: none remaining until the reset
-    "secondary_limit",  # 403 or 429, with or without Retry-After
+    "secondary_limit",  # 403, 422 or 429, with or without Retry-After
     "expired_token",  # 401 Bad credentials
     "bad_json",  # applied, then a 200 whose body is cut off
     "bad_link",  # applied, then the answer with a Link header whose addresses cannot be parsed

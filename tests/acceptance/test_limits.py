@@ -34,7 +34,7 @@ async def has_landed_once(world: World, pull: Any, *, within: timedelta = timede
 
 async def test_secondary_limit_on_every_kind_of_write_is_waited_out(world: World) -> None:
     """P7: whatever write it hits, nothing is sent until the time is over, a minute when GitHub names none."""
-    for status, retry_after in ((403, 150), (403, None), (429, 150), (429, None)):
+    for status, retry_after in ((403, 150), (403, None), (429, 150), (429, None), (422, None)):
         case, earlier = (status, retry_after), len(world.server.requests)
         pull = await world.behind(f"add-{status}-{retry_after}")
         for method, route in WRITES:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -30,7 +30,13 @@ _LONGEST_WAIT = timedelta(hours=2)
 _DIGITS = re.compile(r"[0-9]{1,11}")
 """Seconds, as far as an instant can lie ahead."""
 
-_LIMIT_WORDS = ("rate limit", "abuse detection")
+_LIMIT_WORDS = ("rate limit", "abuse detection", "blocked from content creation")
+_TOO_QUICK = "submitted too quickly"
+"""GitHub's words for content that was created too quickly (cli/cli #4801)."""
+_ABUSE = "abuse"
+"""The code of such an error, as 422 with requests remaining and no header (octokit/plugin-throttling.js #775)."""
+_QUOTE = re.compile(r"[`'\"\n]")
+"""What follows the first of these may be the text of others, such as the name of a workflow's file."""
 
 _NOT_GRANTED = "not accessible by integration"
 """GitHub's words for an App without a permission; a header of the same answer names those that would do."""
@@ -51,10 +57,12 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime)
     """The error that an answer with this status means; `headers` are looked up in lower case.
 
     Limits come as 403 or 429, with and without headers that say how long to wait (GitHub's "Rate limits for the REST
-    API"); redirects of writes are not followed and are passing: the rename's webhook brings the new name.
+    API"), and as 422 for content; redirects of writes are not followed and are passing: the rename's webhook brings the
+    new name.
     """
-    message = _message(status, body)
-    if _is_limit(status, headers, message):
+    answer = _answer(body)
+    message = _message(status, answer)
+    if _is_limit(status, headers, answer):
         return RateLimitError(message, retry_after=asked_wait(headers, now) or _UNNAMED_WAIT, status=status)
     if status >= 500 or status < 400:
         return Unavailable(message, status=status)
@@ -97,31 +105,49 @@ def _http_date(text: str) -> datetime | None:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
-def _is_limit(status: int, headers: Mapping[str, str], message: str) -> bool:
-    if status == 429:
-        return True
+def _is_limit(status: int, headers: Mapping[str, str], answer: Mapping[str, Any]) -> bool:
+    if status == 422:
+        return any(_is_too_quick(error) for error in _errors(answer))
     if status != 403:
-        return False
+        return status == 429
     # Secondary limits have requests remaining and may come without any header; then only the words tell.
+    said = _unquoted(answer.get("message"))
     return (
         "retry-after" in headers
         or headers.get("x-ratelimit-remaining") == "0"
-        or any(words in message.lower() for words in _LIMIT_WORDS)
+        or any(words in said for words in _LIMIT_WORDS)
     )
 
 
-def _message(status: int, body: bytes) -> str:
-    """GitHub's own words, with those of every single error; a proxy's HTML says nothing to anybody."""
+def _is_too_quick(error: Any) -> bool:
+    if not isinstance(error, dict):
+        return _TOO_QUICK in _unquoted(error)
+    return error.get("code") == _ABUSE or _TOO_QUICK in _unquoted(error.get("message"))
+
+
+def _unquoted(text: Any) -> str:
+    """The words that are GitHub's own for certain, in lower case: nobody names a limit by the name of a file."""
+    return _QUOTE.split(str(text), maxsplit=1)[0].lower()
+
+
+def _answer(body: bytes) -> Mapping[str, Any]:
+    """GitHub's answer; empty where it is none: a proxy's HTML says nothing to anybody."""
     try:
         answer = json.loads(body)
     except ValueError:
-        answer = None
-    if not isinstance(answer, dict):
-        return f"GitHub answered {status}"
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _message(status: int, answer: Mapping[str, Any]) -> str:
+    """GitHub's own words, with those of every single error."""
     message = str(answer.get("message") or f"GitHub answered {status}")
+    return ": ".join(filter(None, (message, "; ".join(map(_detail, _errors(answer))))))[:_LONGEST_MESSAGE]
+
+
+def _errors(answer: Mapping[str, Any]) -> Sequence[Any]:
     errors = answer.get("errors") or ()
-    details = [errors] if isinstance(errors, str) else [_detail(error) for error in errors]
-    return ": ".join(filter(None, (message, "; ".join(details))))[:_LONGEST_MESSAGE]
+    return errors if isinstance(errors, list) else [errors]
 
 
 def _detail(error: Any) -> str:

@@ -3,7 +3,8 @@
 A token that leaks, or a call that goes astray, reaches one repository, and a reading token changes nothing there.
 GitHub narrows a token when it is made ("Create an installation access token": `repository_ids`, at most 500, and
 `permissions`); an empty list would mean all repositories (framna-docs #146). Tokens are made with the App's JWT, whose
-limit is not the installation's (cogito #162), but each is a request: so there are few kinds, each kept for an hour.
+limit is not the installation's (cogito #162, create-github-app-token #154). No source says whether they cost points of
+secondary limits; the pace counts five each, of the App's own. So there are few kinds of tokens, each kept for an hour.
 """
 
 from collections.abc import Mapping

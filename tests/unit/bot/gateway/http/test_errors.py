@@ -109,16 +109,38 @@ async def test_merge_refused_or_in_trouble_raises_our_own_error(
         ),
         (Says({"message": "Please retry your request again later."}, 403, {"retry-after": "120"}), 120),
         (Says({"message": "triggered an abuse detection mechanism"}, 403), 60),
+        (Says({"message": "You have been temporarily blocked from content creation."}, 403), 60),
+        (Says({"message": "Validation Failed", "errors": [{"resource": "IssueComment", "code": "abuse"}]}, 422), 60),
+        (Says({"message": "Validation Failed", "errors": [{"message": "was submitted too quickly"}]}, 422), 60),
+        (Says({"message": "Validation Failed", "errors": ["was submitted too quickly"]}, 422), 60),
     ],
 )
 async def test_limit_met_raises_rate_limited_with_githubs_wait(
     gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says, wait: int
 ) -> None:
-    """Secondary limits come as 403 or 429, with and without headers (gidgethub makes them plain bad requests)."""
+    """Secondary limits come as 403, 429 or 422, with and without headers (gidgethub makes them plain bad requests)."""
     github.on("PUT", MERGE, says)
     with pytest.raises(RateLimitError) as caught:
         await _merge(gateway, repository)
     assert caught.value.retry_after == timedelta(seconds=wait)
+
+
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        (Says({"message": "refusing to update workflow `.github/workflows/rate limit.yml`"}, 403), Forbidden),
+        (Says({"message": "Branch 'abuse detection' is protected"}, 403), Forbidden),
+        (Says({"message": "Validation Failed", "errors": ["no branch 'submitted too quickly'"]}, 422), Invalid),
+        (Says({"message": "Validation Failed", "errors": [{"code": "custom", "field": "abuse"}]}, 422), Invalid),
+    ],
+)
+async def test_limit_that_an_author_names_in_a_file_or_branch_is_none(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says, error: type[GitHubError]
+) -> None:
+    """P5: GitHub quotes names by strangers; none of them stops an installation for a minute and more."""
+    github.on("PUT", MERGE, says)
+    with pytest.raises(error):
+        await _merge(gateway, repository)
 
 
 async def test_primary_limit_used_up_waits_for_its_reset(
