@@ -17,6 +17,8 @@ from bot.api.routes import Caller, Route
 from bot.api.views import Delays, DequeuedAnswer, QueuedAnswer, WhyAnswer
 from notifications import texts
 from queue_engine.admission import enqueue
+from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user
+from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.table import PRIORITIES
 from queue_engine.core.observability import trace
 from queue_engine.domain.errors import StaleRecord
@@ -141,7 +143,7 @@ class QueueRoutes:
                 queued = await enqueue.enqueue(
                     self._engine, repository, number, by=login, head_sha=said.head_sha, delivery=delivery_of(request)
                 )
-            except enqueue.RejectionError as refused:
+            except RejectionError as refused:
                 raise _refusal(refused) from None
         status = 202 if queued.new else 200
         if said.priority is not None:
@@ -166,7 +168,7 @@ class QueueRoutes:
             )
             try:
                 queued = await _settled(once)
-            except enqueue.RejectionError as refused:
+            except RejectionError as refused:
                 raise _refusal(refused) from None
             except enqueue.MergePending:
                 raise ApiError(409, "the merge of this pull request has started") from None
@@ -183,18 +185,18 @@ class QueueRoutes:
         with trace.span("api dequeue"):
 
             async def once() -> web.Response:
-                leave = await enqueue.authorize_dequeue(self._engine, repository, number, by=login)
+                leave = await authorize_dequeue(self._engine, repository, number, by=login)
                 async with self._engine.change() as change:
-                    left = await enqueue.dequeue_by_user(change, repository, number, leave)
+                    left = await dequeue_by_user(change, repository, number, leave)
                     answer = DequeuedAnswer(repository=repository.full_name, number=number, left=left)
                     status = 200 if left else 202
                     return await settle(request, change.tx, answer.model_dump(mode="json"), status=status)
 
             try:
                 return await _settled(once)
-            except enqueue.RejectionError as refused:
+            except RejectionError as refused:
                 raise _refusal(refused) from None
-            except enqueue.NotQueued:
+            except NotQueued:
                 raise _not_queued() from None
 
     async def _move(
@@ -258,7 +260,7 @@ def _not_queued() -> ApiError:
     return ApiError(404, "this pull request is not queued")
 
 
-def _refusal(refused: enqueue.RejectionError) -> ApiError:
+def _refusal(refused: RejectionError) -> ApiError:
     reason = refused.reason
     words = _SENTENCES.get(reason, texts.REASONS[reason].sentence)
     sentence = words.format(base="its base branch", label=refused.label)

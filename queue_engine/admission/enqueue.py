@@ -1,8 +1,8 @@
-"""Queue, move and dequeue pull requests for callers that wait for the answer.
+"""Queue and move pull requests for callers that wait for the answer.
 
-The same eligibility check applies, and the label on GitHub stays the visible truth: it is set, or removed, as part
-of the call. What the label means is stored before it is set: if the process dies in between, the pull request joins.
-Changes to queued entries are stored within the caller's transaction, together with the answer.
+The same eligibility check applies, and the label on GitHub stays the visible truth: it is set as part of the call.
+What the label means is stored before it is set: if the process dies in between, the pull request joins. Changes to
+queued entries are stored within the caller's transaction, together with the answer.
 """
 
 from dataclasses import dataclass, replace
@@ -12,44 +12,26 @@ import structlog
 from queue_engine.admission.admit import admit, judged
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import keep_consent
-from queue_engine.admission.rejection import drop_held
+from queue_engine.admission.rejection import RejectionError, assert_may_queue
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.core.concurrency.slots import SlotsBusy
-from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.entry_order import EntryOrder
-from queue_engine.domain.errors import EngineError, GitHubError, StaleRecord, Unavailable
+from queue_engine.domain.errors import EngineError, GitHubError, Unavailable
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.queue_depth import find_held, hold, occupied_slots
+from queue_engine.effects.queue_depth import hold, occupied_slots
 from queue_engine.queries.position import load_delay
-from queue_engine.rules.eligibility import Hold, Reject, may_queue
+from queue_engine.rules.eligibility import Hold, Reject
 from queue_engine.rules.priority import PriorityEffect
 
 _log = structlog.get_logger("imq.enqueue")
 
 CONTROL_ROLES = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 """The rights of whom may pause, freeze and resume queues, and say what goes first in them."""
-
-
-class RejectionError(EngineError):
-    """The pull request is not eligible, for this reason; `label` is the trigger label, if that was looked up.
-
-    `detail` names what it is about, and may hold foreign words.
-    """
-
-    def __init__(self, reason: Reason, label: str = "", detail: str | None = None) -> None:
-        super().__init__(reason.value)
-        self.reason = reason
-        self.label = label
-        self.detail = detail
-
-
-class NotQueued(EngineError):
-    """The pull request is neither queued nor held."""
 
 
 class MergePending(EngineError):
@@ -85,7 +67,7 @@ async def enqueue(
     if standing is not None:
         told = None if taken is None else taken.permission
         permission = told or await engine.github.permission(repository, by)
-        _allow(await engine.policies.of(repository, standing.base_branch), by, permission)
+        assert_may_queue(await engine.policies.of(repository, standing.base_branch), by, permission)
         if head_sha not in {None, standing.queued_head, standing.head}:
             raise RejectionError(Reason.HEAD_CHANGED)
         return Queued(standing, new=delivery is not None and standing.delivery == delivery)
@@ -154,76 +136,6 @@ async def add_label(engine: Engine, repository: Repository, pull: PullRequest, p
         await engine.github.add_label(repository, pull.number, policy.trigger_label)
 
 
-async def remove_label(engine: Engine, repository: Repository, pull: PullRequest, policy: Policy) -> PullRequest:
-    """Take the labels off that queue; the pull request as it is then. Raises GitHubError."""
-    triggers = frozenset(label for label in pull.labels if policy.has_trigger_label([label]))
-    for label in sorted(triggers):
-        await engine.github.remove_label(repository, pull.number, label)
-    return replace(pull, labels=pull.labels - triggers)
-
-
-@dataclass(frozen=True, slots=True)
-class DequeuePermission:
-    """That a pull request may go: the policy that it goes by, and whether its label is off already."""
-
-    policy: Policy
-    unlabelled: bool
-    by: str
-    """Who asked."""
-
-
-async def authorize_dequeue(engine: Engine, repository: Repository, number: int, *, by: str) -> DequeuePermission:
-    """Leave for a pull request to go, by `dequeue_by_user`, if its author asks or who may queue it.
-
-    Where its merge is under way the label goes first, so that a merge that fails is not tried again. Raises Refused,
-    NotQueued and GitHubError.
-    """
-    async with engine.store.reading() as tx:
-        waiting = await tx.held.find(repository.id, number)
-        entry = await tx.entries.find(repository.id, number)
-        found = waiting or entry
-        queue = None if found is None else await tx.queues.get(found.queue_id)
-    if queue is None:
-        raise NotQueued(f"pull request {number} is not queued")
-    policy = await engine.policies.of(repository, queue.base_branch)
-    merging = entry is not None and entry.merge_requested_at is not None
-    pull = await engine.github.pull_request(repository, number) if waiting is not None or merging else None
-    author = pull.author if pull is not None else entry.author if entry is not None else ""
-    if author.casefold() != by.casefold():
-        _allow(policy, by, await engine.github.permission(repository, by))
-    if merging and pull is not None:
-        await remove_label(engine, repository, pull, policy)
-    return DequeuePermission(policy, unlabelled=merging, by=by)
-
-
-async def dequeue_by_user(
-    change: Change, repository: Repository, number: int, leave: DequeuePermission, *, delivery: str | None = None
-) -> bool:
-    """Take a pull request out of its queue, or the line for a place; False: its merge is under way, so GitHub decides.
-
-    Its label comes off, and is no new wish as long as it is there. Raises NotQueued, and StaleRecord when something
-    changed since the leave was given: to be asked for again then.
-    """
-    tx, now = change.tx, change.now
-    if (waiting := await find_held(tx, repository.id, number)) is not None:
-        await drop_held(change, waiting, Reason.UNQUEUED, leave.policy, delivery=delivery, by=leave.by)
-        return True
-    entry = await tx.entries.find(repository.id, number)
-    if entry is None:
-        raise NotQueued(f"pull request {number} is not queued")
-    if entry.merge_requested_at is None:
-        why = DequeueReason(Reason.UNQUEUED, delivery=delivery, by=leave.by)
-        await record.dequeue(change, entry, why, leave.policy)
-        return True
-    if not leave.unlabelled:
-        raise StaleRecord(f"the merge of pull request {number} was asked for in this moment")
-    # Should GitHub refuse the merge, consent is looked at again; that IMQ took the label off itself is no mishap then.
-    trusted = tuple(label for label in entry.trusted_labels if not leave.policy.has_trigger_label([label]))
-    await tx.entries.save(replace(entry, needs_refetch=True, trusted_labels=trusted))
-    await tx.queues.wake(entry.queue_id, now)
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class PriorityChange:
     """Where an entry stands by its new priority, of how many, and whom that delays."""
@@ -258,15 +170,10 @@ async def _read_snapshot(
     pull, permission = taken.pull, taken.permission or await engine.github.permission(repository, by)
     taken = replace(taken, permission=permission)
     policy = await engine.policies.of(repository, pull.base_branch)
-    _allow(policy, by, permission)
+    assert_may_queue(policy, by, permission)
     if not pull.open:
         raise RejectionError(Reason.MERGED_ELSEWHERE if pull.merged else Reason.CLOSED)
     return taken, policy
-
-
-def _allow(policy: Policy, by: str, permission: Permission) -> None:
-    if (reason := may_queue(policy, by, permission)) is not None:
-        raise RejectionError(reason, policy.trigger_label)
 
 
 async def _reserve_slot(engine: Engine, request: EnqueueRequest, taken: Snapshot, policy: Policy) -> bool:

@@ -2,14 +2,35 @@
 
 from datetime import datetime
 
-from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.errors import EngineError
+from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import Queue
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change
+from queue_engine.rules.eligibility import may_queue
 from queue_engine.store.held import HeldPullRequest
+
+
+class RejectionError(EngineError):
+    """The pull request is not eligible, for this reason; `label` is the trigger label, if that was looked up.
+
+    `detail` names what it is about, and may hold foreign words.
+    """
+
+    def __init__(self, reason: Reason, label: str = "", detail: str | None = None) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+        self.label = label
+        self.detail = detail
+
+
+def assert_may_queue(policy: Policy, by: str, permission: Permission) -> None:
+    """Raise RejectionError if this person may not queue."""
+    if (reason := may_queue(policy, by, permission)) is not None:
+        raise RejectionError(reason, policy.trigger_label)
 
 
 async def refuse(

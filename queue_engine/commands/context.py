@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from queue_engine.admission.dequeue import DequeuePermission
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.commands.parse import CommandRequest
 from queue_engine.commands.table import Command, CommandPermission
@@ -28,6 +29,8 @@ class CommandContext:
     at: datetime | None
     """When the pull request changed last, as the comment's delivery told it; None if it did not."""
     delivery: str
+    dequeue: DequeuePermission | None = None
+    """That this person may dequeue it, once that was asked for."""
 
     @property
     def pull(self) -> PullRequest:

@@ -5,7 +5,9 @@ from dataclasses import replace
 from queue_engine.admission import enqueue
 from queue_engine.admission.admit import admit
 from queue_engine.admission.command_consent import consents
+from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user, without_label
 from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import CommandRequest
 from queue_engine.core.concurrency.slots import SlotsBusy
@@ -32,7 +34,7 @@ async def queue(asked: CommandContext, typed: CommandRequest) -> Reply:
         queued = await enqueue.enqueue(
             engine, repository, number, by=asked.by, head_sha=head, delivery=asked.delivery, taken=asked.taken
         )
-    except enqueue.RejectionError as refused:
+    except RejectionError as refused:
         return _refused(asked, typed, refused.reason, refused.detail)
     except SlotsBusy:
         return await _request_enqueue(asked, typed, head, leaving=None)
@@ -58,27 +60,30 @@ async def requeue(asked: CommandContext, typed: CommandRequest) -> Reply:
     return await _request_enqueue(asked, typed, head, leaving=entry)
 
 
+async def prepare_dequeue(asked: CommandContext, typed: CommandRequest) -> Reply | None:
+    """Remove the label first while GitHub merges; the reply, if there is nothing to dequeue. Raises GitHubError."""
+    try:
+        permitted = await authorize_dequeue(
+            asked.engine, asked.repository, asked.pull.number, by=asked.by, taken=asked.taken
+        )
+    except NotQueued:
+        return asked.reply(typed, ReplyKind.NOT_QUEUED, accepted=False)
+    if permitted.unlabelled:
+        asked.taken = replace(asked.taken, pull=without_label(asked.pull, permitted.policy))
+    asked.dequeue = permitted
+    return None
+
+
 async def unqueue(change: Change, asked: CommandContext, typed: CommandRequest) -> Reply:
     """Take it out of its queue, or the line for a place. Raises StaleRecord when that changes in this moment."""
-    leave = enqueue.DequeuePermission(
-        asked.policy, unlabelled=not asked.policy.has_trigger_label(asked.pull.labels), by=asked.by
-    )
+    assert asked.dequeue is not None
     try:
-        left = await enqueue.dequeue_by_user(
-            change, asked.repository, asked.pull.number, leave, delivery=asked.delivery
+        left = await dequeue_by_user(
+            change, asked.repository, asked.pull.number, asked.dequeue, delivery=asked.delivery
         )
-    except enqueue.NotQueued:
+    except NotQueued:
         return asked.reply(typed, ReplyKind.NOT_QUEUED, accepted=False)
     return asked.reply(typed, ReplyKind.LEFT) if left else asked.reply(typed, ReplyKind.LANDING, accepted=False)
-
-
-async def dequeue(asked: CommandContext) -> None:
-    """Where its merge is under way the label goes first: a merge that fails is not tried again. Raises GitHubError."""
-    async with asked.engine.store.reading() as tx:
-        entry = await tx.entries.find(asked.repository.id, asked.pull.number)
-    if entry is not None and entry.merge_requested_at is not None:
-        pull = await enqueue.remove_label(asked.engine, asked.repository, asked.pull, asked.policy)
-        asked.taken = replace(asked.taken, pull=pull)
 
 
 async def _consented(asked: CommandContext) -> str | None:

@@ -10,7 +10,7 @@ import structlog
 from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
 from queue_engine.commands.context import CommandContext, misread
 from queue_engine.commands.control import freeze, pause, prioritise, resume
-from queue_engine.commands.enqueue import dequeue, queue, requeue, unqueue
+from queue_engine.commands.enqueue import prepare_dequeue, queue, requeue, unqueue
 from queue_engine.commands.parse import CommandRequest, ParseError, read
 from queue_engine.commands.query import status, why
 from queue_engine.commands.table import MOST_COMMANDS, Command, CommandName, CommandPermission
@@ -149,7 +149,7 @@ class Commands:
                 case CommandName.REQUEUE:
                     return await requeue(asked, typed)
                 case CommandName.UNQUEUE:
-                    await dequeue(asked)
+                    return await prepare_dequeue(asked, typed)
                 case CommandName.PRIORITY:
                     joined = await queue(asked, typed)
                     return None if joined.accepted else joined

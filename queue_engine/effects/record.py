@@ -46,15 +46,19 @@ async def delays_caused(tx: Transaction, entry: Entry, now: datetime) -> dict[st
     return {"delays": list(found.numbers), "delay": None if found.by is None else round(found.by.total_seconds())}
 
 
-async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Policy) -> None:
-    """Remove an entry from its queue without landing it. Raises StaleRecord if it changed since it was read."""
+async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Policy | None) -> None:
+    """Remove an entry from its queue without landing it: each entry that leaves so leaves by this function.
+
+    Without `policy` nothing is announced, where that fails. Raises StaleRecord if it changed since it was read.
+    """
     tx, now, reason = change.tx, change.now, why.reason
     await tx.entries.remove(entry)
-    await announce_dequeued(tx, entry, why, policy, now)
+    if policy is not None:
+        await announce_dequeued(tx, entry, why, policy, now)
+        await cancel_later(tx, entry, policy, now)
     # Automation that sets the label again does not overrule a person who dequeued it.
     if REASONS[reason].outcome is Outcome.FAILED or reason is Reason.UNQUEUED:
         await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
-    await cancel_later(tx, entry, policy, now)
     await free_slot(tx, entry.queue_id, now)
     checks = [check.name for check in why.checks]
     data = {"head": entry.head, "from": entry.status.value, "checks": checks, "detail": why.detail}

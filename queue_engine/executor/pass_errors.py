@@ -13,7 +13,7 @@ from queue_engine.core.observability import trace
 from queue_engine.core.timing.backoff import Backoff, wait
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import GitHubError, StaleRecord
-from queue_engine.domain.model import Entry, EntryStatus, Queue
+from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
@@ -67,16 +67,10 @@ async def on_error(engine: Engine, queue: Queue, error: Exception) -> datetime:
 
 async def _dequeue(engine: Engine, entry: Entry, cause: BaseException) -> None:
     policy = await _policy(engine, entry)
-    detail = _detail(entry.trace, cause)
-    _log.error("internal_error", repository=entry.repository.full_name, number=entry.number, detail=detail)
+    why = DequeueReason(Reason.INTERNAL_ERROR, _detail(entry.trace, cause), delivery=entry.delivery)
+    _log.error("internal_error", repository=entry.repository.full_name, number=entry.number, detail=why.detail)
     try:
-        async with engine.change() as change:
-            await change.tx.queues.clear_errors(entry.queue_id)
-            present = await change.tx.entries.get(entry.id)
-            if present is None:
-                return
-            why = DequeueReason(Reason.INTERNAL_ERROR, detail, delivery=entry.delivery)
-            await record.dequeue(change, present, why, policy)
+        await _dequeue_present(engine, entry, why, policy)
     except StaleRecord:
         # Somebody changed the entry in this moment: the next pass reads it again.
         return
@@ -85,25 +79,14 @@ async def _dequeue(engine: Engine, entry: Entry, cause: BaseException) -> None:
             raise
         # The notice for people is made from the same entry, and may be what fails.
         _log.exception("dequeue_failed", repository=entry.repository.full_name, number=entry.number)
-        await _remove(engine, entry, detail)
+        await _dequeue_present(engine, entry, why, None)
 
 
-async def _remove(engine: Engine, entry: Entry, detail: str) -> None:
+async def _dequeue_present(engine: Engine, entry: Entry, why: DequeueReason, policy: Policy | None) -> None:
     async with engine.change() as change:
-        tx, now = change.tx, change.now
-        await tx.queues.clear_errors(entry.queue_id)
-        present = await tx.entries.get(entry.id)
-        if present is None:
-            return
-        await tx.entries.remove(present)
-        await tx.queues.wake(entry.queue_id, now)
-        await change.record(
-            EntryStatus.FAILED.value,
-            entry,
-            reason=Reason.INTERNAL_ERROR,
-            delivery=entry.delivery,
-            data={"head": entry.head, "from": entry.status.value, "detail": detail},
-        )
+        await change.tx.queues.clear_errors(entry.queue_id)
+        if (present := await change.tx.entries.get(entry.id)) is not None:
+            await record.dequeue(change, present, why, policy)
 
 
 async def _pause(engine: Engine, queue: Queue, cause: BaseException) -> None:

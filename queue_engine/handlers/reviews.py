@@ -1,10 +1,8 @@
 """Handle reviews: dequeue a pull request whose approval was withdrawn."""
 
-from dataclasses import replace
-
+from queue_engine.admission.revalidate import left_to_pass
 from queue_engine.admission.throttle import is_outsider, is_throttled
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Repository
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects import record
@@ -35,16 +33,8 @@ async def reviewed(engine: Engine, repository: Repository, hint: WebhookEvent) -
     missing = None if reviews is None else missing_approval(reviews, rules, taken.decision)
     if missing is None:
         return
-    reason, detail = missing
+    if await left_to_pass(engine, repository, entry.number):
+        return
+    people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
     async with engine.change() as change:
-        standing = await change.tx.entries.get(entry.id)
-        if standing is None:
-            return
-        if standing.merge_requested_at is not None:
-            await change.tx.entries.save(replace(standing, needs_refetch=True))
-            return
-        if standing.version != entry.version:
-            raise StaleRecord(f"pull request {pull.number} was read before its entry changed")
-        people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
-        why = DequeueReason(reason, detail, people=people, delivery=hint.delivery)
-        await record.dequeue(change, standing, why, policy)
+        await record.dequeue(change, entry, DequeueReason(*missing, people=people, delivery=hint.delivery), policy)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from queue_engine.admission.admit import handle_enqueue_request
-from queue_engine.admission.enqueue import DequeuePermission, NotQueued, dequeue_by_user
+from queue_engine.admission.dequeue import DequeuePermission, NotQueued, dequeue_by_user
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.held import HeldPullRequests
 from queue_engine.core.jobs.job_store import Job

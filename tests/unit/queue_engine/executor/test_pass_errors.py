@@ -129,7 +129,7 @@ async def test_entry_leaves_also_when_its_notice_cannot_be_written(
     async def fails(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(record, "dequeue", fails)
+    monkeypatch.setattr(record, "announce_dequeued", fails)
     entry = await front(failing)
     await failing.fails(timedelta(0), on=entry)
     await failing.fails(LIMIT, on=entry)

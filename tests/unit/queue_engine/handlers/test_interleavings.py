@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from queue_engine.admission.enqueue import DequeuePermission, NotQueued, dequeue_by_user
+from queue_engine.admission.dequeue import DequeuePermission, NotQueued, dequeue_by_user
 from queue_engine.admission.held import HeldPullRequests
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Job
