@@ -14,7 +14,7 @@ _TOKENS: Mapping[Caller, str] = {
     Caller.ANYONE: "none needed",
     Caller.PERSON: "`--write`, of a person who may queue there, or of a service",
     Caller.READER: "of a person who may read there, of a service, or operator",
-    Caller.STEERER: "`--maintain`, of a person with the role maintain or admin there, or of a service",
+    Caller.MAINTAINER: "`--maintain`, of a person with the role maintain or admin there, or of a service",
     Caller.OPERATOR: "operator",
 }
 

@@ -10,7 +10,7 @@ from bot.api.access import Access
 from bot.api.auth import authentication
 from bot.api.branches import BranchRoutes
 from bot.api.dead_letters import DeadLetterRoutes
-from bot.api.errors import telling_errors
+from bot.api.errors import errors_as_json
 from bot.api.idempotent import idempotency
 from bot.api.openapi import document
 from bot.api.queue import QueueRoutes
@@ -18,28 +18,28 @@ from bot.api.routes import Route
 from queue_engine.effects.context import Engine
 
 PREFIX = "/api/v1"
-"""Where the API stands; what is published under it stays as it is."""
+"""The path prefix of the API; its published routes do not change."""
 
 DOCUMENT = f"{PREFIX}/openapi.json"
-"""Where its description stands, for everybody."""
+"""The path of the OpenAPI document, which needs no token."""
 
 
 def routes(engine: Engine, access: Access) -> Sequence[Route]:
-    """Every route of the API."""
+    """List every route of the API."""
     made = (DeadLetterRoutes(engine), BranchRoutes(engine, access), QueueRoutes(engine, access))
     return [route for each in made for route in each.routes()]
 
 
 def create_api(engine: Engine, access: Access) -> web.Application:
-    """The API's routes, behind what holds for all of them: errors as JSON, a known caller, calls done once."""
-    app = web.Application(middlewares=[telling_errors, authentication(engine.store, engine.clock), idempotency(engine)])
+    """Create the API with its middlewares: errors as JSON, authentication, idempotency keys."""
+    app = web.Application(middlewares=[errors_as_json, authentication(engine.store, engine.clock), idempotency(engine)])
     app.add_routes([web.route(route.method, route.path, route.handler) for route in routes(engine, access)])
     return app
 
 
 def description(routes: Iterable[Route]) -> web.RouteDef:
-    """The route, beside the API's application, that answers its OpenAPI document without a token."""
-    # Made when it is first asked for: no start waits for it.
+    """Return the route of the OpenAPI document, which needs no token and so is not in the API's application."""
+    # Built at the first request, so that the process starts sooner.
     described = cache(lambda: json.dumps(document(routes)))
 
     async def handle(_request: web.Request) -> web.Response:

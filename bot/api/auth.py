@@ -7,7 +7,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from bot.api.errors import ApiError, telling_errors
+from bot.api.errors import ApiError, errors_as_json
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
 from queue_engine.core.timing.clock import Clock
@@ -26,17 +26,17 @@ _TOKEN: web.RequestKey[Token] = web.RequestKey("token", Token)
 
 
 def authentication(store: Store, clock: Clock) -> Middleware:
-    """Lets nobody in without a token that is stored, not even to learn which addresses there are.
+    """Create the middleware that refuses every call without a valid token, also for paths that do not exist.
 
-    Who changed what stands in the log.
+    It logs each call that changes something.
     """
 
     @web.middleware
     async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
         request[_TOKEN] = token = await identify(request, store, clock)
         # Only a known caller may choose the trace of a call (W3C Trace Context).
-        its_trace = trace.continued(request.headers.get("traceparent"), "api call")
-        with structlog.contextvars.bound_contextvars(caller=token.name), its_trace:
+        call_trace = trace.continued(request.headers.get("traceparent"), "api call")
+        with structlog.contextvars.bound_contextvars(caller=token.name), call_trace:
             if request.method not in READING and token.grant.access is Permission.READ:
                 raise ApiError(403, "this token was made with `--read` and changes nothing")
             response = await handler(request)
@@ -48,7 +48,7 @@ def authentication(store: Store, clock: Clock) -> Middleware:
 
 
 async def identify(request: web.Request, store: Store, clock: Clock) -> Token:
-    """The token of a request, whose use is noted. Raises ApiError: 401, or 400 when there are several."""
+    """Return the token of a request, and record its use. Raises ApiError: 401, or 400 when there are several."""
     given = request.headers.getall("Authorization", [])
     if len(given) > 1:
         raise ApiError(400, "send the Authorization header only once")
@@ -63,11 +63,11 @@ async def identify(request: web.Request, store: Store, clock: Clock) -> Token:
     if token is None:
         raise _unknown("this token is unknown, expired or revoked", ', error="invalid_token"')
     if not token.noted(now):
-        await _note_use(token, store, now)
+        await _record_use(token, store, now)
     return token
 
 
-async def _note_use(token: Token, store: Store, now: datetime) -> None:
+async def _record_use(token: Token, store: Store, now: datetime) -> None:
     try:
         async with store.transaction() as tx:
             await tx.tokens.note_use(token, now)
@@ -75,30 +75,30 @@ async def _note_use(token: Token, store: Store, now: datetime) -> None:
         # A caller that only reads is answered also while nothing can be written.
         if fault_of(error) is None:
             raise
-        _log.warning("token_use_not_noted", error=repr(error))
+        _log.warning("token_use_not_recorded", error=repr(error))
 
 
 def for_operators(handler: Handler, store: Store, clock: Clock) -> Handler:
-    """The same for callers with an operator's token alone, on an address outside of the API."""
+    """Wrap a handler outside of the API, so that only callers with an operator's token reach it."""
 
-    async def known(request: web.Request) -> web.StreamResponse:
+    async def authorized(request: web.Request) -> web.StreamResponse:
         request[_TOKEN] = await identify(request, store, clock)
         operator(request)
         return await handler(request)
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        return await telling_errors(request, known)
+        return await errors_as_json(request, authorized)
 
     return handle
 
 
 def caller(request: web.Request) -> Token:
-    """Whose call this is."""
+    """Return the token of an authenticated call."""
     return request[_TOKEN]
 
 
 def operator(request: web.Request) -> Token:
-    """The same, of a caller that may see and control IMQ itself. Raises ApiError 403."""
+    """Return the token of a call, if it is an operator's. Raises ApiError 403."""
     token = caller(request)
     if not token.grant.operator:
         raise ApiError(403, "this needs a token made with `imq token create --operator`")

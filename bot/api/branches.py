@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 from bot.api import request_scope
 from bot.api.access import Access
 from bot.api.errors import ApiError
-from bot.api.idempotent import settle
+from bot.api.idempotent import finish_call
 from bot.api.instants import Instant
-from bot.api.payload import Nothing, Payload, payload
+from bot.api.payload import EmptyBody, Payload, payload
 from bot.api.routes import Caller, Route
 from bot.api.views import BlockerView, QueueAnswer, QueuesAnswer, QueueSummary
 from queue_engine.commands.instants import FARTHEST
@@ -28,17 +28,17 @@ _PAUSE, _FREEZE = f"{request_scope.BRANCH}/pause", f"{request_scope.BRANCH}/free
 _LINE = r"^[^\x00-\x1f\x7f]*$"
 
 _Control = Callable[[Change, Repository, str, str], Awaitable[ControlResult]]
-"""Does it to the queue of this branch, for this person."""
+"""Controls the queue of this branch for the person with this login."""
 
 
 class PauseCall(Payload):
-    """Why the queue should pause; authors read it."""
+    """Parameters of a pause: its reason, which authors read."""
 
     reason: str = Field("", max_length=500, pattern=_LINE)
 
 
 class FreezeCall(PauseCall):
-    """The same, and when it resumes by itself: an instant with its offset from UTC."""
+    """Parameters of a freeze: its reason, and when it ends, as an instant with its offset from UTC."""
 
     until: Instant
 
@@ -46,7 +46,7 @@ class FreezeCall(PauseCall):
 class ControlAnswer(BaseModel):
     """The result for a queue: whether this call changed anything, what blocks it now, and its pull requests.
 
-    What is in `halts` after a queue was resumed ends by itself, or with another configuration.
+    After a queue was resumed, `halts` has only blockers that end by themselves or with another configuration.
     """
 
     repository: str
@@ -57,25 +57,27 @@ class ControlAnswer(BaseModel):
 
 
 class BranchRoutes:
-    """The routes, on one engine."""
+    """Routes that show and control queues."""
 
     def __init__(self, engine: Engine, access: Access) -> None:
         self._engine = engine
         self._access = access
 
     def routes(self) -> Sequence[Route]:
-        """What they are."""
-        look = partial(Route, "GET", caller=Caller.READER, variables=request_scope.VARIABLES)
-        control = partial(Route, caller=Caller.STEERER, answers={200: ControlAnswer}, variables=request_scope.VARIABLES)
+        """List the routes."""
+        read = partial(Route, "GET", caller=Caller.READER, variables=request_scope.VARIABLES)
+        control = partial(
+            Route, caller=Caller.MAINTAINER, answers={200: ControlAnswer}, variables=request_scope.VARIABLES
+        )
         return [
-            look(
+            read(
                 f"{request_scope.REPOSITORY}/queues",
                 self.list,
                 "list_queues",
                 "Lists the queues of a repository.",
                 answers={200: QueuesAnswer},
             ),
-            look(
+            read(
                 f"{request_scope.BRANCH}/queue",
                 self.show,
                 "show_queue",
@@ -83,7 +85,7 @@ class BranchRoutes:
                 answers={200: QueueAnswer},
             ),
             control("POST", _PAUSE, self.pause, "pause_queue", "Pauses a queue.", body=PauseCall),
-            control("DELETE", _PAUSE, self.resume, "resume_queue", "Resumes a queue.", body=Nothing),
+            control("DELETE", _PAUSE, self.resume, "resume_queue", "Resumes a queue.", body=EmptyBody),
             control(
                 "PUT",
                 _FREEZE,
@@ -93,11 +95,11 @@ class BranchRoutes:
                 body=FreezeCall,
                 refusals=(422,),
             ),
-            control("DELETE", _FREEZE, self.unfreeze, "thaw_queue", "Ends a freeze by hand.", body=Nothing),
+            control("DELETE", _FREEZE, self.unfreeze, "thaw_queue", "Ends a freeze by hand.", body=EmptyBody),
         ]
 
     async def list(self, request: web.Request) -> web.Response:
-        """200; 404: the repository is not to be seen."""
+        """Answer 200; 404: the caller may not read the repository."""
         engine, repository = self._engine, await self._access.readable(request)
         async with engine.store.reading() as tx:
             queues = await tx.queues.of_repository(repository.id)
@@ -110,7 +112,7 @@ class BranchRoutes:
         return web.json_response(answer.model_dump(mode="json"))
 
     async def show(self, request: web.Request) -> web.Response:
-        """200; 404: the repository is not to be seen, or nobody was ever queued for this branch."""
+        """Answer 200; 404: the caller may not read the repository, or the branch never had a queue."""
         engine, repository = self._engine, await self._access.readable(request)
         branch = request_scope.branch_of(request)
         async with engine.store.reading() as tx:
@@ -119,11 +121,11 @@ class BranchRoutes:
             raise request_scope.no_such_branch()
         policy = await engine.policies.of(repository, branch)
         async with engine.store.reading() as tx:
-            answer = QueueAnswer.whole(await load_queue(tx, queue, policy, engine.clock.now()))
+            answer = QueueAnswer.full(await load_queue(tx, queue, policy, engine.clock.now()))
         return web.json_response(answer.model_dump(mode="json"))
 
     async def pause(self, request: web.Request) -> web.Response:
-        """200: it is paused until somebody resumes it; also if it was already."""
+        """Answer 200: the queue is paused until somebody resumes it; also if it was paused before."""
         reason = payload(request, PauseCall).reason
 
         async def pause(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
@@ -132,45 +134,45 @@ class BranchRoutes:
         return await self._control(request, pause)
 
     async def resume(self, request: web.Request) -> web.Response:
-        """200: no pause blocks it, and IMQ tests a red base again; the answer names what else blocks it."""
-        payload(request, Nothing)
+        """Answer 200: no pause blocks the queue, and IMQ tests a red base again; the answer names other blockers."""
+        payload(request, EmptyBody)
         return await self._control(request, _resume)
 
     async def freeze(self, request: web.Request) -> web.Response:
-        """200: it is frozen until then, and longer if it is paused; 409 that has passed, 422 too far."""
-        said = payload(request, FreezeCall)
+        """Answer 200: the queue is frozen until then; 409: the instant has passed; 422: it is too far ahead."""
+        call = payload(request, FreezeCall)
         now = self._engine.clock.now()
-        if said.until <= now:
+        if call.until <= now:
             raise ApiError(409, "this instant has passed")
-        if said.until - now > FARTHEST:
+        if call.until - now > FARTHEST:
             sentence = f"a freeze lasts at most {FARTHEST.days} days; configure longer ones in .github/imq.yml"
             raise ApiError(422, sentence)
 
         async def freeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-            return await pauses.freeze(change, repository, branch, by=login, until=said.until, reason=said.reason)
+            return await pauses.freeze(change, repository, branch, by=login, until=call.until, reason=call.reason)
 
         return await self._control(request, freeze)
 
     async def unfreeze(self, request: web.Request) -> web.Response:
-        """200: no freeze by hand holds it; any other pause stays."""
-        payload(request, Nothing)
+        """Answer 200: the queue has no freeze by hand; other blockers stay."""
+        payload(request, EmptyBody)
         return await self._control(request, _unfreeze)
 
     async def _control(self, request: web.Request, control: _Control) -> web.Response:
-        """Do it, and answer how the queue stands. Raises ApiError and GitHubError."""
+        """Apply a control, and answer with the queue's blockers. Raises ApiError and GitHubError."""
         engine, branch = self._engine, request_scope.branch_of(request)
-        repository, login = await self._access.steerable(request)
+        repository, login = await self._access.controllable(request)
         async with engine.store.reading() as tx:
             known = await tx.queues.find(repository.id, branch) is not None
-        # A queue is made for an existing branch only: not for any name that somebody sends.
+        # A queue is created for an existing branch only, not for any name that a caller sends.
         if not known and await engine.github.branch_tip(repository, branch) is None:
             raise request_scope.no_such_branch()
         policy = await engine.policies.of(repository, branch)
         with trace.span("api control"):
             async with engine.change() as change:
-                done = await control(change, repository, branch, login)
-                answer = _answer(done, policy, change)
-                return await settle(request, change.tx, answer.model_dump(mode="json"))
+                result = await control(change, repository, branch, login)
+                answer = _answer(result, policy, change)
+                return await finish_call(request, change.tx, answer.model_dump(mode="json"))
 
 
 async def _resume(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
@@ -181,11 +183,11 @@ async def _unfreeze(change: Change, repository: Repository, branch: str, login: 
     return await pauses.unfreeze(change, repository, branch, by=login)
 
 
-def _answer(done: ControlResult, policy: Policy, change: Change) -> ControlAnswer:
+def _answer(result: ControlResult, policy: Policy, change: Change) -> ControlAnswer:
     return ControlAnswer(
-        repository=done.queue.repository.full_name,
-        queue=done.queue.base_branch,
-        changed=done.changed,
-        halts=tuple(map(BlockerView.of, queue_blockers(done.queue, policy, change.now))),
-        concerned=done.concerned,
+        repository=result.queue.repository.full_name,
+        queue=result.queue.base_branch,
+        changed=result.changed,
+        halts=tuple(map(BlockerView.of, queue_blockers(result.queue, policy, change.now))),
+        concerned=result.concerned,
     )

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 
 from bot.api.auth import operator
 from bot.api.errors import ApiError
-from bot.api.idempotent import settle
-from bot.api.payload import Nothing, Payload, payload, query
+from bot.api.idempotent import finish_call
+from bot.api.payload import EmptyBody, Payload, payload, query
 from bot.api.routes import Caller, Route
 from bot.logs.secrets import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
@@ -22,7 +22,7 @@ _ONE = "/dead-letters/{id:[0-9a-f]{32}}"
 
 
 class Listing(Payload):
-    """Which dead letters are listed; `cursor` is the `next` of the page before."""
+    """Parameters of a list of dead letters; `cursor` is the `next` of the page before."""
 
     limit: int = Field(50, ge=1, le=200)
     cursor: str | None = None
@@ -46,7 +46,7 @@ class DeadLetterAnswer(BaseModel):
 
     @classmethod
     def of(cls, letter: DeadLetter) -> "DeadLetterAnswer":
-        """Without what an error's words may have quoted."""
+        """Convert a dead letter; secrets that its error may quote are masked."""
         return cls(
             id=letter.id,
             job_type=letter.job_type,
@@ -76,16 +76,16 @@ class Reprocessed(BaseModel):
 
 
 class DeadLetterRoutes:
-    """The routes, on one engine."""
+    """Routes that show, retry and discard dead letters."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def routes(self) -> Sequence[Route]:
-        """What they are."""
-        of_operator = partial(Route, caller=Caller.OPERATOR, variables={"id": "The id of a dead letter."})
+        """List the routes."""
+        route = partial(Route, caller=Caller.OPERATOR, variables={"id": "The id of a dead letter."})
         return [
-            of_operator(
+            route(
                 "GET",
                 "/dead-letters",
                 self.list,
@@ -94,90 +94,88 @@ class DeadLetterRoutes:
                 query=Listing,
                 answers={200: Page},
             ),
-            of_operator(
+            route(
                 "POST",
                 "/dead-letters/reprocess",
                 self.reprocess_all,
                 "reprocess_dead_letters",
                 "Retries all that are retryable.",
-                body=Nothing,
+                body=EmptyBody,
                 answers={202: Reprocessed},
             ),
-            of_operator(
-                "GET", _ONE, self.show, "show_dead_letter", "Shows a dead letter.", answers={200: DeadLetterAnswer}
-            ),
-            of_operator(
+            route("GET", _ONE, self.show, "show_dead_letter", "Shows a dead letter.", answers={200: DeadLetterAnswer}),
+            route(
                 "POST",
                 f"{_ONE}/reprocess",
                 self.reprocess,
                 "reprocess_dead_letter",
                 "Retries a dead letter.",
-                body=Nothing,
+                body=EmptyBody,
                 answers={202: Reprocessed},
             ),
-            of_operator(
+            route(
                 "DELETE",
                 _ONE,
                 self.discard,
                 "discard_dead_letter",
                 "Discards a dead letter for good.",
-                body=Nothing,
+                body=EmptyBody,
                 answers={204: None},
             ),
         ]
 
     async def list(self, request: web.Request) -> web.Response:
-        """200 with a page."""
+        """Answer 200 with a page."""
         operator(request)
-        wanted = query(request, Listing)
-        job_type, retryable = wanted.job_type, wanted.retryable
-        after = None if wanted.cursor is None else _place(wanted.cursor)
+        listing = query(request, Listing)
+        job_type, retryable = listing.job_type, listing.retryable
+        after = None if listing.cursor is None else _parse_cursor(listing.cursor)
         async with self._engine.store.reading() as tx:
-            letters = await tx.dead_letters.list(wanted.limit + 1, after=after, job_type=job_type, retryable=retryable)
+            letters = await tx.dead_letters.list(listing.limit + 1, after=after, job_type=job_type, retryable=retryable)
             count = await tx.dead_letters.count(job_type=job_type, retryable=retryable)
-        shown, more = letters[: wanted.limit], len(letters) > wanted.limit
+        shown, more = letters[: listing.limit], len(letters) > listing.limit
         page = Page(
             dead_letters=tuple(map(DeadLetterAnswer.of, shown)), count=count, next=_cursor(shown[-1]) if more else None
         )
         return web.json_response(page.model_dump(mode="json"))
 
     async def show(self, request: web.Request) -> web.Response:
-        """200 with one of them, 404."""
+        """Answer 200 with a dead letter, or 404."""
         operator(request)
         async with self._engine.store.reading() as tx:
             letter = await tx.dead_letters.get(request.match_info["id"])
         if letter is None:
-            raise _no_such()
+            raise _not_found()
         return web.json_response(DeadLetterAnswer.of(letter).model_dump(mode="json"))
 
     async def reprocess(self, request: web.Request) -> web.Response:
-        """202: it is a job again. 404."""
+        """Answer 202: the dead letter is a job again; or 404."""
         operator(request)
-        payload(request, Nothing)
+        payload(request, EmptyBody)
         async with self._engine.change() as change:
             if not await change.tx.dead_letters.reprocess(request.match_info["id"], change.now):
-                raise _no_such()
-            return await settle(request, change.tx, {"reprocessed": 1}, status=202)
+                raise _not_found()
+            return await finish_call(request, change.tx, {"reprocessed": 1}, status=202)
 
     async def reprocess_all(self, request: web.Request) -> web.Response:
-        """202: all that are retryable are jobs again; answers how many those were."""
+        """Answer 202: all retryable dead letters are jobs again, and how many those were."""
         operator(request)
-        payload(request, Nothing)
+        payload(request, EmptyBody)
         async with self._engine.change() as change:
             reprocessed = await change.tx.dead_letters.reprocess_all(change.now)
-            return await settle(request, change.tx, {"reprocessed": reprocessed}, status=202)
+            return await finish_call(request, change.tx, {"reprocessed": reprocessed}, status=202)
 
     async def discard(self, request: web.Request) -> web.Response:
-        """204: it is deleted for good. 404."""
+        """Answer 204: the dead letter is deleted; or 404."""
         operator(request)
-        payload(request, Nothing)
+        payload(request, EmptyBody)
         async with self._engine.change() as change:
             if not await change.tx.dead_letters.discard(request.match_info["id"]):
-                raise _no_such()
-            return await settle(request, change.tx, None, status=204)
+                raise _not_found()
+            return await finish_call(request, change.tx, None, status=204)
 
 
-def _no_such() -> ApiError:
+def _not_found() -> ApiError:
     return ApiError(404, "no dead letter has this id: it may be discarded or reprocessed")
 
 
@@ -186,7 +184,7 @@ def _cursor(letter: DeadLetter) -> str:
     return base64.urlsafe_b64encode(f"{failed_at.isoformat()} {letter_id}".encode()).decode()
 
 
-def _place(cursor: str) -> tuple[datetime, str]:
+def _parse_cursor(cursor: str) -> tuple[datetime, str]:
     try:
         text, letter_id = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ")
         failed_at = datetime.fromisoformat(text)

@@ -1,4 +1,4 @@
-"""Refusals of the API: one sentence for the caller, in one form for every route."""
+"""Errors of the API: one sentence for the caller, in one form for every route."""
 
 import math
 from collections.abc import Mapping
@@ -26,18 +26,18 @@ from queue_engine.domain.errors import (
 
 _log = structlog.get_logger("imq.api")
 
-_OUTAGE = timedelta(seconds=30)
-"""When a caller may ask again while the database is away, GitHub is in trouble, or a queue is full."""
+_RETRY_AFTER_OUTAGE = timedelta(seconds=30)
+"""When a caller may retry after a failure of the database or GitHub, or while a queue is full."""
 
 
-_MOMENT = timedelta(seconds=2)
-"""When a caller may ask again after a replica of GitHub answered with what was there before."""
+_RETRY_AFTER_LAG = timedelta(seconds=2)
+"""When a caller may retry after a replica of GitHub returned an older state."""
 
-_NOT_SHOWN = "GitHub still shows an older state; try again"
+_READ_LAGS = "GitHub still shows an older state; try again"
 
 
 class ApiError(Exception):
-    """A refusal: the HTTP status, the sentence, and what the caller's program may want to know beside it."""
+    """An error response: the HTTP status, the sentence, and further fields."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ApiError(Exception):
         headers: Mapping[str, str] | None = None,
         **more: Any,
     ) -> None:
-        """`more` stands beside the sentence in the answer, such as the `reason` code of a refused pull request."""
+        """`more` are further fields of the answer, such as the `reason` code of a rejected pull request."""
         super().__init__(sentence)
         self.status = status
         self.body = {"error": sentence, **more}
@@ -57,13 +57,13 @@ class ApiError(Exception):
             self.headers["Retry-After"] = str(max(1, math.ceil(retry_after.total_seconds())))
 
     def answer(self) -> web.Response:
-        """As the caller gets it."""
+        """Return the response."""
         return web.json_response(self.body, status=self.status, headers=self.headers)
 
 
 @web.middleware
-async def telling_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every refusal is answered in JSON; errors of our own are left to the application's last resort."""
+async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer errors as JSON; unexpected exceptions are left to the application."""
     try:
         return await handler(request)
     except ApiError as error:
@@ -74,21 +74,21 @@ async def telling_errors(request: web.Request, handler: Handler) -> web.StreamRe
         allowed = ", ".join(sorted(error.allowed_methods))
         return ApiError(405, f"this address accepts only {allowed}", headers={"Allow": allowed}).answer()
     except KeyLost:
-        # The work was rolled back with it: somebody else has the key, because we took too long.
+        # The work was rolled back as well: this call outlived its lease, and another call has the key.
         return ApiError(409, "another call has taken over this request", retry_after=timedelta(0)).answer()
     except SlotsBusy:
-        return ApiError(429, "queue full", retry_after=_OUTAGE).answer()
+        return ApiError(429, "queue full", retry_after=_RETRY_AFTER_OUTAGE).answer()
     except GitHubError as error:
-        return _of_github(error).answer()
+        return _from_github_error(error).answer()
     except Exception as error:
         if fault_of(error) is None:
             raise
         _log.exception("call_failed", method=request.method, path=request.path)
-        return ApiError(503, "the database is unavailable; try again later", retry_after=_OUTAGE).answer()
+        return ApiError(503, "the database is unavailable; try again later", retry_after=_RETRY_AFTER_OUTAGE).answer()
 
 
-def _of_github(error: GitHubError) -> ApiError:
-    """What a caller is told when GitHub does not do what the call needs; GitHub's own words stay in the log."""
+def _from_github_error(error: GitHubError) -> ApiError:
+    """Convert GitHub's refusal to an error of the API; GitHub's own message stays in the log."""
     _log.warning("github_refused_call", error=f"{type(error).__name__}: {error.message}", status=error.status)
     match error:
         case Busy():
@@ -96,13 +96,13 @@ def _of_github(error: GitHubError) -> ApiError:
                 429, "IMQ has too many pending calls to GitHub; try again later", retry_after=error.retry_after
             )
         case ReadLagError():
-            return ApiError(503, _NOT_SHOWN, retry_after=error.retry_after)
+            return ApiError(503, _READ_LAGS, retry_after=error.retry_after)
         case RateLimitError():
             return ApiError(503, "IMQ has reached GitHub's rate limit; try again later", retry_after=error.retry_after)
         case StaleRead():
-            return ApiError(503, _NOT_SHOWN, retry_after=_MOMENT)
+            return ApiError(503, _READ_LAGS, retry_after=_RETRY_AFTER_LAG)
         case Unavailable():
-            return ApiError(503, "GitHub is failing; try again later", retry_after=_OUTAGE)
+            return ApiError(503, "GitHub is failing; try again later", retry_after=_RETRY_AFTER_OUTAGE)
         case NotFound():
             return ApiError(404, "GitHub has no such pull request, or IMQ may not see it")
         case Forbidden() | Unauthorized():

@@ -1,7 +1,7 @@
 """`Idempotency-Key` on writing calls: a repeated call does nothing, and gets the first answer.
 
-An answer is stored by `settle` in the transaction of the work, or, where the work is not one transaction, after it.
-What the caller may try again as it is (5xx, 408, 429), and what raised, is not stored: the key is free again.
+`finish_call` stores the answer in the transaction of the work; where the work is not one transaction, the middleware
+stores it afterwards. Answers that a caller may retry (5xx, 408, 429) and exceptions are not stored: they free the key.
 """
 
 import hashlib
@@ -28,51 +28,51 @@ from queue_engine.store import Transaction
 _log = structlog.get_logger("imq.api")
 
 SCOPE = "api"
-"""What calls of the API are counted under; the scope of a key is the caller's token."""
+"""The label of the API's calls in metrics; the scope of a key is the caller's token."""
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
-_PASSING = frozenset({408, 429})
-_ENDPOINT = 255
-_DELIVERY = 40
-_ASK_AGAIN = timedelta(seconds=5)
-"""Calls end within seconds: a caller that waits for one need not wait for the end of its lease."""
+_TRANSIENT = frozenset({408, 429})
+_MAX_ENDPOINT = 255
+_DIGEST_LENGTH = 40
+_LONGEST_RETRY_AFTER = timedelta(seconds=5)
+"""Calls end within seconds, so a caller may retry long before the lease of the running call ends."""
 
 
 @dataclass(slots=True)
 class _Call:
-    """A writing call under way: the key that it has, if it came with one, and whether its answer is stored."""
+    """A writing call in progress: its key, if it has one, and whether its answer is stored."""
 
-    new: NewKey | None
-    settled: bool = False
+    key: NewKey | None
+    finished: bool = False
 
 
 _CALL: web.RequestKey[_Call] = web.RequestKey("call", _Call)
 
 
-async def settle(request: web.Request, tx: Transaction, body: Any, *, status: int = 200) -> web.Response:
-    """The answer of a call whose work is this transaction: stored with it, or not at all. Raises KeyLost.
+async def finish_call(request: web.Request, tx: Transaction, body: Any, *, status: int = 200) -> web.Response:
+    """Store the answer of a call in the transaction of its work, and return it as a response. Raises KeyLost.
 
-    Return it when the transaction has been committed.
+    Send the response only after the commit.
     """
     call = request[_CALL]
-    if call.new is not None:
-        await tx.keys.finish(call.new, status=status, body=body)
-        call.settled = True
+    if call.key is not None:
+        await tx.keys.finish(call.key, status=status, body=body)
+        call.finished = True
     return _response(status, body)
 
 
-def delivery_of(request: web.Request) -> str | None:
-    """What the work of a keyed call is known by where it is stored, so that a repetition finds it done."""
-    new = request[_CALL].new
-    if new is None:
+def delivery_id(request: web.Request) -> str | None:
+    """Return an id of the call's key, under which the engine finds work that is done; None without a key."""
+    key = request[_CALL].key
+    if key is None:
         return None
-    return f"{SCOPE}:{hashlib.sha256(f'{new.scope} {new.key}'.encode()).hexdigest()[:_DELIVERY]}"
+    return f"{SCOPE}:{hashlib.sha256(f'{key.scope} {key.key}'.encode()).hexdigest()[:_DIGEST_LENGTH]}"
 
 
 def idempotency(engine: Engine) -> Middleware:
-    """Begins the key of a writing call, and lets it through once. Comes after the authentication.
+    """Create the middleware that runs a writing call with a key once. It comes after the authentication.
 
-    Each key is stored for days, whatever its call comes to: so a caller may use only so many.
+    Each key is stored for days, so the number of keys of a caller is limited.
     """
     budget = Budget(engine.clock)
 
@@ -80,7 +80,7 @@ def idempotency(engine: Engine) -> Middleware:
     async def idempotent(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.method in READING or request.match_info.http_exception is not None:
             return await handler(request)
-        key = _key(request)
+        key = _key_header(request)
         body = await receive(request)
         if key is None:
             request[_CALL] = _Call(None)
@@ -97,7 +97,7 @@ def idempotency(engine: Engine) -> Middleware:
 
 async def _begin(engine: Engine, request: web.Request, key: str, body: bytes) -> NewKey | KeyReply:
     endpoint = f"{request.method} {request.path_qs}"
-    if len(endpoint) > _ENDPOINT:
+    if len(endpoint) > _MAX_ENDPOINT:
         raise ApiError(414, "the address is too long")
     async with engine.store.transaction() as tx:
         begun = await tx.keys.begin(
@@ -115,53 +115,53 @@ async def _begin(engine: Engine, request: web.Request, key: str, body: bytes) ->
             engine.meter.count("duplicates", scope=SCOPE)
         case KeyHeld(retry_after):
             engine.meter.count("duplicates", scope=SCOPE)
-            wait = min(retry_after, _ASK_AGAIN)
+            wait = min(retry_after, _LONGEST_RETRY_AFTER)
             raise ApiError(409, "the call with this Idempotency-Key is still running", retry_after=wait)
         case KeyConflict():
             raise ApiError(409, "this Idempotency-Key was used for another address or body")
     return begun
 
 
-async def _run(engine: Engine, request: web.Request, new: NewKey, handler: Handler) -> web.StreamResponse:
+async def _run(engine: Engine, request: web.Request, key: NewKey, handler: Handler) -> web.StreamResponse:
     async def renew(until: datetime) -> bool:
         async with engine.store.transaction() as tx:
-            return await tx.keys.renew(new, until)
+            return await tx.keys.renew(key, until)
 
     try:
         async with kept(engine.clock, engine.lease, renew):
             response = await _answer(request, handler)
-        if not request[_CALL].settled and not _passing(response.status):
+        if not request[_CALL].finished and not _is_transient(response.status):
             async with engine.store.transaction() as tx:
-                await tx.keys.finish(new, status=response.status, body=_content(response))
-            request[_CALL].settled = True
+                await tx.keys.finish(key, status=response.status, body=_content(response))
+            request[_CALL].finished = True
     except Exception:
-        await _abandon(engine, new)
+        await _abandon(engine, key)
         raise
-    if not request[_CALL].settled:
-        await _abandon(engine, new)
+    if not request[_CALL].finished:
+        await _abandon(engine, key)
     return response
 
 
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A refusal is an answer too: the same call again would be refused again."""
+    """Call the handler; an ApiError is an answer to store, too."""
     try:
         return await handler(request)
     except ApiError as error:
-        # A transaction that it was raised in has been rolled back, with any other answer.
-        request[_CALL].settled = False
+        # The transaction that raised it was rolled back, and with it any answer.
+        request[_CALL].finished = False
         return error.answer()
 
 
-async def _abandon(engine: Engine, new: NewKey) -> None:
-    """Free the key, if its answer is not stored after all. While the database is away its lease ends by itself."""
+async def _abandon(engine: Engine, key: NewKey) -> None:
+    """Free the key of a call whose answer is not stored. If the database is down, the key's lease expires."""
     try:
         async with engine.store.transaction() as tx:
-            await tx.keys.abandon(new)
+            await tx.keys.abandon(key)
     except Exception as error:
         _log.warning("idempotency_key_not_freed", error=repr(error))
 
 
-def _key(request: web.Request) -> str | None:
+def _key_header(request: web.Request) -> str | None:
     given = request.headers.getall("Idempotency-Key", [])
     if len(given) > 1:
         raise ApiError(400, "send the Idempotency-Key header only once")
@@ -170,8 +170,8 @@ def _key(request: web.Request) -> str | None:
     return given[0] if given else None
 
 
-def _passing(status: int) -> bool:
-    return status >= 500 or status in _PASSING
+def _is_transient(status: int) -> bool:
+    return status >= 500 or status in _TRANSIENT
 
 
 def _content(response: web.StreamResponse) -> Any:

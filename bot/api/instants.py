@@ -1,4 +1,4 @@
-"""Parse instants from callers: ISO 8601 with an offset from UTC, and only existing ones."""
+"""Parse instants from callers: ISO 8601 with an offset from UTC, within the years that Python knows."""
 
 import re
 from datetime import UTC, datetime
@@ -8,28 +8,28 @@ from pydantic import AwareDatetime, ValidationError, ValidatorFunctionWrapHandle
 from pydantic_core import PydanticCustomError
 
 IMPOSSIBLE = "impossible_instant"
-"""The type of pydantic's error for what looks like an instant, or counts seconds, and is none that can be."""
+"""The type of pydantic's error for a number of seconds, or an instant that does not exist."""
 
 _SHAPE = re.compile(r"[+-]?\d+-\d+-\d+[Tt ].*(?:[Zz]|[+-]\d\d:?\d\d)", re.ASCII | re.DOTALL)
 
 
-def _possible(value: object, handler: ValidatorFunctionWrapHandler) -> datetime:
-    """The instant in UTC: whatever is stored and compared later must exist there, too (year 1 to 9999)."""
+def _in_utc(value: object, handler: ValidatorFunctionWrapHandler) -> datetime:
+    """Convert the instant to UTC; it must lie within the years 1 to 9999 there, too."""
     if isinstance(value, int | float) or (isinstance(value, str) and _is_number(value)):
-        raise _impossible()
+        raise _no_such_instant()
     try:
         instant: datetime = handler(value)
         return instant.astimezone(UTC)
     except OverflowError:
-        raise _impossible() from None
+        raise _no_such_instant() from None
     except ValidationError:
         if isinstance(value, str) and _SHAPE.fullmatch(value.strip()):
-            raise _impossible() from None
+            raise _no_such_instant() from None
         raise
 
 
 def _is_number(text: str) -> bool:
-    """Whether pydantic would take it for seconds since 1970."""
+    """Whether pydantic would parse the text as seconds since 1970."""
     try:
         float(text)
     except ValueError:
@@ -37,9 +37,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _impossible() -> PydanticCustomError:
+def _no_such_instant() -> PydanticCustomError:
     return PydanticCustomError(IMPOSSIBLE, "there is no such instant; give one such as 2026-12-24T08:00:00+01:00")
 
 
-Instant = Annotated[AwareDatetime, WrapValidator(_possible)]
+Instant = Annotated[AwareDatetime, WrapValidator(_in_utc)]
 """An instant with its offset from UTC, as text."""

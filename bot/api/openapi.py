@@ -12,11 +12,11 @@ _PREFIX = "/api/v1"
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 _ALWAYS = (400, 404, 405, 429, 503)
-_KNOWN = (401, 403)
+_WITH_TOKEN = (401, 403)
 _WITH_BODY = (408, 409, 413, 414, 415)
 _OF_GITHUB = (502,)
-_ASKING = frozenset({Caller.PERSON, Caller.READER, Caller.STEERER})
-"""For whom GitHub is asked what they may do."""
+_ASKS_GITHUB = frozenset({Caller.PERSON, Caller.READER, Caller.MAINTAINER})
+"""Callers whose permission IMQ asks GitHub for."""
 
 _MEANING: Mapping[int, str] = {
     400: "Headers, query or body are not understood; the sentence names each field.",
@@ -37,7 +37,7 @@ _MEANING: Mapping[int, str] = {
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
-    """The OpenAPI document of these routes; plain data that can be written as JSON."""
+    """Build the OpenAPI document of these routes as plain data."""
     routes = tuple(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -61,11 +61,11 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
 
 
 def _schemas(routes: Sequence[Route]) -> Mapping[str, Any]:
-    taken = {model.__name__: model for route in routes for model in (route.body,) if model is not None}
-    given = {model.__name__: model for route in routes for model in route.answers.values() if model is not None}
+    inputs = {model.__name__: model for route in routes for model in (route.body,) if model is not None}
+    outputs = {model.__name__: model for route in routes for model in route.answers.values() if model is not None}
     return {
-        **schema_of(taken, "validation", _COMPONENTS),
-        **schema_of({**given, Problem.__name__: Problem}, "serialization", _COMPONENTS),
+        **schema_of(inputs, "validation", _COMPONENTS),
+        **schema_of({**outputs, Problem.__name__: Problem}, "serialization", _COMPONENTS),
     }
 
 
@@ -118,8 +118,8 @@ def _headers(route: Route) -> list[dict[str, Any]]:
 def _answers(route: Route) -> dict[int, dict[str, Any]]:
     refusals = {*_ALWAYS, *route.refusals}
     if route.caller is not Caller.ANYONE:
-        refusals |= set(_KNOWN)
-    if route.caller in _ASKING:
+        refusals |= set(_WITH_TOKEN)
+    if route.caller in _ASKS_GITHUB:
         refusals |= set(_OF_GITHUB)
     if route.method in _WRITING:
         refusals |= set(_WITH_BODY)

@@ -1,4 +1,4 @@
-"""Parse the body and the query of a call into models, and name every fault in them."""
+"""Parse the body and the query of a call into models, and name every fault."""
 
 import json
 from collections import Counter
@@ -11,23 +11,23 @@ from bot.api.errors import ApiError
 from bot.api.instants import IMPOSSIBLE
 from bot.http.body import Refused, read_body
 
-MOST = 64 * 1024
+MAX_BODY = 64 * 1024
 """Bytes of a body; no call needs as many."""
 
-_MOST_PROBLEMS, _MOST_CHARACTERS = 5, 100
-"""How many mistakes an answer names, and how much of each name: thousands fit into a body, and answers are stored."""
+_MAX_PROBLEMS, _MAX_CHARACTERS = 5, 100
+"""How many faults an answer names, and how many characters of each name: a body may have thousands of them."""
 
 _BODY: web.RequestKey[bytes] = web.RequestKey("body", bytes)
 
 
 class Payload(BaseModel):
-    """What a caller may send. A field that is not known is refused: it would have been meant to do something."""
+    """Base of all models of input. Unknown fields are refused, because the caller expects them to do something."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Nothing(Payload):
-    """For calls that take no body."""
+class EmptyBody(Payload):
+    """The model of calls without parameters."""
 
 
 P = TypeVar("P", bound=Payload)
@@ -36,17 +36,17 @@ P = TypeVar("P", bound=Payload)
 async def receive(request: web.Request) -> bytes:
     """Read the body once, for `payload`. Raises ApiError: 400, 408, 413, 415."""
     try:
-        request[_BODY] = body = await read_body(request, "body", MOST)
+        request[_BODY] = body = await read_body(request, "body", MAX_BODY)
     except Refused as refused:
         raise ApiError(refused.status, refused.sentence) from None
     return body
 
 
 def payload(request: web.Request, model: type[P]) -> P:
-    """The body of a writing call; an empty one is an object without fields. Raises ApiError: 400, 415, 422."""
+    """Parse the body of a writing call; an empty one is an object without fields. Raises ApiError: 400, 415, 422."""
     body = request[_BODY]
     if not body:
-        return _valid(model, {}, "body")
+        return _validated(model, {}, "body")
     if request.content_type != "application/json":
         raise ApiError(415, "the content type must be application/json")
     try:
@@ -55,25 +55,25 @@ def payload(request: web.Request, model: type[P]) -> P:
         raise ApiError(400, "the body is not JSON") from None
     if not isinstance(value, dict):
         raise ApiError(400, "the body is JSON, but not an object")
-    return _valid(model, value, "body")
+    return _validated(model, value, "body")
 
 
 def query(request: web.Request, model: type[P]) -> P:
-    """The query of a call. Raises ApiError 400."""
+    """Parse the query of a call. Raises ApiError 400."""
     twice = [name for name, times in Counter(name for name, _ in request.query.items()).items() if times > 1]
     if twice:
-        raise ApiError(400, f"the query is not understood: {twice[0][:_MOST_CHARACTERS]}: given more than once")
-    return _valid(model, dict(request.query), "query")
+        raise ApiError(400, f"the query is not understood: {twice[0][:_MAX_CHARACTERS]}: given more than once")
+    return _validated(model, dict(request.query), "query")
 
 
-def _valid(model: type[P], value: dict[str, object], what: str) -> P:
+def _validated(model: type[P], value: dict[str, object], part: str) -> P:
     try:
         return model.model_validate(value)
     except ValidationError as error:
         errors = error.errors()
-        places = [".".join(map(str, each["loc"]))[:_MOST_CHARACTERS] or what for each in errors[:_MOST_PROBLEMS]]
+        places = [".".join(map(str, each["loc"]))[:_MAX_CHARACTERS] or part for each in errors[:_MAX_PROBLEMS]]
         problems = [f"{place}: {each['msg']}" for place, each in zip(places, errors, strict=False)]
-        if (more := len(errors) - _MOST_PROBLEMS) > 0:
+        if (more := len(errors) - _MAX_PROBLEMS) > 0:
             problems.append(f"and {more} more")
         impossible = {each["type"] for each in errors} == {IMPOSSIBLE}
-        raise ApiError(422 if impossible else 400, f"the {what} is not understood: {'; '.join(problems)}") from None
+        raise ApiError(422 if impossible else 400, f"the {part} is not understood: {'; '.join(problems)}") from None

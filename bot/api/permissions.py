@@ -1,7 +1,7 @@
-"""Ask GitHub for the permissions of people behind tokens, within bounds, and remember them for minutes.
+"""Ask GitHub for the permissions of the people that tokens act for, within bounds, and cache them for minutes.
 
-A person is one by GitHub's id: the next owner of an abandoned login is somebody else. A caller can have
-IMQ ask GitHub only so often, so that no token uses up the limits by which pull requests land.
+GitHub's id identifies a person: an abandoned login may get another owner. Each caller has a budget of requests to
+GitHub, so that no token uses up the rate limits that landing needs.
 """
 
 import asyncio
@@ -23,55 +23,55 @@ from queue_engine.domain.model import Repository
 from queue_engine.store import Store
 from queue_engine.store.operations.tokens import Token
 
-REMEMBERED = timedelta(minutes=5)
-"""For so long a person who lost a right still reads. Each call that changes something asks GitHub."""
-QUESTION, CHANGE = 1, 5
-"""What a question to GitHub costs a caller, and what a call costs that changes something: it takes several."""
-A_MINUTE, AN_HOUR = 100, 1000
-"""What a person, or a service, may cost: of the 5000 requests an hour that GitHub grants an installation at least."""
-MOST_ASKED = 20
-"""Repositories that one list asks about; the next list asks about others."""
+CACHED_FOR = timedelta(minutes=5)
+"""For so long a person who lost access can still read. Each call that changes something asks GitHub."""
+READ_COST, WRITE_COST = 1, 5
+"""Requests to GitHub that a call is charged for: one that reads, and one that changes something."""
+PER_MINUTE, PER_HOUR = 100, 1000
+"""The budget of a person or service; GitHub grants an installation at least 5000 requests an hour."""
+MAX_LOOKUPS = 20
+"""Repositories that IMQ asks GitHub about for one list; the next list continues."""
 
-_MOST_REMEMBERED = 20_000
-_MOST_CALLERS = 1_000
+_MAX_CACHED = 20_000
+_MAX_CALLERS = 1_000
 
 _log = structlog.get_logger("imq.api")
 
 
 class People(Protocol):
-    """GitHub, as far as people are concerned; `bot.gateway.people` answers."""
+    """Reads accounts and their permissions. `bot.gateway.people` implements it."""
 
     async def collaborator(self, repository: Repository, login: str) -> tuple[Actor | None, Permission]:
-        """Who has this login, and their permission."""
+        """Return the account with this login, and its permission."""
         ...
 
     async def by_id(self, installation_id: int, person_id: int) -> Actor | None:
-        """The account with this id."""
+        """Return the account with this id."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
-    """A person's permission, and the login under which GitHub knows them now."""
+class PersonPermission:
+    """A person's current login, and their permission in a repository."""
 
     login: str
     permission: Permission
 
 
 class Budget:
-    """How much each caller may have IMQ ask of GitHub; callers are told apart by person, or else by token."""
+    """Limits the requests to GitHub that each person, or else each token, may cause."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._spent: LRUCache[str, tuple[RateLimit, RateLimit]] = LRUCache(_MOST_CALLERS)
+        self._spent: LRUCache[str, tuple[RateLimit, RateLimit]] = LRUCache(_MAX_CALLERS)
 
-    def allows(self, token: Token, cost: int = QUESTION) -> bool:
-        """Whether the caller has so much left."""
+    def allows(self, token: Token, cost: int = READ_COST) -> bool:
+        """Whether the caller has this much left."""
         now = self._clock.now()
         return token.grant.operator or all(window.wait(now, cost) <= timedelta(0) for window in self._windows(token))
 
-    def spend(self, token: Token, cost: int = QUESTION) -> None:
-        """Count what a call is about to cost; operators may spend all. Raises ApiError 429 when nothing is left."""
+    def spend(self, token: Token, cost: int = READ_COST) -> None:
+        """Charge the caller; operators have no budget. Raises ApiError 429 when too little is left."""
         if token.grant.operator:
             return
         now, windows = self._clock.now(), self._windows(token)
@@ -82,107 +82,109 @@ class Budget:
             window.take(now, cost)
 
     def _windows(self, token: Token) -> tuple[RateLimit, RateLimit]:
-        who = _who(token)
-        if who not in self._spent:
-            self._spent[who] = (
-                RateLimit(A_MINUTE, timedelta(minutes=1)),
-                RateLimit(AN_HOUR, timedelta(hours=1)),
+        key = _budget_key(token)
+        if key not in self._spent:
+            self._spent[key] = (
+                RateLimit(PER_MINUTE, timedelta(minutes=1)),
+                RateLimit(PER_HOUR, timedelta(hours=1)),
             )
-        return self._spent[who]
+        return self._spent[key]
 
 
 class Permissions:
-    """The memory, and the questions. For tokens of persons only."""
+    """Looks up and caches permissions, for tokens of persons only."""
 
     def __init__(self, people: People, store: Store, clock: Clock) -> None:
         self.budget = Budget(clock)
         self._people = people
         self._store = store
         self._clock = clock
-        self._known: LRUCache[tuple[str, int | str], tuple[datetime, Right]] = LRUCache(_MOST_REMEMBERED)
+        self._cache: LRUCache[tuple[str, int | str], tuple[datetime, PersonPermission]] = LRUCache(_MAX_CACHED)
 
-    async def of(self, token: Token, repository: Repository, *, alias: str | None = None, fresh: bool = False) -> Right:
-        """The person's right in a repository; `fresh` asks GitHub in any case. Raises ApiError 429 and GitHubError.
+    async def of(
+        self, token: Token, repository: Repository, *, alias: str | None = None, fresh: bool = False
+    ) -> PersonPermission:
+        """Return the person's permission in a repository; `fresh` skips the cache. Raises ApiError 429 and GitHubError.
 
-        `alias` is a name that IMQ does not know: the answer is asked for in this repository, and remembered for the
-        name. So a stranger waits as long for what there is not as for what is hidden.
+        `alias` is a name that IMQ does not know: IMQ asks about this repository instead, and caches the answer for the
+        name. So an unknown repository takes as long as a hidden one.
         """
-        key = (_who(token), repository.id if alias is None else alias)
-        if not fresh and (known := self._remembered(key)) is not None:
+        key = (_budget_key(token), repository.id if alias is None else alias)
+        if not fresh and (known := self._cached(key)) is not None:
             return known
         self.budget.spend(token)
-        # What merges need goes first: a reader waits for landings.
+        # Requests that merges need go first, so callers that only read wait.
         with working(None if fresh else RequestPriority.BACKGROUND):
-            right = await self._ask(token, repository)
-        self._known[key] = (self._clock.now(), right)
+            right = await self._fetch(token, repository)
+        self._cache[key] = (self._clock.now(), right)
         return right
 
     async def readable(
-        self, token: Token, listed: Sequence[Repository], beside: Sequence[Repository]
+        self, token: Token, listed: Sequence[Repository], summed: Sequence[Repository]
     ) -> frozenset[int]:
-        """Ids of those that the person may read, as far as is known.
+        """Return the ids of the repositories that the person may read, as far as the cache knows.
 
-        GitHub is asked about some of the `listed` that are not known yet, and never about those `beside` them.
+        IMQ asks GitHub about some of the `listed` that are not cached, and never about those only `summed`.
         """
-        unknown = [each for each in _once(listed) if self._remembered((_who(token), each.id)) is None]
-        await asyncio.gather(*(self._learn(token, repository) for repository in unknown[:MOST_ASKED]))
-        rights = {each.id: self._remembered((_who(token), each.id)) for each in (*listed, *beside)}
+        unknown = [each for each in _distinct(listed) if self._cached((_budget_key(token), each.id)) is None]
+        await asyncio.gather(*(self._look_up(token, repository) for repository in unknown[:MAX_LOOKUPS]))
+        rights = {each.id: self._cached((_budget_key(token), each.id)) for each in (*listed, *summed)}
         return frozenset(
             number for number, right in rights.items() if right is not None and right.permission is not Permission.NONE
         )
 
-    async def _learn(self, token: Token, repository: Repository) -> None:
-        """Ask about one of many; a list goes without what is not told."""
+    async def _look_up(self, token: Token, repository: Repository) -> None:
+        """Look up one of several repositories; the list omits it if that fails."""
         try:
             await self.of(token, repository)
         except ApiError:
             return
         except GitHubError as error:
-            _log.info("permission_not_told", error=f"{type(error).__name__}: {error.message}")
+            _log.info("permission_unknown", error=f"{type(error).__name__}: {error.message}")
 
-    async def _ask(self, token: Token, repository: Repository) -> Right:
-        """Under the login that was seen last, and where that is not this person's now, under the present one."""
+    async def _fetch(self, token: Token, repository: Repository) -> PersonPermission:
+        """Ask GitHub by the login that was seen last; if it is another account's by now, by the current one."""
         grant = token.grant
         login = grant.login or ""
-        nothing = Right(login, Permission.NONE)
+        none = PersonPermission(login, Permission.NONE)
         try:
             account, permission = await self._people.collaborator(repository, login)
             if account is not None and grant.person_id is None:
                 await self._bind(token, account)
             if account is not None and grant.person_id in {None, account.id}:
-                return Right(account.login, permission)
+                return PersonPermission(account.login, permission)
             if grant.person_id is None:
-                return nothing
-            self.budget.spend(token, 2 * QUESTION)
+                return none
+            self.budget.spend(token, 2 * READ_COST)
             present = await self._people.by_id(repository.installation_id, grant.person_id)
             if present is None or present.login.casefold() == login.casefold():
-                return nothing
+                return none
             await self._bind(token, present)
             account, permission = await self._people.collaborator(repository, present.login)
         except (Forbidden, Unauthorized) as error:
-            # A repository that IMQ can no longer see is one that does not exist, for callers who may not know of it.
-            _log.warning("permission_not_told", error=f"{type(error).__name__}: {error.message}")
-            return nothing
-        return Right(present.login, permission) if account == present else nothing
+            # IMQ has lost access to the repository, so for callers it does not exist.
+            _log.warning("permission_unknown", error=f"{type(error).__name__}: {error.message}")
+            return none
+        return PersonPermission(present.login, permission) if account == present else none
 
     async def _bind(self, token: Token, account: Actor) -> None:
         async with self._store.transaction() as tx:
             await tx.tokens.bind(token, login=account.login, person_id=account.id)
         _log.info("token_bound", token=token.name, login=account.login, person_id=account.id)
 
-    def _remembered(self, key: tuple[str, int | str]) -> Right | None:
-        if (known := self._known.get(key)) is None:
+    def _cached(self, key: tuple[str, int | str]) -> PersonPermission | None:
+        if (known := self._cache.get(key)) is None:
             return None
         at, right = known
-        return right if timedelta(0) <= self._clock.now() - at < REMEMBERED else None
+        return right if timedelta(0) <= self._clock.now() - at < CACHED_FOR else None
 
 
-def _once(repositories: Iterable[Repository]) -> Sequence[Repository]:
+def _distinct(repositories: Iterable[Repository]) -> Sequence[Repository]:
     return list({each.id: each for each in repositories}.values())
 
 
-def _who(token: Token) -> str:
-    """Whose memory and budget it is: all tokens of a person share one."""
+def _budget_key(token: Token) -> str:
+    """Return the key of cache and budget, which all tokens of a person share."""
     grant = token.grant
     if grant.person_id is not None:
         return f"person {grant.person_id}"

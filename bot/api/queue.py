@@ -11,8 +11,8 @@ from bot.api import request_scope
 from bot.api.access import Access
 from bot.api.calls import HeadCall, PriorityCall, QueueCall
 from bot.api.errors import ApiError
-from bot.api.idempotent import delivery_of, settle
-from bot.api.payload import Nothing, payload
+from bot.api.idempotent import delivery_id, finish_call
+from bot.api.payload import EmptyBody, payload
 from bot.api.routes import Caller, Route
 from bot.api.views import Delays, DequeuedAnswer, QueuedAnswer, WhyAnswer
 from notifications import texts
@@ -29,8 +29,8 @@ from queue_engine.queries.pull_request_status import load_pull_request
 
 _QUEUE = f"{request_scope.PULL}/queue"
 _QUEUED = {200: QueuedAnswer, 202: QueuedAnswer}
-_TRIES = 5
-"""How often a call starts again because the entry changed meanwhile."""
+_MAX_ATTEMPTS = 5
+"""How often a call is tried while other processes change its entry."""
 
 _STATUS: Mapping[Reason, int] = {
     Reason.LABEL_WITHOUT_RIGHT: 403,
@@ -39,30 +39,30 @@ _STATUS: Mapping[Reason, int] = {
     Reason.MERGED_ELSEWHERE: 409,
     Reason.HEAD_CHANGED: 409,
 }
-"""Of refusals; 422 for the others, which are the change's own."""
+"""HTTP status by reason; all others are 422."""
 
 _SENTENCES: Mapping[Reason, str] = {
     Reason.LABEL_WITHOUT_RIGHT: "Queueing needs write access, which the person of this token does not have.",
     Reason.HEAD_CHANGED: "The pull request has another head now.",
 }
-"""Where what is said in comments does not fit a call."""
+"""Sentences for callers, where those of comments do not fit."""
 
 
 class QueueRoutes:
-    """The routes, on one engine."""
+    """Routes that show, queue, prioritise and dequeue a pull request."""
 
     def __init__(self, engine: Engine, access: Access) -> None:
         self._engine = engine
         self._access = access
 
     def routes(self) -> Sequence[Route]:
-        """What they are."""
-        return [*self._standing(), *self._leaving()]
+        """List the routes."""
+        return [*self._queue_routes(), *self._dequeue_routes()]
 
-    def _standing(self) -> Sequence[Route]:
-        of = partial(Route, variables=request_scope.VARIABLES)
+    def _queue_routes(self) -> Sequence[Route]:
+        route = partial(Route, variables=request_scope.VARIABLES)
         return [
-            of(
+            route(
                 "GET",
                 _QUEUE,
                 self.why,
@@ -71,7 +71,7 @@ class QueueRoutes:
                 caller=Caller.READER,
                 answers={200: WhyAnswer},
             ),
-            of(
+            route(
                 "POST",
                 _QUEUE,
                 self.enqueue,
@@ -82,31 +82,31 @@ class QueueRoutes:
                 answers=_QUEUED,
                 refusals=(422, 429),
             ),
-            of(
+            route(
                 "PATCH",
                 _QUEUE,
                 self.prioritise,
                 "prioritise_pull_request",
                 "Changes the priority of a pull request.",
-                caller=Caller.STEERER,
+                caller=Caller.MAINTAINER,
                 body=PriorityCall,
                 answers={200: QueuedAnswer},
             ),
         ]
 
-    def _leaving(self) -> Sequence[Route]:
-        person = partial(Route, variables=request_scope.VARIABLES, caller=Caller.PERSON)
+    def _dequeue_routes(self) -> Sequence[Route]:
+        route = partial(Route, variables=request_scope.VARIABLES, caller=Caller.PERSON)
         return [
-            person(
+            route(
                 "DELETE",
                 _QUEUE,
                 self.dequeue,
                 "dequeue_pull_request",
                 "Dequeues a pull request.",
-                body=Nothing,
+                body=EmptyBody,
                 answers={200: DequeuedAnswer, 202: DequeuedAnswer},
             ),
-            person(
+            route(
                 "POST",
                 f"{request_scope.PULL}/requeue",
                 self.requeue,
@@ -119,7 +119,7 @@ class QueueRoutes:
         ]
 
     async def why(self, request: web.Request) -> web.Response:
-        """200, whether it is queued or not; 404: the repository is not to be seen."""
+        """Answer 200, whether it is queued or not; 404: the caller may not read the repository."""
         repository = await self._access.readable(request)
         number = request_scope.number_of(request)
         async with self._engine.store.reading() as tx:
@@ -131,99 +131,99 @@ class QueueRoutes:
         return web.json_response(WhyAnswer.of(repository.full_name, found).model_dump(mode="json"))
 
     async def enqueue(self, request: web.Request) -> web.Response:
-        """202: it is queued; 200: it was; 429: the queue is full; 403, 404, 409, 422: refused, with the reason."""
-        said = payload(request, QueueCall)
-        if said.priority is None:
+        """Answer 202: queued; 200: was queued before; 429: the queue is full; 403, 404, 409, 422: rejected."""
+        call = payload(request, QueueCall)
+        if call.priority is None:
             repository, login = await self._access.writable(request)
         else:
-            repository, login = await self._access.steerable(request)
+            repository, login = await self._access.controllable(request)
         number = request_scope.number_of(request)
         with trace.span("api enqueue"):
             try:
                 queued = await enqueue.enqueue(
-                    self._engine, repository, number, by=login, head_sha=said.head_sha, delivery=delivery_of(request)
+                    self._engine, repository, number, by=login, head_sha=call.head_sha, delivery=delivery_id(request)
                 )
             except RejectionError as refused:
-                raise _refusal(refused) from None
+                raise _rejection(refused) from None
         status = 202 if queued.new else 200
-        if said.priority is not None:
-            return await self._move(request, repository, said.priority, login, status)
+        if call.priority is not None:
+            return await self._set_priority(request, repository, call.priority, login, status)
         return web.json_response(QueuedAnswer.of(queued.entry).model_dump(mode="json"), status=status)
 
     async def prioritise(self, request: web.Request) -> web.Response:
-        """200: it stands where that priority puts it; 403; 404: it is not queued."""
-        said = payload(request, PriorityCall)
-        repository, login = await self._access.steerable(request)
+        """Answer 200: the priority is set; 403; 404: it is not queued."""
+        call = payload(request, PriorityCall)
+        repository, login = await self._access.controllable(request)
         with trace.span("api prioritise"):
-            return await self._move(request, repository, said.priority, login, 200)
+            return await self._set_priority(request, repository, call.priority, login, 200)
 
     async def requeue(self, request: web.Request) -> web.Response:
-        """202: it stands at the end, or waits for a place; otherwise as for queueing. 409: its merge is under way."""
-        said, number = payload(request, HeadCall), request_scope.number_of(request)
+        """Answer 202: it is last in the queue, or held; 409: its merge has started; otherwise as `enqueue`."""
+        call, number = payload(request, HeadCall), request_scope.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api requeue"):
-            head, delivery = said.head_sha, delivery_of(request)
-            once = partial(
+            head, delivery = call.head_sha, delivery_id(request)
+            attempt = partial(
                 enqueue.requeue, self._engine, repository, number, by=login, head_sha=head, delivery=delivery
             )
             try:
-                queued = await _settled(once)
+                queued = await _retry_on_conflict(attempt)
             except RejectionError as refused:
-                raise _refusal(refused) from None
+                raise _rejection(refused) from None
             except enqueue.MergePending:
                 raise ApiError(409, "the merge of this pull request has started") from None
         if queued is not None:
             answer = QueuedAnswer.of(queued.entry)
             return web.json_response(answer.model_dump(mode="json"), status=202 if queued.new else 200)
-        return await self._waiting(repository, number)
+        return await self._held_answer(repository, number)
 
     async def dequeue(self, request: web.Request) -> web.Response:
-        """200: it left; 202: its merge is under way, so GitHub decides; 403; 404: it is not queued."""
-        payload(request, Nothing)
+        """Answer 200: dequeued; 202: its merge has started, so GitHub decides; 403; 404: it is not queued."""
+        payload(request, EmptyBody)
         number = request_scope.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api dequeue"):
 
-            async def once() -> web.Response:
-                leave = await authorize_dequeue(self._engine, repository, number, by=login)
+            async def attempt() -> web.Response:
+                grant = await authorize_dequeue(self._engine, repository, number, by=login)
                 async with self._engine.change() as change:
-                    left = await dequeue_by_user(change, repository, number, leave)
+                    left = await dequeue_by_user(change, repository, number, grant)
                     answer = DequeuedAnswer(repository=repository.full_name, number=number, left=left)
                     status = 200 if left else 202
-                    return await settle(request, change.tx, answer.model_dump(mode="json"), status=status)
+                    return await finish_call(request, change.tx, answer.model_dump(mode="json"), status=status)
 
             try:
-                return await _settled(once)
+                return await _retry_on_conflict(attempt)
             except RejectionError as refused:
-                raise _refusal(refused) from None
+                raise _rejection(refused) from None
             except NotQueued:
                 raise _not_queued() from None
 
-    async def _move(
+    async def _set_priority(
         self, request: web.Request, repository: Repository, priority: int | str, login: str, status: int
     ) -> web.Response:
-        """Give it this priority, and say whom that delays. Raises ApiError 404."""
+        """Set the priority, and answer which pull requests that delays. Raises ApiError 404."""
         number = request_scope.number_of(request)
         async with self._engine.store.reading() as tx:
-            standing = await tx.entries.find(repository.id, number)
-        if standing is None:
+            queued = await tx.entries.find(repository.id, number)
+        if queued is None:
             raise _not_queued()
-        policy = await self._engine.policies.of(repository, standing.base_branch)
+        policy = await self._engine.policies.of(repository, queued.base_branch)
         points = PRIORITIES[priority] if isinstance(priority, str) else priority
 
-        async def once() -> web.Response:
+        async def attempt() -> web.Response:
             async with self._engine.change() as change:
                 entry = await change.tx.entries.find(repository.id, number)
                 if entry is None:
                     raise _not_queued()
-                done = await enqueue.prioritise(change, entry, points, policy, by=login)
-                answer = QueuedAnswer.of(done.entry, Delays.of(done.delay))
-                return await settle(request, change.tx, answer.model_dump(mode="json"), status=status)
+                result = await enqueue.prioritise(change, entry, points, policy, by=login)
+                answer = QueuedAnswer.of(result.entry, Delays.of(result.delay))
+                return await finish_call(request, change.tx, answer.model_dump(mode="json"), status=status)
 
-        return await _settled(once)
+        return await _retry_on_conflict(attempt)
 
-    async def _waiting(self, repository: Repository, number: int) -> web.Response:
-        """202 for one that waits for a place, or got one in this moment."""
+    async def _held_answer(self, repository: Repository, number: int) -> web.Response:
+        """Answer 202 for a held pull request, or one that was queued just now."""
         async with self._engine.store.reading() as tx:
             waiting = await tx.held.find(repository.id, number)
             entry = await tx.entries.find(repository.id, number)
@@ -248,21 +248,21 @@ class QueueRoutes:
 T = TypeVar("T")
 
 
-async def _settled(once: Callable[[], Awaitable[T]]) -> T:
-    """What this comes to, when the entry that it was read from does not change in that moment, as entries do."""
-    for _ in range(_TRIES - 1):
+async def _retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Try again when another process changed the entry in the meantime."""
+    for _ in range(_MAX_ATTEMPTS - 1):
         with suppress(StaleRecord):
-            return await once()
-    return await once()
+            return await attempt()
+    return await attempt()
 
 
 def _not_queued() -> ApiError:
     return ApiError(404, "this pull request is not queued")
 
 
-def _refusal(refused: RejectionError) -> ApiError:
+def _rejection(refused: RejectionError) -> ApiError:
     reason = refused.reason
-    words = _SENTENCES.get(reason, texts.REASONS[reason].sentence)
-    sentence = words.format(base="its base branch", label=refused.label)
+    template = _SENTENCES.get(reason, texts.REASONS[reason].sentence)
+    sentence = template.format(base="its base branch", label=refused.label)
     more: Mapping[str, Any] = {} if refused.detail is None else {"detail": refused.detail}
     return ApiError(_STATUS.get(reason, 422), sentence, reason=reason.value, **more)

@@ -1,4 +1,4 @@
-"""Read from a call's path what it is about: repository, branch, pull request."""
+"""Parse the path of a call: repository, branch, pull request."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from bot.api.errors import ApiError
 
 REPOSITORY = "/repositories/{owner:[A-Za-z0-9_.-]{1,100}}/{repo:[A-Za-z0-9_.-]{1,100}}"
 PULL = f"{REPOSITORY}/pulls/{{number:[1-9][0-9]{{0,8}}}}"
-# The router compares what was sent: three characters for each byte that had to be encoded, a slash among them.
+# The router matches the encoded path, in which a byte may take three characters.
 BRANCH = f"{REPOSITORY}/branches/{{branch:[^/]{{1,765}}}}"
 
 VARIABLES: Mapping[str, str] = {
@@ -23,12 +23,12 @@ _BRANCH = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\]{1,255}")
 
 
 def number_of(request: web.Request) -> int:
-    """The number of the pull request that is asked about."""
+    """Return the number of the pull request in the path."""
     return int(request.match_info["number"])
 
 
 def branch_of(request: web.Request) -> str:
-    """The base branch that is asked about. Raises ApiError 404 for what no branch can be called."""
+    """Return the base branch in the path. Raises ApiError 404 for an invalid branch name."""
     branch = request.match_info["branch"]
     if not _BRANCH.fullmatch(branch) or not branch.isprintable():
         raise no_such_branch()
@@ -36,5 +36,5 @@ def branch_of(request: web.Request) -> str:
 
 
 def no_such_branch() -> ApiError:
-    """Nobody knows such a branch."""
+    """Return the error for a branch without a queue."""
     return ApiError(404, "no such branch, or the branch has no queue")

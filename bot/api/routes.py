@@ -12,11 +12,11 @@ from pydantic import BaseModel
 from bot.api.payload import Payload
 
 Answer = type[BaseModel] | None
-"""The model of an answer's body; None where there is no body."""
+"""The model of an answer's body; None for an answer without body."""
 
 
 class Caller(StrEnum):
-    """Whom a route lets in."""
+    """Callers for whom a route is."""
 
     ANYONE = "anyone"
     """Without a token."""
@@ -24,40 +24,40 @@ class Caller(StrEnum):
     """A token that writes, of a person who may queue there, or of a service whose scope covers the repository."""
     READER = "reader"
     """An operator's token, a person's who may read the repository, or one whose scope covers it."""
-    STEERER = "steerer"
+    MAINTAINER = "steerer"
     """A token that controls queues, of a person with the role maintain or admin there, or of a service as above."""
     OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One call. `path` is aiohttp's, with a pattern for each variable."""
+    """A route. `path` is aiohttp's, with a pattern for each variable."""
 
     method: str
     path: str
     handler: Handler
     name: str
-    """Its operation id: a verb and a noun, which stays."""
+    """The operation id, which does not change."""
     summary: str
     caller: Caller
     answers: Mapping[int, Answer]
-    """By status; what holds for all calls (400, 401, 403, …) is added by the document."""
+    """By status; the OpenAPI document adds those of all calls (400, 401, 403, …)."""
     body: type[Payload] | None = None
     query: type[Payload] | None = None
     refusals: Sequence[int] = ()
-    """Statuses of its own refusals, beside those that every call may meet."""
+    """Statuses of further errors, beside those of all calls."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What each variable of the path is."""
+    """The description of each variable in the path."""
 
     @property
     def template(self) -> str:
-        """The path as OpenAPI writes it: variables without their patterns."""
+        """Return the path as OpenAPI writes it: variables without patterns."""
         return "".join(f"{{{part.name}}}" if isinstance(part, Variable) else part for part in parts(self.path))
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of a path, and the pattern that its text has to match."""
+    """A variable of a path, and the pattern that it must match."""
 
     name: str
     pattern: str
@@ -67,7 +67,7 @@ _NAME = re.compile(r"\{([a-z_]+)(?::)?")
 
 
 def parts(path: str) -> Sequence[str | Variable]:
-    """The path taken apart; a pattern may hold braces of its own, as `{1,100}`."""
+    """Split a path into text and variables; a pattern may contain braces, as `{1,100}`."""
     found: list[str | Variable] = []
     rest = path
     while (begin := _NAME.search(rest)) is not None:
@@ -81,18 +81,18 @@ def parts(path: str) -> Sequence[str | Variable]:
 
 
 class Problem(BaseModel):
-    """A refusal: one sentence for people, and for a pull request its reason code."""
+    """An error: one sentence, and for a rejected pull request its reason code."""
 
     error: str
     reason: str | None = None
     detail: str | None = None
 
 
-def schema_of(models: Mapping[str, type[BaseModel]], mode: Any, place: str) -> Mapping[str, Any]:
-    """JSON Schemas of these models by name, each with what it refers to under `place`."""
+def schema_of(models: Mapping[str, type[BaseModel]], mode: Any, prefix: str) -> Mapping[str, Any]:
+    """Return the JSON Schemas of these models and of the models they refer to; references begin with `prefix`."""
     schemas: dict[str, Any] = {}
     for name, model in models.items():
-        made = model.model_json_schema(mode=mode, ref_template=f"{place}/{{model}}")
-        schemas |= made.pop("$defs", {})
-        schemas[name] = made
+        schema = model.model_json_schema(mode=mode, ref_template=f"{prefix}/{{model}}")
+        schemas |= schema.pop("$defs", {})
+        schemas[name] = schema
     return schemas

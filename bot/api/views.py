@@ -1,4 +1,4 @@
-"""Models in which callers read queues and entries."""
+"""Response models of queues and entries."""
 
 from datetime import datetime
 
@@ -13,30 +13,30 @@ from queue_engine.rules.priority import PriorityEffect
 
 
 class BlockerView(BaseModel):
-    """What blocks a queue: a reason code, its details, and when that ends by itself, if it is known."""
+    """A blocker of a queue: its reason code, details, and when it ends by itself, if that is known."""
 
     reason: str
     detail: str
     until: datetime | None
 
     @classmethod
-    def of(cls, stands: Blocker) -> "BlockerView":
-        """One blocker."""
-        return cls(reason=stands.reason.value, detail=stands.detail, until=stands.until)
+    def of(cls, blocker: Blocker) -> "BlockerView":
+        """Convert a blocker."""
+        return cls(reason=blocker.reason.value, detail=blocker.detail, until=blocker.until)
 
 
 class Landing(BaseModel):
-    """When it is likely to land, by how long others took here."""
+    """When an entry is likely to land, by earlier landings."""
 
     earliest: datetime
     latest: datetime
 
 
 class EntryAnswer(BaseModel):
-    """A pull request that is queued. `position` counts from 0, `since` is when its status began.
+    """An entry. `position` counts from 0, `since` is when its status began.
 
-    `awaited` are the checks that have not reported; `halts` what blocks the queue, as far as it holds this
-    one; `trouble_since` is when GitHub's own faults began to hold it up.
+    `awaited` are the pending checks; `halts` are the queue's blockers, unless the entry is exempt;
+    `trouble_since` is when requests to GitHub began to fail.
     """
 
     number: int
@@ -57,7 +57,7 @@ class EntryAnswer(BaseModel):
 
     @classmethod
     def of(cls, view: EntryView) -> "EntryAnswer":
-        """One entry, as of now."""
+        """Convert an entry."""
         entry, eta = view.entry, view.eta
         return cls(
             number=entry.number,
@@ -105,13 +105,13 @@ class QueuesAnswer(BaseModel):
 
 
 class QueueAnswer(QueueSummary):
-    """A queue with those who stand in it, the front first."""
+    """A queue with its entries, the front first."""
 
     repository: str
     entries: tuple[EntryAnswer, ...]
 
     @classmethod
-    def whole(cls, found: QueueStatus) -> "QueueAnswer":
+    def full(cls, found: QueueStatus) -> "QueueAnswer":
         """One queue, as of now."""
         return cls(
             branch=found.queue.base_branch,
@@ -123,8 +123,8 @@ class QueueAnswer(QueueSummary):
         )
 
 
-class LastStay(BaseModel):
-    """How a pull request last left a queue: landed, failed or cancelled; or that it was refused."""
+class LastOutcome(BaseModel):
+    """How a pull request last left a queue: landed, failed or cancelled; or that it was rejected."""
 
     event: str
     reason: str | None
@@ -132,14 +132,14 @@ class LastStay(BaseModel):
     at: datetime
 
     @classmethod
-    def of(cls, stay: QueueHistory) -> "LastStay":
-        """The stay that ended."""
-        reason = None if stay.reason is None else stay.reason.value
-        return cls(event=stay.event, reason=reason, detail=stay.detail, at=stay.at)
+    def of(cls, history: QueueHistory) -> "LastOutcome":
+        """Convert the last outcome."""
+        reason = None if history.reason is None else history.reason.value
+        return cls(event=history.event, reason=reason, detail=history.detail, at=history.at)
 
 
 class WhyAnswer(BaseModel):
-    """Where a pull request stands: its entry, if it is queued; how many wait longer, if it is held.
+    """The status of a pull request: its entry, if it is queued; how many wait longer, if it is held.
 
     `state` is the entry's status, `held`, or `not_queued`.
     """
@@ -151,11 +151,11 @@ class WhyAnswer(BaseModel):
     depth: int
     entry: EntryAnswer | None
     waiting_before: int | None
-    last: LastStay | None
+    last: LastOutcome | None
 
     @classmethod
     def of(cls, repository: str, found: PullRequestStatus) -> "WhyAnswer":
-        """One pull request, as of now."""
+        """Convert a pull request's status."""
         return cls(
             repository=repository,
             number=found.number,
@@ -164,14 +164,14 @@ class WhyAnswer(BaseModel):
             depth=found.depth,
             entry=None if found.entry is None else EntryAnswer.of(found.entry),
             waiting_before=found.held_behind,
-            last=None if found.previous is None else LastStay.of(found.previous),
+            last=None if found.previous is None else LastOutcome.of(found.previous),
         )
 
 
 class Delays(BaseModel):
-    """Whom a priority delays: who came before and stands behind, each by about so many seconds, if that is known.
+    """The pull requests that a priority delays, and for about how many seconds each, if that is known.
 
-    `interrupts` is the one that loses its turn.
+    `interrupts` is the preempted entry.
     """
 
     numbers: tuple[int, ...]
@@ -180,15 +180,15 @@ class Delays(BaseModel):
 
     @classmethod
     def of(cls, delay: PriorityEffect) -> "Delays":
-        """As it was worked out."""
+        """Convert the effect of a priority."""
         seconds = None if delay.by is None else round(delay.by.total_seconds())
         return cls(numbers=delay.numbers, seconds=seconds, interrupts=delay.interrupts)
 
 
 class QueuedAnswer(BaseModel):
-    """Where the pull request stands; `position` is zero-based.
+    """A queued pull request; `position` counts from 0.
 
-    It is null, and `status` is `held`, for one that waits for a place. `delays` is told to who gave a priority.
+    For a held one `position` is null and `status` is `held`. `delays` is the effect of a priority that was set.
     """
 
     repository: str
@@ -203,7 +203,7 @@ class QueuedAnswer(BaseModel):
 
     @classmethod
     def of(cls, entry: Entry, delays: Delays | None = None) -> "QueuedAnswer":
-        """As of now."""
+        """Convert an entry."""
         return cls(
             repository=entry.repository.full_name,
             queue=entry.base_branch,
@@ -218,7 +218,7 @@ class QueuedAnswer(BaseModel):
 
 
 class DequeuedAnswer(BaseModel):
-    """Whether it left; if not, its merge is under way."""
+    """Whether the pull request was dequeued; if not, its merge has started."""
 
     repository: str
     number: int

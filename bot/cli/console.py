@@ -6,5 +6,5 @@ from bot.logs.printable import printable
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print what people or their programs read; all commands print by this."""
+    """Print text without control characters; all commands print by this."""
     click.echo(printable(text), err=err)

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from bot.cli.current_status import present
+from bot.cli.current_status import describe_status
 from bot.cli.github import gateway_of
 from bot.settings.environment import Settings
 from notifications import texts
@@ -28,19 +28,19 @@ from queue_engine.rules.priority import precedence_of
 
 
 class DryRunFailed(Exception):
-    """GitHub did not let it be known; the message says why."""
+    """GitHub did not answer; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What would become of a pull request that were queued now."""
+    """The result of queueing a pull request now."""
 
     repository: str
     number: int
     title: str
     base_branch: str
     rule: tuple[str, ...] | None
-    """The patterns of the rule that holds; None: no rule matches."""
+    """The patterns of the rule that applies; None: no rule matches."""
     by: str
     permission: str
     outcome: str
@@ -49,21 +49,21 @@ class DryRun:
     sentence: str
     detail: str | None
     waits_for: tuple[str, ...]
-    """What would still have to happen before it lands, in words."""
+    """The conditions for landing, in words."""
     lands_as: str
     not_followed: tuple[str, ...] = ()
-    """What of a shared configuration does not count."""
+    """The ignored parts of a shared configuration."""
     missing_permissions: tuple[str, ...] = ()
-    """What stops working because the App lacks a permission."""
+    """The consequences of permissions that the App lacks."""
     present: tuple[str, ...] = ()
-    """How it and its queue stand at present, or why that is not known."""
+    """The current status of the pull request and its queue, or why it is unknown."""
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the result as JSON data."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def as_text(self) -> str:
-        """For people."""
+        """Return the result as text."""
         rule = "no rule of its own" if self.rule is None else f"the rule for {', '.join(self.rule)}"
         lines = [
             f"{self.repository}#{self.number} {self.title}",
@@ -85,10 +85,10 @@ class DryRun:
         return "\n".join("".join(char if char.isprintable() else " " for char in line) for line in lines)
 
 
-async def foresee(
+async def dry_run(
     settings: Settings, config: Config, repository: str, number: int, *, by: str | None = None, shared: bool = False
 ) -> DryRun:
-    """Ask GitHub, as the App of these settings, and IMQ's database. Raises NotForeseen when GitHub does not tell.
+    """Ask GitHub, as the App of these settings, and IMQ's database. Raises DryRunFailed when GitHub does not answer.
 
     `shared` says that the configuration is the one in the owner's repository `.github`.
     """
@@ -99,21 +99,23 @@ async def foresee(
             allowed = settings.organization_config if shared else SharedConfig.TRUST
             reviewed = not shared or await gateway.organisation_configuration_is_reviewed(found)
             policy_of = partial(_policy, config if reviewed else None, settings.policy(), allowed, found)
-            sight = await foreseen(gateway, clock, config, policy_of, found, number, by=by)
+            result = await predict(gateway, clock, config, policy_of, found, number, by=by)
             missing = gateway.missing_permissions(found.installation_id)
         except NotFound:
             raise DryRunFailed(f"The App sees no pull request {number} in {repository}.") from None
         except GitHubError as error:
             raise DryRunFailed(f"GitHub refused: {error.message}") from None
-    policy = policy_of(sight.base_branch)
-    sight = replace(sight, missing_permissions=tuple(f"{name}: {words}" for name, words in missing.items()))
-    return replace(sight, present=await present(settings, found.id, number, sight.base_branch, policy, clock.now()))
+    policy = policy_of(result.base_branch)
+    result = replace(result, missing_permissions=tuple(f"{name}: {words}" for name, words in missing.items()))
+    return replace(
+        result, present=await describe_status(settings, found.id, number, result.base_branch, policy, clock.now())
+    )
 
 
 def _policy(
     config: Config | None, operator: Policy, allowed: SharedConfig, repository: Repository, base_branch: str
 ) -> Policy:
-    """The policy of this branch; without a configuration, which nobody reviews, the operator's."""
+    """Return the policy of this branch; for a shared configuration without review, the operator's."""
     if config is None:
         return replace(operator, not_followed=(not_reviewed(f"{repository.owner}/.github"),))
     return limited(policy_for(config, operator, base_branch), operator, allowed)
@@ -127,7 +129,7 @@ async def _repository(github: GitHub, name: str) -> Repository:
     raise DryRunFailed(f"The App is not installed on {name}.")
 
 
-async def foreseen(
+async def predict(
     github: GitHub,
     clock: Clock,
     config: Config,
@@ -137,22 +139,22 @@ async def foreseen(
     *,
     by: str | None = None,
 ) -> DryRun:
-    """The answer if somebody queued this pull request now. Raises GitHubError."""
-    taken = await github.snapshot(repository, number, login=None)
-    pull = taken.pull
+    """Return the result of queueing this pull request now. Raises GitHubError."""
+    snapshot = await github.snapshot(repository, number, login=None)
+    pull = snapshot.pull
     policy = policy_of(pull.base_branch)
     rules = await github.branch_rules(repository, pull.base_branch)
-    by = by or await _asker(github, repository, pull, policy)
+    by = by or await _requester(github, repository, pull, policy)
     permission = await github.permission(repository, by)
     answer = check_eligibility(
         replace(pull, labels=pull.labels | {policy.trigger_label}),
         Consent(by, permission, head=pull.head_sha, base_branch=pull.base_branch),
-        await read_requirements(github, repository, taken, rules, policy),
+        await read_requirements(github, repository, snapshot, rules, policy),
         repository=repository,
-        depth=0,  # whether there is a place is a matter of the moment, not of the configuration
+        depth=0,  # the queue's current depth is not a matter of the configuration
         policy=policy,
     )
-    outcome, reason, sentence, detail = _told(answer, pull, policy)
+    outcome, reason, sentence, detail = _outcome(answer, pull, policy)
     waits_for = await _waits_for(github, repository, pull, rules, policy, clock.now()) if outcome == "queued" else ()
     return DryRun(
         repository=repository.full_name,
@@ -167,19 +169,19 @@ async def foreseen(
         sentence=sentence,
         detail=detail,
         waits_for=waits_for,
-        lands_as=_landing(pull, rules, policy) if outcome == "queued" else "",
+        lands_as=_merge_sentence(pull, rules, policy) if outcome == "queued" else "",
         not_followed=policy.not_followed,
     )
 
 
 def _rule(config: Config, base_branch: str) -> tuple[str, ...] | None:
-    """The patterns of the rule that the base branch follows."""
+    """Return the patterns of the rule that applies to the base branch."""
     rule = rule_for(config, base_branch)
     return None if rule is None else tuple(rule.match)
 
 
-async def _asker(github: GitHub, repository: Repository, pull: PullRequest, policy: Policy) -> str:
-    """Who set a trigger label last, if one is there; else its author."""
+async def _requester(github: GitHub, repository: Repository, pull: PullRequest, policy: Policy) -> str:
+    """Return the person who last set a trigger label, else the author."""
     for label in policy.trigger_labels:
         if has_label(pull.labels, [label]):
             last = await github.last_labelling(repository, pull.number, label)
@@ -188,8 +190,8 @@ async def _asker(github: GitHub, repository: Repository, pull: PullRequest, poli
     return pull.author
 
 
-def _told(answer: Answer, pull: PullRequest, policy: Policy) -> tuple[str, str | None, str, str | None]:
-    """Outcome, reason code, sentence and detail."""
+def _outcome(answer: Answer, pull: PullRequest, policy: Policy) -> tuple[str, str | None, str, str | None]:
+    """Return outcome, reason code, sentence and detail."""
     if isinstance(answer, Admit):
         return "queued", None, f"It would be queued for {pull.base_branch}.", None
     if isinstance(answer, Reject):
@@ -201,36 +203,36 @@ def _told(answer: Answer, pull: PullRequest, policy: Policy) -> tuple[str, str |
 async def _waits_for(
     github: GitHub, repository: Repository, pull: PullRequest, rules: BranchRules, policy: Policy, now: datetime
 ) -> tuple[str, ...]:
-    standing = precedence_of(pull.labels, policy)
-    told: list[str] = []
-    if standing.hotfix or standing.priority:
-        place = "ahead of all without such a label" if standing.hotfix else f"with priority {standing.priority}"
-        told.append(f"it is queued {place}")
-    if (frozen := frozen_until(policy, now)) is not None and not standing.freeze_exempt:
+    precedence = precedence_of(pull.labels, policy)
+    steps: list[str] = []
+    if precedence.hotfix or precedence.priority:
+        place = "ahead of all without such a label" if precedence.hotfix else f"with priority {precedence.priority}"
+        steps.append(f"it is queued {place}")
+    if (frozen := frozen_until(policy, now)) is not None and not precedence.freeze_exempt:
         until, why = frozen
-        told.append(f"the freeze ends at {until:%Y-%m-%d %H:%M} UTC{f' ({why})' if why else ''}")
+        steps.append(f"the freeze ends at {until:%Y-%m-%d %H:%M} UTC{f' ({why})' if why else ''}")
     comparison = await github.comparison(repository, pull.base_branch, pull.head_sha)
     if comparison.behind:
-        told.append(f"IMQ updates it with {pull.base_branch} (commits behind: {comparison.behind})")
+        steps.append(f"IMQ updates it with {pull.base_branch} (commits behind: {comparison.behind})")
     required = required_checks(rules, policy)
     reports = await github.check_reports(repository, pull.head_sha, required)
     verdict = judge(required, reports, policy.ignored_checks)
-    now_there = _states(reports, (*verdict.awaited, *verdict.ended))
-    if now_there:
-        what = "every required check passes" if required else "every reported check passes, as none is required"
-        told.append(f"{what}; now {', '.join(f'{name}: {state}' for name, state in now_there.items())}")
+    states = _states(reports, (*verdict.awaited, *verdict.ended))
+    if states:
+        condition = "every required check passes" if required else "every reported check passes, as none is required"
+        steps.append(f"{condition}; now {', '.join(f'{name}: {state}' for name, state in states.items())}")
     else:
-        told.append("no check is needed" if policy.land_without_checks else "a check reports and passes")
-    # Whether these are so now is told by nothing but GitHub's answer to the merge.
+        steps.append("no check is needed" if policy.land_without_checks else "a check reports and passes")
+    # GitHub says only in its answer to the merge whether these conditions are met.
     if rules.conversations:
-        told.append("every conversation is resolved")
+        steps.append("every conversation is resolved")
     if rules.deployments:
-        told.append(f"it is deployed to {', '.join(rules.deployments)}")
-    return tuple(told)
+        steps.append(f"it is deployed to {', '.join(rules.deployments)}")
+    return tuple(steps)
 
 
 def _states(reports: Iterable[CheckReport], names: Iterable[str]) -> Mapping[str, str]:
-    """The worst state of each of these names; those without a report have not come yet."""
+    """Return the worst state of each of these checks."""
     order = (CheckState.FAILED, CheckState.PENDING, CheckState.PASSED)
     states: dict[str, str] = {}
     for name in sorted(set(names)):
@@ -239,10 +241,10 @@ def _states(reports: Iterable[CheckReport], names: Iterable[str]) -> Mapping[str
     return states
 
 
-def _landing(pull: PullRequest, rules: BranchRules, policy: Policy) -> str:
+def _merge_sentence(pull: PullRequest, rules: BranchRules, policy: Policy) -> str:
     method = merge_method(pull, rules, policy)
     assert method is not None, "what cannot be merged is not eligible"
     title, _ = commit_words(pull, method, policy)
-    as_what = "" if title is None else f' as "{title}"'
+    message = "" if title is None else f' as "{title}"'
     after = ", and its branch is deleted unless another pull request needs it" if policy.delete_branch else ""
-    return f"It would land by {method.value}{as_what}{after}."
+    return f"It would land by {method.value}{message}{after}."

@@ -12,7 +12,7 @@ from queue_engine.core.timing.clock import Clock
 
 @asynccontextmanager
 async def gateway_of(settings: Settings, clock: Clock) -> AsyncIterator[Gateway]:
-    """A gateway with connections of its own, closed at the end."""
+    """Open a gateway with connections of its own, and close them at the end."""
     async with aiohttp.ClientSession() as session:
         yield Gateway(
             session,

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import click
 
 from bot.cli.console import echo
-from bot.cli.setup import columns, instant, on_store
+from bot.cli.setup import columns, instant, run_with_store
 from bot.logs.secrets import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.handlers.inbox import RETRIED_JOB
 from queue_engine.store import Store
 
-_SHORT = 60
+_MAX_ERROR = 60
 
 
 @click.group()
@@ -33,7 +33,7 @@ def list_jobs(job_type: str | None, retryable: bool | None, limit: int) -> None:
             letters = await tx.dead_letters.list(limit, job_type=job_type, retryable=retryable)
             return letters, await tx.dead_letters.count(job_type=job_type, retryable=retryable)
 
-    letters, count = on_store(work)
+    letters, count = run_with_store(work)
     if not letters:
         echo("No dead letters.")
         return
@@ -43,7 +43,7 @@ def list_jobs(job_type: str | None, retryable: bool | None, limit: int) -> None:
             each.job_type,
             instant(each.failed_at),
             "yes" if each.retryable else "no",
-            _short(mask(each.error_message)),
+            _shortened(mask(each.error_message)),
         )
         for each in letters
     )
@@ -61,7 +61,7 @@ def show(job_id: str) -> None:
         async with store.reading() as tx:
             return await tx.dead_letters.get(job_id)
 
-    letter = on_store(work)
+    letter = run_with_store(work)
     if letter is None:
         raise _unknown(job_id)
     for name, value in (
@@ -83,7 +83,7 @@ def show(job_id: str) -> None:
 @click.argument("job_id", metavar="ID", required=False)
 @click.option("--all", "every", is_flag=True, help="Retry all that are retryable.")
 def retry(job_id: str | None, every: bool) -> None:
-    """Enqueue one again, or all that are retryable."""
+    """Enqueue one dead letter again, or all that are retryable."""
     if (job_id is None) != every:
         raise click.UsageError("Give one ID or --all.")
 
@@ -102,7 +102,7 @@ def retry(job_id: str | None, every: bool) -> None:
                 await tx.jobs.enqueue(kind=RETRIED_JOB, request=kinds, process_id=RETRIED_JOB, now=now)
             return again
 
-    again = on_store(work)
+    again = run_with_store(work)
     if job_id is not None and not again:
         raise _unknown(job_id)
     echo(f"Enqueued again: {again}")
@@ -111,13 +111,13 @@ def retry(job_id: str | None, every: bool) -> None:
 @jobs.command()
 @click.argument("job_id", metavar="ID")
 def discard(job_id: str) -> None:
-    """Delete one for good."""
+    """Delete a dead letter for good."""
 
     async def work(store: Store) -> bool:
         async with store.transaction() as tx:
             return await tx.dead_letters.discard(job_id)
 
-    if not on_store(work):
+    if not run_with_store(work):
         raise _unknown(job_id)
     echo(f"Discarded {job_id}.")
 
@@ -126,6 +126,6 @@ def _unknown(job_id: str) -> click.ClickException:
     return click.ClickException(f"No dead letter has the id {job_id}. To list all, run `imq jobs list`.")
 
 
-def _short(error: str) -> str:
+def _shortened(error: str) -> str:
     line = error.partition("\n")[0]
-    return line if len(line) <= _SHORT else f"{line[: _SHORT - 3]}..."
+    return line if len(line) <= _MAX_ERROR else f"{line[: _MAX_ERROR - 3]}..."

@@ -1,4 +1,4 @@
-"""The command line: `imq`. Commands read the settings and start what `bot.process.lifecycle` puts together."""
+"""The command line: `imq`. Commands read the settings and start a process or work on the database."""
 
 import asyncio
 import sys
@@ -9,7 +9,7 @@ import click
 from bot import __version__
 from bot.cli.console import echo
 from bot.cli.jobs import jobs
-from bot.cli.setup import RepositoryName, on_store
+from bot.cli.setup import RepositoryName, run_with_store
 from bot.cli.setup import settings as _settings
 from bot.cli.tokens import token
 from bot.cli.validate import validate
@@ -17,9 +17,9 @@ from bot.logs.printable import printable
 
 
 class _Commands(click.Group):
-    """Whatever the command, what is wrong with the database is told by a sentence, not by a traceback.
+    """Commands that report a fault of the database in a sentence, without a traceback.
 
-    No sentence has control characters, whose ever words are in it.
+    No message has control characters, also where it quotes foreign text.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -79,8 +79,8 @@ def resume(repository: str, branch: str) -> None:
     from bot.cli import maintenance
 
     try:
-        cause = on_store(lambda store: maintenance.resume(store, repository, branch))
-    except maintenance.NoSuchPause as problem:
+        cause = run_with_store(lambda store: maintenance.resume(store, repository, branch))
+    except maintenance.NotPaused as problem:
         raise click.ClickException(str(problem)) from None
     echo(f"Resumed the queue of {repository} for {branch}, which was paused for {cause}")
 
@@ -106,7 +106,7 @@ def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
 
 def _run(*, web: bool, worker: bool) -> None:
     settings = _settings()
-    # Imported when needed, so that `imq --help` and settings' problems answer at once.
+    # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
     from bot.process import lifecycle
 
     try:

@@ -10,8 +10,8 @@ from queue_engine.migrations import migrate as migrate_database
 from queue_engine.store import Store
 
 
-class NoSuchPause(Exception):
-    """There is nothing to resume; the message says what there is instead."""
+class NotPaused(Exception):
+    """The queue is not paused, or does not exist; the message says which queues there are."""
 
 
 async def migrate(settings: Settings) -> None:
@@ -24,16 +24,16 @@ async def migrate(settings: Settings) -> None:
 
 
 async def resume(store: Store, repository: str, base_branch: str) -> str:
-    """Let a paused queue go on; returns why it was paused. Raises NoSuchPause when it is not paused or not known."""
+    """Resume a paused queue, and return why it was paused. Raises NotPaused when it is not paused or not known."""
     async with store.transaction() as tx:
         wanted = repository.casefold()
         queues = [queue for queue in await tx.queues.all() if queue.repository.full_name.casefold() == wanted]
         queue = next((queue for queue in queues if queue.base_branch == base_branch), None)
         if queue is None:
             known = ", ".join(queue.base_branch for queue in queues) or "none"
-            raise NoSuchPause(f"{repository} has no queue for {base_branch}. Its queues: {known}")
-        # Those who wait are told by the running process, which is woken.
+            raise NotPaused(f"{repository} has no queue for {base_branch}. Its queues: {known}")
+        # The running process, which this wakes, announces it on the pull requests.
         resumed = await pauses.resume(Change(tx, datetime.now(UTC)), queue.repository, base_branch, by=None)
         if not resumed.lifted:
-            raise NoSuchPause(f"the queue of {repository} for {base_branch} is not paused")
+            raise NotPaused(f"the queue of {repository} for {base_branch} is not paused")
         return "; ".join(f"{reason.value}: {detail}" if detail else reason.value for reason, detail in resumed.lifted)

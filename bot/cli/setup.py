@@ -1,4 +1,4 @@
-"""Shared parts of commands: settings or one readable message, the database or the cause without it, columns."""
+"""Shared parts of commands: load settings, open the database, print tables."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ class RepositoryName(click.ParamType[str]):
     name = "OWNER/REPO"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name as it was typed. Raises BadParameter for one without an owner."""
+        """Return the name as it was typed. Raises BadParameter for one without an owner."""
         owner, _, repository = value.partition("/")
         if not owner or not repository or "/" in repository:
             self.fail("write OWNER/REPO, such as acme/rocket", param, ctx)
@@ -38,9 +38,9 @@ class RepositoryName(click.ParamType[str]):
 
 
 def settings(*, quiet: bool = False) -> Settings:
-    """The settings, with logging configured as they say; exits with code 2 and every problem named.
+    """Load the settings and configure logging; exit with code 2 and a list of all problems.
 
-    A `quiet` command answers on the console: it logs warnings, and the rest only at debug level.
+    A `quiet` command logs only warnings, unless the level is debug.
     """
     try:
         found = load_settings(os.environ)
@@ -54,7 +54,7 @@ def settings(*, quiet: bool = False) -> Settings:
 
 
 def choices() -> Choices:
-    """What the operator chose for every queue; exits as `settings` does, but asks for nothing that GitHub needs."""
+    """Load the settings that concern queues, without those that GitHub needs; exit as `settings` does."""
     try:
         return load_choices(os.environ)
     except SettingsProblem as problem:
@@ -62,15 +62,15 @@ def choices() -> Choices:
         sys.exit(2)
 
 
-def on_store(work: Callable[[Store], Awaitable[T]]) -> T:
+def run_with_store(work: Callable[[Store], Awaitable[T]]) -> T:
     """Do `work` on the database of the settings. Raises ClickException when there is no usable one."""
     database = Database(settings(quiet=True).database_url.get_secret_value())
     file = database.url.database or ""
     if database.dialect == "sqlite" and not Path(file).exists():
-        # Connecting would make an empty one, wherever the operator happens to stand.
+        # Connecting would create an empty file in the current directory.
         raise click.ClickException(f"No database {file}. Change to the folder of IMQ, or set DATABASE_URL.")
     try:
-        return asyncio.run(_on_store(database, work))
+        return asyncio.run(_run_with_store(database, work))
     except click.ClickException:
         raise
     except Exception as error:
@@ -79,8 +79,8 @@ def on_store(work: Callable[[Store], Awaitable[T]]) -> T:
         raise click.ClickException(fault.sentence) from None
 
 
-async def _on_store(database: Database, work: Callable[[Store], Awaitable[T]]) -> T:
-    # Imported when needed, so that `imq --help` and settings' problems answer at once.
+async def _run_with_store(database: Database, work: Callable[[Store], Awaitable[T]]) -> T:
+    # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
     from queue_engine.migrations import HEAD, current
 
     try:
@@ -92,7 +92,7 @@ async def _on_store(database: Database, work: Callable[[Store], Awaitable[T]]) -
 
 
 def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in plain text, each column as wide as its longest cell."""
+    """Format a table in plain text, each column as wide as its longest cell."""
     table = [tuple(map(on_one_line, row)) for row in (titles, *rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
@@ -100,5 +100,5 @@ def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def instant(at: datetime | None) -> str:
-    """To the second, in UTC; a dash for never."""
+    """Format an instant to the second, in UTC; a dash for None."""
     return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"

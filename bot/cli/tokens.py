@@ -1,4 +1,4 @@
-"""`imq token`: make, list and revoke tokens of the API."""
+"""`imq token`: create, list and revoke tokens of the API."""
 
 import asyncio
 import re
@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time
 import click
 
 from bot.cli.console import echo
-from bot.cli.setup import RepositoryName, columns, instant, on_store, settings
+from bot.cli.setup import RepositoryName, columns, instant, run_with_store, settings
 from queue_engine.config.durations import duration
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.store import Store, Transaction
@@ -56,7 +56,7 @@ def create(
         operator=operator,
         access=_access(chosen, default=Permission.READ if login is None and not operator else Permission.MAINTAIN),
         installation_id=installation,
-        expires_at=None if expires is None else _end(expires, now),
+        expires_at=None if expires is None else _expiry(expires, now),
     )
     account = None if login is None else _account(login)
     if account is not None:
@@ -64,10 +64,10 @@ def create(
 
     async def work(store: Store) -> str | None:
         async with store.transaction() as tx:
-            limited = replace(grant, repositories=await _ids(tx, names, installation))
+            limited = replace(grant, repositories=await _repository_ids(tx, names, installation))
             return await tx.tokens.create(name, limited, now=now)
 
-    secret = on_store(work)
+    secret = run_with_store(work)
     if secret is None:
         raise click.ClickException(f"A token named {name} exists. Revoke it, or choose another name.")
     echo(secret)
@@ -82,7 +82,7 @@ def list_tokens() -> None:
         async with store.reading() as tx:
             return tuple([(each, await _scope(tx, each.grant)) for each in await tx.tokens.all()])
 
-    tokens = on_store(work)
+    tokens = run_with_store(work)
     if not tokens:
         echo("No tokens.")
         return
@@ -100,13 +100,13 @@ def revoke(name: str) -> None:
         async with store.transaction() as tx:
             return await tx.tokens.revoke(name)
 
-    if not on_store(work):
+    if not run_with_store(work):
         raise click.ClickException(f"No token has the name {name}. To list all, run `imq token list`.")
     echo(f"Revoked {name}.")
 
 
 def _check_owner(login: str | None, operator: bool, *, scoped: bool) -> None:
-    """Refuse a token that is nobody's, and one whose limits mean nothing."""
+    """Refuse a token without person or scope, and an operator's token with a scope."""
     if login is not None and not _LOGIN.fullmatch(login):
         raise click.BadParameter("not a GitHub login", param_hint="--person")
     if login is None and not operator and not scoped:
@@ -116,15 +116,15 @@ def _check_owner(login: str | None, operator: bool, *, scoped: bool) -> None:
 
 
 def _access(chosen: Mapping[str, bool], *, default: Permission) -> Permission:
-    """What the token may do at most, by its flags."""
+    """Return the highest permission of the token, by its flags."""
     flags = [name for name, given in chosen.items() if given]
     if len(flags) > 1:
         raise click.UsageError(f"Choose one of {' and '.join(f'--{name}' for name in flags)}.")
     return Permission(flags[0]) if flags else default
 
 
-def _end(text: str, now: datetime) -> datetime:
-    """When a token ends that is made now."""
+def _expiry(text: str, now: datetime) -> datetime:
+    """Parse when a token that is created now expires."""
     try:
         end = now + duration(text)
     except (ValueError, OverflowError):
@@ -142,17 +142,17 @@ def _date(text: str) -> datetime:
 
 
 def _account(login: str) -> Actor:
-    # Imported when needed: only this asks GitHub.
+    # Imported when needed: no other part of this command calls GitHub.
     from bot.cli import people
 
     try:
         return asyncio.run(people.account_of(settings(quiet=True), login))
-    except people.PersonNotTold as problem:
+    except people.LookupFailed as problem:
         raise click.ClickException(str(problem)) from None
 
 
-async def _ids(tx: Transaction, names: Sequence[str], installation: int | None) -> tuple[int, ...] | None:
-    """The repositories of these names; None if none is named. Raises ClickException for one that IMQ never saw."""
+async def _repository_ids(tx: Transaction, names: Sequence[str], installation: int | None) -> tuple[int, ...] | None:
+    """Return the ids of these repositories; None without names. Raises ClickException for an unknown repository."""
     ids = []
     for name in names:
         owner, _, repository = name.partition("/")
@@ -164,7 +164,7 @@ async def _ids(tx: Transaction, names: Sequence[str], installation: int | None) 
 
 
 async def _scope(tx: Transaction, grant: TokenPolicy) -> str:
-    """Where a token may be used, for people to read."""
+    """Format the scope of a token."""
     parts = [] if grant.installation_id is None else [f"installation {grant.installation_id}"]
     for repository_id in grant.repositories or ():
         found = await tx.queues.repository_by_id(repository_id)
@@ -172,8 +172,8 @@ async def _scope(tx: Transaction, grant: TokenPolicy) -> str:
     return ", ".join(parts) or "-"
 
 
-def _most(grant: TokenPolicy) -> str:
-    """The most that a token may do; an operator's changes queues only for a person."""
+def _access_text(grant: TokenPolicy) -> str:
+    """Format the access of a token; an operator's token without a person changes no queue."""
     if grant.operator and grant.login is None and grant.access is not Permission.READ:
         return "dead letters"
     return grant.access.value
@@ -186,7 +186,7 @@ def _row(token: Token, scope: str, now: datetime) -> Sequence[str]:
         token.name,
         grant.login or "-",
         "yes" if grant.operator else "no",
-        _most(grant),
+        _access_text(grant),
         scope,
         instant(token.created_at),
         instant(token.last_used_at),

@@ -50,21 +50,21 @@ def validate(file: Path, against: str | None, by: str | None, shared: bool, as_j
     if pull is None:
         found = levels(config, defaults, allowed)
         verdict = f"{file} is valid{_shared_verdict(found, allowed) if shared else ''}."
-        echo(_json(_meaning(found)) if as_json else _shown(verdict, found))
+        echo(_json(_effect_as_data(found)) if as_json else _effect_as_text(verdict, found))
         return
     operators = settings(quiet=True)
     # Imported when needed: without --against the command answers at once.
-    from bot.cli.dry_run import DryRunFailed, foresee
+    from bot.cli.dry_run import DryRunFailed, dry_run
 
     try:
-        sight = asyncio.run(foresee(operators, config, pull["repository"], int(pull["number"]), by=by, shared=shared))
+        result = asyncio.run(dry_run(operators, config, pull["repository"], int(pull["number"]), by=by, shared=shared))
     except DryRunFailed as problem:
         raise click.ClickException(str(problem)) from None
-    echo(_json(sight.as_json()) if as_json else sight.as_text())
+    echo(_json(result.as_json()) if as_json else result.as_text())
 
 
 def _problems(file: Path, content: bytes, error: ConfigError) -> str:
-    """Every problem, with its line as it stands in the file."""
+    """Format every problem with its line of the file."""
     lines = content.decode("utf-8", errors="replace").splitlines()
     count = len(error.problems)
     parts = [f"{file} has {count} problem{'' if count == 1 else 's'}:"]
@@ -80,19 +80,19 @@ def _problems_as_json(error: ConfigError) -> str:
     return _json({"valid": False, "problems": found})
 
 
-def _meaning(found: Levels) -> dict[str, Any]:
+def _effect_as_data(found: Levels) -> dict[str, Any]:
     rules = [{"match": list(patterns), **as_keys(policy)} for patterns, policy in found[1:]]
     ignored = {"not_followed": sentences} if (sentences := _not_followed(found)) else {}
     return {"valid": True, "rules": as_keys(found[0][1]), "branches": rules, **ignored}
 
 
 def _not_followed(found: Levels) -> list[str]:
-    """What of a shared configuration does not count, each once."""
+    """List the ignored parts of a shared configuration, each once."""
     return list(dict.fromkeys(sentence for _, policy in found for sentence in policy.not_followed))
 
 
 def _shared_verdict(found: Levels, allowed: SharedConfig) -> str:
-    """How much of a valid file counts for the owner's other repositories."""
+    """Say how much of a valid file applies to the owner's other repositories."""
     if allowed is SharedConfig.OFF:
         return ", but not shared with other repositories: IMQ_ORGANIZATION_CONFIG is off"
     ignored = len(_not_followed(found))
@@ -100,8 +100,8 @@ def _shared_verdict(found: Levels, allowed: SharedConfig) -> str:
     return f"{keys}; it is used only while the default branch of .github requires an approving review"
 
 
-def _shown(verdict: str, found: Levels) -> str:
-    """The configuration as it takes effect, in its own words; of each rule only what it changes."""
+def _effect_as_text(verdict: str, found: Levels) -> str:
+    """Format the effective configuration in YAML; of each rule only the keys that it changes."""
     (_, common), *rules = found
     above = as_keys(common)
     parts = [verdict]

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from bot.api.access import Access
 from bot.api.auth import identify
-from bot.api.errors import telling_errors
+from bot.api.errors import errors_as_json
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.effects.context import Engine
 from queue_engine.queries.queue_status import QueueView, load_summaries
@@ -50,7 +50,7 @@ class QueueStatus:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """200; 401 for a token that is none; 503 while the database is away."""
-        return await telling_errors(request, self._answer)
+        return await errors_as_json(request, self._answer)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         token = None

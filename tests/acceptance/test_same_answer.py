@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from bot.cli.current_status import present
+from bot.cli.current_status import describe_status
 from bot.settings.environment import load_settings
 from notifications import texts
 from queue_engine.commands import query
@@ -106,7 +106,9 @@ async def command_line_agrees(world: World, pull: Any, answer: Answer) -> None:
         repository = await tx.queues.repository("acme", "widgets")
     assert repository is not None
     policy = await engine.policies.of(repository, "main")
-    said = await present(load_settings(world.environment), record.id, pull.number, "main", policy, world.clock.now())
+    said = await describe_status(
+        load_settings(world.environment), record.id, pull.number, "main", policy, world.clock.now()
+    )
     if answer.position is None:
         told = {"held": "Waiting to join the queue", "not_queued": f"Its head {pull.head_sha[:7]}"}[answer.state]
         assert said[0].startswith(told), said

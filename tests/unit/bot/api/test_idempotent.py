@@ -11,7 +11,7 @@ from aiohttp import web
 from sqlalchemy import select
 
 from bot.api.errors import ApiError
-from bot.api.idempotent import settle
+from bot.api.idempotent import finish_call
 from queue_engine.core.jobs.idempotency import KEPT, idempotency_keys
 from queue_engine.store import Store
 from tests.support.claims import claim_one
@@ -46,7 +46,7 @@ class Works:
         await self._let_through()
         async with self.desk.engine.change() as change:
             await self._do(change.tx)
-            answer = await settle(request, change.tx, {"number": await change.tx.jobs.depth()}, status=201)
+            answer = await finish_call(request, change.tx, {"number": await change.tx.jobs.depth()}, status=201)
             if self.todo and isinstance(problem := self.todo.pop(0), Exception):
                 raise problem
         if self.todo and isinstance(problem := self.todo.pop(0), Exception):
@@ -66,7 +66,7 @@ class Works:
     async def nothing(self, request: web.Request) -> web.Response:
         async with self.desk.engine.change() as change:
             await self._do(change.tx)
-            return await settle(request, change.tx, None, status=204)
+            return await finish_call(request, change.tx, None, status=204)
 
     async def _do(self, tx: Any) -> None:
         await tx.jobs.enqueue(kind="work", request={}, process_id="p", now=self.desk.clock.now())
@@ -331,7 +331,7 @@ async def test_call_goes_on_with_the_trace_of_its_caller(works: Works, desk: Api
 
 async def test_caller_may_use_only_so_many_keys(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is stored for days: with a token that may do nothing one could fill the disk. Without a key nothing is."""
-    monkeypatch.setattr("bot.api.permissions.A_MINUTE", 3)
+    monkeypatch.setattr("bot.api.permissions.PER_MINUTE", 3)
     works.gate.set()
     call = works.desk.call
     assert [(await call("POST", "/parts", by="mona", key=f"k{n}")).status for n in range(5)] == [200] * 3 + [429] * 2

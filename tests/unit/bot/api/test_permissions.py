@@ -6,7 +6,16 @@ from typing import cast
 import pytest
 
 from bot.api.errors import ApiError
-from bot.api.permissions import A_MINUTE, AN_HOUR, CHANGE, MOST_ASKED, REMEMBERED, Budget, Permissions, Right
+from bot.api.permissions import (
+    CACHED_FOR,
+    MAX_LOOKUPS,
+    PER_HOUR,
+    PER_MINUTE,
+    WRITE_COST,
+    Budget,
+    Permissions,
+    PersonPermission,
+)
 from queue_engine.domain.errors import Unavailable
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
@@ -53,7 +62,7 @@ def permissions(github: Github, clock: Clock) -> Permissions:
 async def test_list_asks_about_some_and_the_next_one_about_others(permissions: Permissions, github: Github) -> None:
     """What is not known yet is left out, and not told to be missing; one repository is asked about once."""
     first = await permissions.readable(MONA, MANY + MANY, [])
-    assert len(github.asked) == MOST_ASKED
+    assert len(github.asked) == MAX_LOOKUPS
     assert first == {each for each in github.asked if each % 2 == 0}
     assert await permissions.readable(MONA, MANY, []) == {each.id for each in MANY if each.id % 2 == 0}
     assert await permissions.readable(MONA, MANY, []) == {each.id for each in MANY if each.id % 2 == 0}
@@ -78,14 +87,14 @@ async def test_list_goes_without_what_github_does_not_tell(permissions: Permissi
     assert github.asked == [1, 2, 3, 4, 2]
 
 
-@pytest.mark.parametrize("passed", [REMEMBERED, timedelta(seconds=-1)], ids=["minutes later", "a clock set back"])
+@pytest.mark.parametrize("passed", [CACHED_FOR, timedelta(seconds=-1)], ids=["minutes later", "a clock set back"])
 async def test_permission_is_remembered_for_minutes(
     permissions: Permissions, github: Github, clock: Clock, passed: timedelta
 ) -> None:
     """Not for longer, whatever the clock does. The documents tell operators of five minutes."""
-    assert timedelta(minutes=5) == REMEMBERED
+    assert timedelta(minutes=5) == CACHED_FOR
     await permissions.of(MONA, MANY[1])
-    clock.move(REMEMBERED - timedelta(seconds=1))
+    clock.move(CACHED_FOR - timedelta(seconds=1))
     await permissions.of(MONA, MANY[1])
     assert github.asked == [2]
     clock.instant = NOW + passed
@@ -96,16 +105,16 @@ async def test_permission_is_remembered_for_minutes(
 async def test_budget_of_an_hour_holds_when_that_of_each_minute_does(clock: Clock) -> None:
     """And another person has one of their own; operators have none."""
     budget, other = Budget(clock), Token("u", "other", TokenPolicy(login="tria", person_id=4712), NOW, None)
-    for _ in range(AN_HOUR // A_MINUTE):
-        for _ in range(A_MINUTE // CHANGE):
-            budget.spend(MONA, CHANGE)
+    for _ in range(PER_HOUR // PER_MINUTE):
+        for _ in range(PER_MINUTE // WRITE_COST):
+            budget.spend(MONA, WRITE_COST)
         assert not budget.allows(MONA)
         clock.move(timedelta(minutes=1))
     with pytest.raises(ApiError, match="made too many calls") as refused:
         budget.spend(MONA)
     assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "3000"})
     budget.spend(other)
-    for _ in range(AN_HOUR + 1):
+    for _ in range(PER_HOUR + 1):
         budget.spend(Token("o", "ops", TokenPolicy(operator=True), NOW, None))
     clock.move(timedelta(minutes=50))
     budget.spend(MONA)
@@ -138,5 +147,5 @@ async def test_login_that_changed_its_owner_between_two_questions_gives_no_right
     github.by_id = renamed  # type: ignore[method-assign]
     monkeypatch.setattr(Permissions, "_bind", bound)
     token = Token("v", "old", TokenPolicy(login="mona", person_id=1), NOW, None)
-    assert await permissions.of(token, MANY[1]) == Right("mona", Permission.NONE)
+    assert await permissions.of(token, MANY[1]) == PersonPermission("mona", Permission.NONE)
     assert github.asked == [2, 2]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.cli.maintenance import NoSuchPause, resume
+from bot.cli.maintenance import NotPaused, resume
 from queue_engine.domain.model import Pause, RedBase, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store
@@ -53,7 +53,7 @@ async def test_resume_of_what_is_not_paused_names_what_there_is(store: Store) ->
     """A mistyped branch is answered with the branches that have a queue."""
     async with store.transaction() as tx:
         await tx.queues.find_or_create(REPOSITORY, "main", NOW)
-    with pytest.raises(NoSuchPause, match="not paused"):
+    with pytest.raises(NotPaused, match="not paused"):
         await resume(store, "acme/widgets", "main")
-    with pytest.raises(NoSuchPause, match="Its queues: main"):
+    with pytest.raises(NotPaused, match="Its queues: main"):
         await resume(store, "acme/widgets", "mian")

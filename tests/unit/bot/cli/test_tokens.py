@@ -26,7 +26,7 @@ def github(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def account_of(_settings: Settings, login: str) -> Actor:
         if login.casefold() != "ada":
-            raise people.PersonNotTold(f"GitHub has no account {login}.")
+            raise people.LookupFailed(f"GitHub has no account {login}.")
         return ADA
 
     monkeypatch.setattr(people, "account_of", account_of)

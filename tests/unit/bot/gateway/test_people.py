@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.cli.people import PersonNotTold, account_of
+from bot.cli.people import LookupFailed, account_of
 from bot.gateway import Gateway
 from bot.settings.environment import load_settings
 from queue_engine.domain.facts import Actor, Permission
@@ -74,5 +74,5 @@ async def test_person_whom_github_does_not_tell_is_a_sentence_for_the_operator(
             "IMQ_GITHUB_API_URL": github.url,
         }
     )
-    with pytest.raises(PersonNotTold, match=words):
+    with pytest.raises(LookupFailed, match=words):
         await account_of(settings, "mona")
