@@ -18,13 +18,13 @@ _log = structlog.get_logger(__name__)
 
 
 Event = TimelineEvent | ProgressEvent
-"""What the bus carries: what happened, and how far what is under way has come."""
+"""Events that the bus carries."""
 
 Subscriber = Callable[[Event], None]
 
 
 class EventBus:
-    """Hands each published event to every subscriber, in the order of their subscription, at once."""
+    """Calls every subscriber with each published event, in the order of subscription."""
 
     def __init__(self) -> None:
         self._subscribers: dict[object, Subscriber] = {}
@@ -40,7 +40,7 @@ class EventBus:
         return unsubscribe
 
     def publish(self, event: Event) -> None:
-        """Tell everybody. Never raises for a subscriber's fault: that is logged."""
+        """Call all subscribers. An exception of a subscriber is logged, and never raised."""
         for callback in tuple(self._subscribers.values()):
             try:
                 callback(event)
@@ -48,14 +48,14 @@ class EventBus:
                 _log.exception("event_subscriber_failed", event_type=type(event).__name__)
 
     def stream(self, *, buffer: int = 256) -> "EventStream":
-        """The events from now on, to be read with `async for` inside `async with`."""
+        """Return a stream of the events from now on, for `async for` inside `async with`."""
         return EventStream(self, buffer)
 
 
 class EventStream(AsyncIterator[Event]):
-    """Events in order, at most `buffer` (one or more) of them waiting.
+    """Buffers at most `buffer` (one or more) events for one reader.
 
-    `missed` counts those that nobody read in time: the oldest are dropped for newer ones.
+    When the buffer is full, the oldest event is dropped; `missed` counts these.
     """
 
     def __init__(self, bus: EventBus, buffer: int) -> None:
@@ -75,7 +75,7 @@ class EventStream(AsyncIterator[Event]):
         return await self._events.get()
 
     def close(self) -> None:
-        """Listen no longer."""
+        """End the subscription."""
         self._unsubscribe()
 
     def _put(self, event: Event) -> None:

@@ -1,11 +1,11 @@
-"""Write one outbox item to GitHub, so that it may be sent twice and appears once.
+"""Write one outbox item to GitHub, so that it appears once although it may be sent twice.
 
 The race: a process may die after GitHub created a comment or a check run and before its id is stored. Therefore
 `maybe_created` is committed on its own before every creation, and a writer that finds it set looks for IMQ's marker (or
 external id) on GitHub before creating anything. Updates need no such care: sent twice, they say the same.
 
-A comment that somebody must act on replaces the one that stands: it is created first, both ids are noted, then the old
-one is deleted. `announced_at` tells which notice the newest comment was created for, so that it is created once.
+A notice that needs a person's action replaces the old comment: the writer creates the new comment, stores both ids, and
+then deletes the old one. `announced_at` is the notice for which the newest comment was created.
 """
 
 from collections.abc import Awaitable, Callable
@@ -35,21 +35,21 @@ from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
 log = structlog.get_logger(__name__)
 
 _OF_LOST_ENTRIES = frozenset({Reason.NOT_QUEUED, Reason.MERGED_ELSEWHERE})
-"""Reasons that may tell of an entry that a lost database had: IMQ itself may have landed it."""
+"""Reasons of entries that a lost database may have had: IMQ itself may have landed them."""
 
 
 class GithubWriter:
-    """Brings what stands on GitHub to what a claimed item wants, and notes that it does."""
+    """Updates GitHub to the content of a claimed item, and stores the result."""
 
     def __init__(self, store: Store, github: GitHubComments, clock: Clock) -> None:
         self._store = store
         self._github = github
         self._clock = clock
-        self._looked: LRUCache[int, int] = LRUCache(1000)
-        """By item, the deleted comment in whose place another one was looked for."""
+        self._searched: LRUCache[int, int] = LRUCache(1000)
+        """By item, the deleted comment after which the writer searched for another one."""
 
     async def send(self, item: OutboxItem) -> None:
-        """Send it and mark it done. Raises the errors of the port, with everything that did happen noted."""
+        """Send an item and mark it done. Raises the errors of the port; completed writes are stored before."""
         async with self._store.reading() as tx:
             merges_waiting = await tx.entries.count_of_installation(item.repository.installation_id)
         with working(yields_to=merges_waiting):
@@ -70,41 +70,40 @@ class GithubWriter:
 
     async def _comment(self, item: OutboxItem, notice: Notice) -> None:
         async with self._store.reading() as tx:
-            answer = await tx.answers.find(item.repository.id, item.number)
+            reply = await tx.answers.find(item.repository.id, item.number)
             notice = await renewed(tx, item.repository, notice, self._clock.now())
-        urgent = must_act(notice) or _unseen(answer, item)
+        urgent = must_act(notice) or _is_unread(reply, item)
         with working(RequestPriority.NOW if urgent else RequestPriority.BACKGROUND):
-            await self._write_comment(item, notice, answer)
+            await self._write_comment(item, notice, reply)
 
-    async def _write_comment(self, item: OutboxItem, notice: Notice, answer: CommandReply | None) -> None:
-        body = render_comment(notice, events=await self._history(item, notice), answer=answer)
-        standing = await self._standing(item, notice)
-        known = standing.comment_id
-        if known is not None and standing.landed and notice.kind is not NoticeKind.LANDED:
-            # This database is older than what stands there, or was empty: what has landed stays landed.
-            await self._stays_landed(item, known)
+    async def _write_comment(self, item: OutboxItem, notice: Notice, reply: CommandReply | None) -> None:
+        body = render_comment(notice, events=await self._history(item, notice), answer=reply)
+        existing = await self._find_existing(item, notice)
+        known = existing.comment_id
+        if known is not None and existing.landed and notice.kind is not NoticeKind.LANDED:
+            # This database is older than the comment, or was empty: a landed pull request stays landed.
+            await self._keep_landed(item, known)
             return
-        if known is not None and (standing.announced or not must_act(notice)):
+        if known is not None and (existing.announced or not must_act(notice)):
             try:
                 await self._github.update_comment(item.repository, known, body)
             except NotFound:
-                if self._looked.get(item.id) != known:
-                    # This database may be older than what stands there: another may have replaced it.
-                    self._looked[item.id] = known
-                    await self._write_comment(replace(item, maybe_created=True), notice, answer)
+                if self._searched.get(item.id) != known:
+                    # This database may be older than GitHub's comments: another comment may have replaced this one.
+                    self._searched[item.id] = known
+                    await self._write_comment(replace(item, maybe_created=True), notice, reply)
                     return
-                # Somebody deleted it and wants to hear no more of IMQ's progress. The id is kept, so that later
-                # notices end here as well; only what somebody must act on, and what somebody has asked for since,
-                # are worth a new comment.
-                if not must_act(notice) and not _unseen(answer, item):
+                # A person deleted the comment, so IMQ reports no more progress. The id is kept, so that later notices
+                # end here as well. Only a notice that needs an action, or an unread reply, gets a new comment.
+                if not must_act(notice) and not _is_unread(reply, item):
                     await self._done(item)
                     return
                 known = None
             else:
-                await self._delete(item, standing.older)
-                await self._stands(item, known)
+                await self._delete(item, existing.older)
+                await self._record_written(item, known)
                 return
-        await self._delete(item, standing.older)
+        await self._delete(item, existing.older)
         create = partial(self._github.create_comment, item.repository, item.number, body)
         created = await self._create(item, create)
         if known is not None:
@@ -113,11 +112,11 @@ class GithubWriter:
             if not await self._delete_one(item, known):
                 bodies = await self._github.find_comments(item.repository, item.number, MARKER)
                 await self._delete(item, tuple(set(bodies) - {created}))
-        await self._stands(item, created)
+        await self._record_written(item, created)
 
     async def _create(self, item: OutboxItem, create: Callable[[], Awaitable[int]]) -> int:
-        """Create something. What GitHub refused, or was never asked, was not created, and need not be looked for."""
-        await self._mark_unsure(item)
+        """Create a comment or check run. After a refusal by GitHub, nothing was created and no search is needed."""
+        await self._mark_maybe_created(item)
         try:
             return await create()
         except Unavailable:
@@ -134,7 +133,7 @@ class GithubWriter:
     async def _delete_one(self, item: OutboxItem, comment_id: int) -> bool:
         """Delete a superseded comment; False when it was gone.
 
-        Where GitHub forbids it the old comment stays: that must keep nobody from reading the new one.
+        Where GitHub forbids that, the old comment stays beside the new one.
         """
         try:
             return await self._github.delete_comment(item.repository, comment_id)
@@ -142,25 +141,25 @@ class GithubWriter:
             log.warning("comment_not_deleted", comment_id=comment_id, message=error.message)
             return True
 
-    async def _standing(self, item: OutboxItem, notice: Notice) -> "_Standing":
-        """What stands on GitHub, as far as the row knows.
+    async def _find_existing(self, item: OutboxItem, notice: Notice) -> "_ExistingComment":
+        """Find IMQ's comment on GitHub.
 
-        It is looked for where a creation may have been lost or the known one is gone, and where somebody else is said
-        to have merged: that may have been IMQ itself, before its database was restored.
+        The writer searches GitHub if a created comment may be unknown or the known one is gone. It also searches if the
+        merge happened elsewhere: that may have been IMQ itself, before its database was restored.
         """
         older = () if item.superseded_id is None else (item.superseded_id,)
         announced = item.notice is not None and item.announced_at == item.notice.at
         if not item.maybe_created and notice.reason is not Reason.MERGED_ELSEWHERE:
-            return _Standing(item.remote_id, older, announced)
-        # One may stand in the place of the known one, too, if that was deleted.
+            return _ExistingComment(item.remote_id, older, announced)
+        # A deleted comment may have a successor, too.
         bodies = await self._github.find_comments(item.repository, item.number, MARKER)
         found = sorted(bodies)
         if not found:
-            return _Standing(item.remote_id, older, announced=False)
+            return _ExistingComment(item.remote_id, older, announced=False)
         landed = kind_of(bodies[found[-1]]) == NoticeKind.LANDED
-        # A newer one than the known one is what the lost creation made, for the notice at `announced_at`.
+        # A comment newer than the known one was created for the notice at `announced_at`.
         newer = item.remote_id is None or found[-1] > item.remote_id
-        return _Standing(found[-1], tuple(dict.fromkeys((*older, *found[:-1]))), announced and newer, landed)
+        return _ExistingComment(found[-1], tuple(dict.fromkeys((*older, *found[:-1]))), announced and newer, landed)
 
     async def _check_run(self, item: OutboxItem, notice: Notice) -> None:
         identity = external_id(item.repository, notice)
@@ -169,9 +168,9 @@ class GithubWriter:
         if known is None and item.remote_id is not None:
             await self._supersede(item, item.remote_id)
         if notice.reason in _OF_LOST_ENTRIES or (item.maybe_created and notice.reason is Reason.CLOSED):
-            known = await self._unfinished(item, notice, identity, known)
+            known = await self._find_unfinished(item, notice, identity, known)
             if known is None:
-                await self._over(item)
+                await self._record_nothing_written(item)
                 return
         elif known is None and item.maybe_created:
             known = await self._github.find_check_run(item.repository, notice.head_sha, OWN_CHECK, identity)
@@ -183,34 +182,33 @@ class GithubWriter:
                 known = None
         if known is None:
             known = await self._create(item, partial(self._github.create_check_run, item.repository, run))
-        # A completed run is not touched again: GitHub does not take its conclusion back when it is asked to run
-        # once more, so the next stay in the queue gets a run of its own.
-        await self._stands(item, known, head=notice.head_sha, over=completes(notice))
+        # A completed run is final: GitHub keeps its conclusion, so the next time in the queue gets a run of its own.
+        await self._record_written(item, known, head=notice.head_sha, completed=completes(notice))
 
-    async def _unfinished(self, item: OutboxItem, notice: Notice, identity: str, known: int | None) -> int | None:
-        """The run to complete, if there is one. This database may be older than what stands there, or was empty: what
-        has ended stays as it ended. A list that lags may lack the known one."""
+    async def _find_unfinished(self, item: OutboxItem, notice: Notice, identity: str, known: int | None) -> int | None:
+        """Find the run to complete. This database may be older than GitHub's runs, or was empty: a completed run is
+        final. A list that lags may lack the known run."""
         of_head = (item.repository, notice.head_sha, OWN_CHECK, identity)
         found = await self._github.find_check_run(*of_head, unfinished=True)
         if found is not None or known is None:
             return found
         return None if await self._github.find_check_run(*of_head) is not None else known
 
-    async def _over(self, item: OutboxItem) -> None:
-        """There is nothing to write: the run is over, or there never was one."""
+    async def _record_nothing_written(self, item: OutboxItem) -> None:
+        """Mark the item done without a write: the run is completed, or there never was one."""
         async with self._store.transaction() as tx:
             await tx.outbox.lost(item)
             await tx.outbox.done(item, self._clock.now())
 
     async def _history(self, item: OutboxItem, notice: Notice) -> Events:
-        """What happened by now: more than the notice knows if something happened since it was wanted."""
+        """Load the events of the pull request, including those after the notice."""
         async with self._store.reading() as tx:
             return await tx.timeline.history(item.repository.id, notice.base_branch, item.number, limit=2 * MOST_LINES)
 
     async def _supersede(self, item: OutboxItem, run_id: int) -> None:
-        """Complete the run on a head that is no longer the one tested: it would show as running for weeks.
+        """Complete the run on a superseded head, which would otherwise show as running for weeks.
 
-        That is tidiness: a run that GitHub will not change must not cost the new one.
+        If GitHub refuses that, the new run is still created.
         """
         with suppress(NotFound, Invalid):
             await self._github.update_check_run(
@@ -225,21 +223,23 @@ class GithubWriter:
                 },
             )
 
-    async def _mark_unsure(self, item: OutboxItem) -> None:
+    async def _mark_maybe_created(self, item: OutboxItem) -> None:
         async with self._store.transaction() as tx:
             await tx.outbox.mark_maybe_created(item)
 
-    async def _stands(self, item: OutboxItem, remote_id: int, *, head: str | None = None, over: bool = False) -> None:
-        """Note in one transaction under which id it stands on GitHub, or that it is `over`, and that it is done."""
+    async def _record_written(
+        self, item: OutboxItem, remote_id: int, *, head: str | None = None, completed: bool = False
+    ) -> None:
+        """Store in one transaction the id on GitHub, or that the run is `completed`, and that the item is done."""
         async with self._store.transaction() as tx:
-            if over:
+            if completed:
                 await tx.outbox.lost(item)
             elif item.maybe_created or (item.remote_id, item.remote_head) != (remote_id, head) or item.superseded_id:
                 await tx.outbox.created(item, remote_id, head)
             await tx.outbox.done(item, self._clock.now())
 
-    async def _stays_landed(self, item: OutboxItem, remote_id: int) -> None:
-        """Note which comment says "Landed", and that each later notice has to look at it again."""
+    async def _keep_landed(self, item: OutboxItem, remote_id: int) -> None:
+        """Store the id of the comment that says "Landed", and that each later notice searches for it again."""
         async with self._store.transaction() as tx:
             await tx.outbox.created(item, remote_id)
             await tx.outbox.mark_maybe_created(item)
@@ -250,14 +250,14 @@ class GithubWriter:
             await tx.outbox.done(item, self._clock.now())
 
 
-def _unseen(answer: CommandReply | None, item: OutboxItem) -> bool:
-    """Whether nobody can have read this answer: it is not older than what was done last."""
-    return answer is not None and answer.at >= item.settled_at
+def _is_unread(reply: CommandReply | None, item: OutboxItem) -> bool:
+    """Whether this reply was not sent yet: it is not older than the last write."""
+    return reply is not None and reply.at >= item.settled_at
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
-    """The comment that stands, those that it replaces, and whether it was created for the notice that is wanted."""
+class _ExistingComment:
+    """The comment on GitHub, those that it replaces, and whether it was created for the current notice."""
 
     comment_id: int | None
     older: tuple[int, ...]

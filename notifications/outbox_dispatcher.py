@@ -1,7 +1,7 @@
-"""Send outbox items to GitHub, and decide what follows a failure.
+"""Send outbox items to GitHub, and retry those that failed.
 
-Items of one pull request go one after another; different pull requests do not wait for each other, but only a few
-are served at once. An item that fails for good is buried with its error and harms no other.
+Items of one pull request are sent one after another, and a few pull requests are served at once. An item that fails for
+good becomes a dead letter and delays no other.
 """
 
 import asyncio
@@ -22,14 +22,13 @@ from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxItem
 
 LEASE = timedelta(minutes=2)
-"""How long a claimed item is left alone by other dispatchers; then its sender counts as dead.
+"""How long a dispatcher may keep a claimed item before another one claims it.
 
-An item may be begun in the first half of it: it makes a few requests, each with its time limit.
+The dispatcher starts an item only in the first half: an item takes a few requests, each with a time limit.
 """
 
-MAX_TRIES = 288
-"""With OVERLOAD's waits a day, unless GitHub itself asks for longer ones: what people are to read about an outage has
-to outlast it."""
+MAX_ATTEMPTS = 288
+"""About a day with OVERLOAD's waits: notices about an outage have to outlast it."""
 
 _log = structlog.get_logger(__name__)
 
@@ -37,7 +36,7 @@ _Chains = dict[tuple[int, int], deque[tuple[OutboxItem, datetime]]]
 
 
 class OutboxDispatcher:
-    """Sends what is due. `owner` names this running worker in leases; `random` gives numbers from 0 up to 1."""
+    """Sends due items. `owner` names this process in leases; `random` returns numbers from 0 up to 1."""
 
     def __init__(
         self,
@@ -61,25 +60,25 @@ class OutboxDispatcher:
         self._writer = GithubWriter(store, github, clock)
 
     async def run_due(self) -> bool:
-        """Send everything that is due by now. Returns whether anything was sent.
+        """Send all due items. Returns whether any was sent.
 
         Raises what the database raises; the items concerned come back when their leases end.
         """
         chains: _Chains = {}
         first = await self._claim(self._concurrency)
-        results = await asyncio.gather(*(self._work(chains, item) for item in first), return_exceptions=True)
+        results = await asyncio.gather(*(self._serve(chains, item) for item in first), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
         return any(results)
 
     async def next_due(self) -> datetime | None:
-        """When the next item can be sent: an instant that may be past; None if nothing waits."""
+        """Return when the next item is due, which may be in the past; None without items."""
         async with self._store.reading() as tx:
             return await tx.outbox.next_due()
 
     async def _claim(self, at_most: int) -> list[OutboxItem]:
-        """Take what is due in one transaction, so many items at most."""
+        """Claim due items in one transaction, so many at most."""
         claimed = list[OutboxItem]()
         async with self._store.transaction() as tx:
             while len(claimed) < at_most:
@@ -89,8 +88,8 @@ class OutboxDispatcher:
                 claimed.append(item)
         return claimed
 
-    async def _work(self, chains: _Chains, item: OutboxItem) -> bool:
-        """Serve pull requests until nothing is due. An item for one that is being served joins its chain."""
+    async def _serve(self, chains: _Chains, item: OutboxItem) -> bool:
+        """Send items until none is due. An item for a pull request that is being served joins its chain."""
         sent, claimed = False, [item]
         while claimed:
             item = claimed.pop()
@@ -112,7 +111,7 @@ class OutboxDispatcher:
         return sent
 
     async def _deliver(self, item: OutboxItem, last_start: datetime) -> bool:
-        """Send one item; whether it arrived. What becomes of a failed one is stored before this returns."""
+        """Send one item, and return whether it arrived. A failure is stored before this returns."""
         log = _log.bind(kind=item.kind, repository=item.repository.full_name, number=item.number)
         if self._clock.now() >= last_start:
             log.warning("outbox_item_left_to_the_next_dispatcher")
@@ -120,14 +119,14 @@ class OutboxDispatcher:
         try:
             await self._writer.send(item)
         except RateLimitError as error:
-            await self._later(item, error, log)
-        # A key or a token that is not accepted is the operator's trouble, and mended while items wait.
+            await self._hold(item, error, log)
+        # An operator can replace a refused key or token while items wait.
         except (Unavailable, Unauthorized) as error:
             outdated = isinstance(error, StaleRead) and not OUTDATED.exhausted(item.attempts)
             await self._retry(item, error.message, log, OUTDATED if outdated else OVERLOAD)
         except GitHubError as error:
-            mended = isinstance(error, Forbidden)
-            await self._give_up(item, f"{type(error).__name__}: {error.message}", log, retryable=mended)
+            fixable = isinstance(error, Forbidden)
+            await self._give_up(item, f"{type(error).__name__}: {error.message}", log, retryable=fixable)
         except Exception as error:
             log.exception("outbox_item_failed_unexpectedly")
             await self._retry(item, repr(error), log)
@@ -137,10 +136,10 @@ class OutboxDispatcher:
             return True
         return False
 
-    async def _later(
+    async def _hold(
         self, item: OutboxItem, limited: RateLimitError, log: structlog.typing.FilteringBoundLogger
     ) -> None:
-        """A limit is nobody's failure: it passes, and costs no try."""
+        """Hold an item until GitHub's rate limit is renewed, without counting an attempt."""
         at = self._clock.now() + limited.retry_after
         async with self._store.transaction() as tx:
             await tx.outbox.hold(item, at=at)
@@ -149,8 +148,8 @@ class OutboxDispatcher:
     async def _retry(
         self, item: OutboxItem, error: str, log: structlog.typing.FilteringBoundLogger, backoff: Backoff = OVERLOAD
     ) -> None:
-        """Try again after this wait; not for ever."""
-        if item.attempts + 1 >= MAX_TRIES:
+        """Schedule the next attempt, or give up after the last."""
+        if item.attempts + 1 >= MAX_ATTEMPTS:
             await self._give_up(item, error, log, retryable=True)
             return
         at = self._clock.now() + wait(backoff, item.attempts, random=self._random)
@@ -161,7 +160,7 @@ class OutboxDispatcher:
     async def _give_up(
         self, item: OutboxItem, error: str, log: structlog.typing.FilteringBoundLogger, *, retryable: bool
     ) -> None:
-        """Keep it among the dead letters; `retryable` if it may arrive once somebody has mended what it met."""
+        """Make the item a dead letter; `retryable` if a person can fix the cause and send it again."""
         async with self._store.transaction() as tx:
             await tx.outbox.dead(item, error, self._clock.now(), retryable=retryable)
         log.error("outbox_item_dead", error=error)

@@ -24,10 +24,10 @@ class BusProgress:
 
 
 class CheckRunProgress:
-    """Has an entry's check run say how many of its checks have reported, at the few instants that the policy names.
+    """Shows in an entry's check run how many checks have reported, at the few instants that the policy names.
 
-    Each change replaces the letter that waits for the next of these instants, and so does the end of the story: what
-    is over sooner costs no request, and what takes for ever one for each instant.
+    Each change replaces the outbox item for the next instant, and so does the outcome. A fast entry costs no request, a
+    slow one a request for each instant.
     """
 
     def __init__(self, store: Store, policy: Policy, clock: Clock) -> None:
@@ -36,10 +36,10 @@ class CheckRunProgress:
         self._clock = clock
 
     async def on_progress(self, event: ProgressEvent) -> None:
-        """Put the entry's present state, if it is still being checked, into its check run's next letter."""
+        """Put the progress of an entry that is still being checked into the next outbox item of its check run."""
         async with self._store.transaction() as tx:
             entry = await tx.entries.get(event.correlation_id)
-            if entry is None or (counted := tally(entry)) is None:
+            if entry is None or (progress := tally(entry)) is None:
                 return
             now = self._clock.now()
             instants = (entry.status_since + pause for pause in self._policy.progress_edits)
@@ -47,15 +47,17 @@ class CheckRunProgress:
             shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
             if due is None or shown is None or (shown.kind, shown.head_sha) != (NoticeKind.CHECKING, entry.head):
                 return
-            # Who changed it meanwhile tells of it: an entry that has left must not be told of as being checked.
+            # Whoever changed the entry in the meantime has announced it, and it may have left.
             if not await tx.entries.keep(entry):
                 return
-            notice = shown.model_copy(update={"at": now, "checks": _awaited(entry, shown), "progress": counted})
+            notice = shown.model_copy(
+                update={"at": now, "checks": _pending_reports(entry, shown), "progress": progress}
+            )
             await tx.outbox.want(OutboxKind.CHECK_RUN, entry.repository, entry.number, due=due, notice=notice)
 
 
-def _awaited(entry: Entry, shown: Notice) -> tuple[CheckReport, ...]:
-    """The checks still to come, as they were last seen."""
+def _pending_reports(entry: Entry, shown: Notice) -> tuple[CheckReport, ...]:
+    """Return the last reports of the pending checks."""
     seen = {check.name: check for check in shown.checks}
     return tuple(
         seen.get(name) or CheckReport(name, None, CheckState.PENDING, "expected", None, None, None)

@@ -12,15 +12,15 @@ import aiohttp
 _READY_SECONDS = 30.0
 _DRAIN_SECONDS = 20.0
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT")
-"""Nothing else of the caller's environment: its own settings of IMQ are for another bot."""
+"""The variables that the bot inherits; the caller's own settings of IMQ are for another bot."""
 
 
 class BotFailed(Exception):
-    """The bot did not start, or ended by itself. Its log tells why."""
+    """The bot did not start, or ended by itself. Its log has the cause."""
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on at this moment."""
+    """Find a port of this machine that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 class BotProcess:
-    """A running bot. `url` is its own address, `log` the file that it writes to, which `keeps_log` saves."""
+    """A running bot. `url` is its address, `log` its log file, which is kept if `keeps_log` is set."""
 
     def __init__(self, process: asyncio.subprocess.Process, url: str, log: Path) -> None:
         self._process = process
@@ -38,7 +38,7 @@ class BotProcess:
 
     @classmethod
     async def start(cls, settings: Mapping[str, str], port: int, log: Path) -> "BotProcess":
-        """Start it with these settings; it is not ready yet."""
+        """Start the bot with these settings, without waiting until it is ready."""
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         environment |= {**settings, "PORT": str(port), "IMQ_BIND": "127.0.0.1", "IMQ_LOG_FORMAT": "json"}
         with log.open("ab") as sink:
@@ -48,27 +48,27 @@ class BotProcess:
         return cls(process, f"http://127.0.0.1:{port}", log)
 
     async def ready(self) -> None:
-        """Return once it says that it is. Raises BotFailed when it ends instead, or takes half a minute."""
+        """Wait until the bot is ready. Raises BotFailed when it ends instead, or takes half a minute."""
         try:
             async with asyncio.timeout(_READY_SECONDS), aiohttp.ClientSession() as session:
-                while not await _answers(session, f"{self.url}/readyz"):
+                while not await _is_ok(session, f"{self.url}/readyz"):
                     self.check()
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise BotFailed(f"the bot was not ready within {_READY_SECONDS:.0f} s") from None
 
     def check(self) -> None:
-        """Raises BotFailed when it has ended."""
+        """Raise BotFailed when the bot has ended."""
         if self._process.returncode is not None:
             raise BotFailed(f"the bot ended with exit code {self._process.returncode}")
 
     def discard_log(self) -> None:
-        """Remove the log, unless somebody wants it."""
+        """Remove the log, unless it is to be kept."""
         if not self.keeps_log:
             self.log.unlink(missing_ok=True)
 
     async def stop(self) -> int:
-        """SIGTERM, and SIGKILL when it has not drained in time; its exit code."""
+        """Send SIGTERM, and SIGKILL when the bot has not drained in time; return its exit code."""
         if self._process.returncode is None:
             self._process.terminate()
         try:
@@ -79,9 +79,9 @@ class BotProcess:
             return await self._process.wait()
 
 
-async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
+async def _is_ok(session: aiohttp.ClientSession, url: str) -> bool:
     try:
-        async with session.get(url) as answer:
-            return answer.status == 200
+        async with session.get(url) as response:
+            return response.status == 200
     except aiohttp.ClientError:
         return False

@@ -9,9 +9,9 @@ from queue_engine.domain.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One pull request to be. It starts `behind` commits before the tip of the base.
+    """A pull request of the demo. It starts `behind` commits before the tip of the base.
 
-    It must land, unless `reason` says why not. Of two `rivals` one must land, and the other one stay out for `reason`.
+    It must land, unless `reason` says why not. Of two `rivals` one must land, and the other must fail for `reason`.
     `push` is what is pushed to it while it is queued; `closes` that it is closed while queued.
     """
 
@@ -26,7 +26,7 @@ class Change:
 
     @property
     def plain(self) -> bool:
-        """Whether nothing special happens to it: it is good, and lands."""
+        """Whether the change lands without any incident."""
         return self.reason is None and self.rival is None and not self.push
 
 
@@ -86,5 +86,5 @@ CHANGES = (
     Change("biscuits", "Serve biscuits", {"teapot/biscuits.py": _BISCUITS}, reason=Reason.CLOSED, closes=True),
     Change("cups", "Count cups", {"teapot/cups.py": _CUPS}, push={"teapot/cups.py": _CUPS.replace("0.25", "0.2")}),
 )
-"""Two overlap by a line, two are green alone and red together, one is red, one starts behind the base, one is closed
-while queued, one is pushed to while queued and consented to once more; the others are plainly good."""
+"""Two conflict, two pass alone but break together, one fails its checks, and one starts behind the base. One is closed
+while queued, one gets a push while queued and is queued again. The others land without incident."""

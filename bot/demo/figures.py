@@ -21,7 +21,7 @@ class Reaction:
 
 
 def merge_requests(requests: Iterable[Exchange]) -> dict[int, datetime]:
-    """When the merge that worked was asked for, by number."""
+    """Return when the successful merge of each pull request was requested, by number."""
     return {
         int(exchange.path.rsplit("/", 2)[1]): exchange.at
         for exchange in requests
@@ -30,15 +30,15 @@ def merge_requests(requests: Iterable[Exchange]) -> dict[int, datetime]:
 
 
 def refused(requests: Iterable[Exchange]) -> list[str]:
-    """What the App was not allowed to do, each route once: `app.yml` lacks a permission, or a token went bad."""
+    """List the routes that GitHub refused with 401 or 403, each once: `app.yml` may lack a permission."""
     found = (f"{exchange.status} for {exchange.template}" for exchange in requests if exchange.status in (401, 403))
     return list(dict.fromkeys(found))
 
 
 def requests_by_pull(requests: Iterable[Exchange], known: Mapping[str, int]) -> Counter[int]:
-    """How many requests each pull request cost, as far as a request tells which one it is about.
+    """Count the requests of each pull request, as far as a request names one.
 
-    `known` says whose a commit, a comment or a check run is, by SHA or id.
+    `known` has the pull request of each commit, comment and check run, by SHA or id.
     """
     numbers = (_number(exchange, known) for exchange in requests)
     return Counter(number for number in numbers if number is not None)
@@ -48,12 +48,12 @@ def _number(exchange: Exchange, known: Mapping[str, int]) -> int | None:
     if named := re.search(r"/(?:pulls|issues)/(\d+)", exchange.path):
         return int(named[1])
     body = exchange.body if isinstance(exchange.body, dict) else {}
-    words = [*re.findall(r"[0-9a-f]{40}", exchange.path), exchange.path.rsplit("/", 1)[1], str(body.get("head_sha"))]
-    return next((known[word] for word in words if word in known), None)
+    keys = [*re.findall(r"[0-9a-f]{40}", exchange.path), exchange.path.rsplit("/", 1)[1], str(body.get("head_sha"))]
+    return next((known[key] for key in keys if key in known), None)
 
 
 def last_report(runs: Iterable[CheckRun], statuses: Iterable[CommitStatus], required: Iterable[str]) -> datetime | None:
-    """When the last of these checks was reported on a head; None if none was."""
+    """Return when the last of these checks was reported on a head; None if none was."""
     names = set(required)
     times = [run.completed_at for run in runs if run.name in names and run.completed_at]
     times += [status.created_at for status in statuses if status.context in names and status.state != "pending"]
@@ -63,7 +63,7 @@ def last_report(runs: Iterable[CheckRun], statuses: Iterable[CommitStatus], requ
 def reactions(
     merges: dict[int, datetime], reports: dict[int, datetime], waiting_since: dict[int, datetime], speed: float
 ) -> list[Reaction]:
-    """The reactions to checks that IMQ was waiting for: those reported after the pull request's turn had come."""
+    """Return the reactions to checks that were reported while their pull request was at the front."""
     return [
         Reaction(number, (merged - reports[number]) / speed)
         for number, merged in sorted(merges.items(), key=lambda item: item[1])
@@ -72,10 +72,10 @@ def reactions(
 
 
 def per_merge(count: int, merged: int) -> str:
-    """Requests per merged pull request, for people."""
+    """Format the requests per merged pull request."""
     return f"{count / merged:.1f}" if merged else "-"
 
 
 def median(times: Sequence[timedelta]) -> timedelta | None:
-    """The middle one; None of nothing."""
+    """Return the median; None of an empty sequence."""
     return sorted(times)[len(times) // 2] if times else None

@@ -10,12 +10,12 @@ PATH = Path(__file__).resolve().parents[2] / "app.yml"
 
 
 class NotUnderstood(Exception):
-    """The manifest lacks what an App is registered with."""
+    """The manifest has not the form of an App's manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an App is registered with. `content` is all of it, as GitHub's manifest flow takes it."""
+    """The manifest of an App. `content` is all of it, as GitHub's manifest flow takes it."""
 
     permissions: dict[str, str]
     events: tuple[str, ...]
@@ -23,7 +23,7 @@ class Manifest:
 
 
 def read_manifest(path: Path = PATH) -> Manifest:
-    """The manifest in this file. Raises NotUnderstood, ConfigError for what is not YAML, and OSError without a file."""
+    """Read a manifest. Raises NotUnderstood, ConfigError for invalid YAML, and OSError without a file."""
     document = parse(path.read_text(encoding="utf-8"))
     content = document.value
     if document.problems or not isinstance(content, dict):

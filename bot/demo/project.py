@@ -72,8 +72,8 @@ requires-python = ">=3.11"
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """One commit of the history: whose (the n-th person), what it is called, and which files it wrote."""
+class Commit:
+    """A commit of the history: its author (the n-th person), its message, and its files."""
 
     person: int
     message: str
@@ -83,23 +83,23 @@ class Past:
 START: Mapping[str, str] = {"README.md": "# Teapot\n"}
 
 HISTORY = (
-    Past(0, "Say what this is", {"README.md": "# Teapot\n\nShort and stout.\n"}),
-    Past(1, "Make it a package", {"pyproject.toml": PYPROJECT.replace("0.3.0", "0.1.0"), "teapot/__init__.py": ""}),
-    Past(1, "Heat water", {"teapot/kettle.py": KETTLE}),
-    Past(2, "Brew tea", {"teapot/brew.py": BREW.replace(", litres: float = 0.5", "").replace("(litres)", "(0.5)")}),
-    Past(2, "Test that water boils", {"tests/test_kettle.py": TEST_KETTLE}),
-    Past(0, "Release 0.2", {"pyproject.toml": PYPROJECT.replace("0.3.0", "0.2.0")}),
-    Past(3, "Brew more than half a litre", {"teapot/brew.py": BREW}),
-    Past(3, "Test that tea has leaves", {"tests/test_brew.py": TEST_BREW}),
-    Past(1, "Put three teas on the menu", {"teapot/menu.py": MENU}),
-    Past(2, "Serve what is on the menu", {"teapot/serve.py": SERVE}),
-    Past(0, "Release 0.3", {"pyproject.toml": PYPROJECT, "README.md": README}),
+    Commit(0, "Say what this is", {"README.md": "# Teapot\n\nShort and stout.\n"}),
+    Commit(1, "Make it a package", {"pyproject.toml": PYPROJECT.replace("0.3.0", "0.1.0"), "teapot/__init__.py": ""}),
+    Commit(1, "Heat water", {"teapot/kettle.py": KETTLE}),
+    Commit(2, "Brew tea", {"teapot/brew.py": BREW.replace(", litres: float = 0.5", "").replace("(litres)", "(0.5)")}),
+    Commit(2, "Test that water boils", {"tests/test_kettle.py": TEST_KETTLE}),
+    Commit(0, "Release 0.2", {"pyproject.toml": PYPROJECT.replace("0.3.0", "0.2.0")}),
+    Commit(3, "Brew more than half a litre", {"teapot/brew.py": BREW}),
+    Commit(3, "Test that tea has leaves", {"tests/test_brew.py": TEST_BREW}),
+    Commit(1, "Put three teas on the menu", {"teapot/menu.py": MENU}),
+    Commit(2, "Serve what is on the menu", {"teapot/serve.py": SERVE}),
+    Commit(0, "Release 0.3", {"pyproject.toml": PYPROJECT, "README.md": README}),
 )
 """Twelve commits with the first one, which `START` makes."""
 
 
 def passes_tests(files: Mapping[str, str]) -> bool:
-    """Whether every module can be read, and every name that one imports from another exists there."""
+    """Whether every module can be parsed, and every imported name exists."""
     try:
         modules = {_module(path): ast.parse(text) for path, text in files.items() if path.endswith(".py")}
     except SyntaxError:
@@ -120,12 +120,12 @@ def passes_lint(files: Mapping[str, str]) -> bool:
     return all(len(line) <= _LONGEST_LINE and "\t" not in line for line in lines)
 
 
-JUDGES = {CI_TEST: passes_tests, CI_LINT: passes_lint}
+CHECKS = {CI_TEST: passes_tests, CI_LINT: passes_lint}
 
 
 def is_green(files: Mapping[str, str]) -> bool:
     """Whether every required check passes on this tree."""
-    return all(judge(files) for judge in JUDGES.values())
+    return all(judge(files) for judge in CHECKS.values())
 
 
 def _module(path: str) -> str:

@@ -1,4 +1,4 @@
-"""The live table: one line per pull request. Without a terminal, one plain line per change of it."""
+"""Render the live table: a line per pull request. Without a terminal, a plain line per change."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from bot.demo.sight import Place, PullSight, QueueSight
+from bot.demo.observe import ObservedPullRequest, ObservedQueue, QueuePosition
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import NoticeKind
 
@@ -30,7 +30,7 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the table says about one pull request; `position` as people count, from 1."""
+    """A row of the table; `position` counts from 1."""
 
     number: int
     title: str
@@ -41,14 +41,14 @@ class Row:
 
     @property
     def line(self) -> str:
-        """The same in one plain line."""
+        """Format the row as one plain line."""
         place = f", position {self.position}" if self.position else ""
         waits = f", waits for {self.waits_for}" if self.waits_for else ""
         return f"#{self.number} {self.title}: {self.status}{place}{waits} ({self.latest})"
 
 
-def rows_of(pulls: Iterable[PullSight], queue: QueueSight, latest: Mapping[int, str]) -> list[Row]:
-    """The table's rows, by number."""
+def rows_of(pulls: Iterable[ObservedPullRequest], queue: ObservedQueue, latest: Mapping[int, str]) -> list[Row]:
+    """Return the table's rows, by number."""
     found = []
     for pull in sorted(pulls, key=lambda pull: pull.number):
         place = queue.places.get(pull.number)
@@ -60,38 +60,38 @@ def rows_of(pulls: Iterable[PullSight], queue: QueueSight, latest: Mapping[int, 
 
 
 def render(rows: Sequence[Row], *, title: str) -> Table:
-    """The rows as a table for a terminal."""
+    """Render the rows for a terminal."""
     table = Table(title=title, title_justify="left", expand=False)
     for heading in ("PR", "title", "pos", "status", "waits for", "latest"):
         table.add_column(heading, justify="right" if heading in ("PR", "pos") else "left", overflow="fold")
     for row in rows:
         status = Text(row.status, style=_STYLES.get(row.status, ""))
-        # Titles and events are other people's words: no markup is read in them.
+        # Titles and events are foreign text, so they are rendered without markup.
         cells = (Text(f"#{row.number}"), Text(row.title), Text(str(row.position or "")), status)
         table.add_row(*cells, Text(row.waits_for), Text(row.latest))
     return table
 
 
 def changed(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
-    """The rows that say something new."""
+    """Return the rows that differ from those before."""
     known = set(before)
     return [row for row in after if row not in known]
 
 
-def _status(pull: PullSight, place: Place | None) -> str:
+def _status(pull: ObservedPullRequest, place: QueuePosition | None) -> str:
     if place is not None:
         return place.status
     if pull.merged:
         return "landed"
-    if pull.told in _ENDS:
-        return _ENDS[pull.told]
-    return "labelled" if pull.labelled else "open"
+    if pull.notice_kind in _ENDS:
+        return _ENDS[pull.notice_kind]
+    return "labeled" if pull.labeled else "open"
 
 
-def _waits_for(place: Place) -> str:
+def _waits_for(place: QueuePosition) -> str:
     match place.status:
         case EntryStatus.PENDING:
-            return f"{place.position} ahead" if place.position else "a look"
+            return f"{place.position} ahead" if place.position else "its next pass"
         case EntryStatus.UPDATING:
             return "its update"
         case EntryStatus.CHECKING:

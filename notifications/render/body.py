@@ -1,6 +1,6 @@
-"""Render the paragraphs that the sticky comment and the check run share. Pure.
+"""Render the paragraphs that the comment and the check run share. Pure.
 
-Everything in a notice that somebody else wrote passes through `notifications.render.escape`.
+All foreign text of a notice passes through `notifications.render.escape`.
 """
 
 import re
@@ -21,13 +21,13 @@ CHECKS_SHOWN = 50
 CHECKS_BUDGET = 30_000
 """Characters for the list of checks: well inside GitHub's 65,536 for a comment and 65,535 for a summary."""
 
-_UNDER_WAY = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
+_IN_PROGRESS = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
 
-_AT_ONCE = timedelta(seconds=1)
+_JOIN_TIME = timedelta(seconds=1)
 
 
 def opening(notice: Notice) -> str:
-    """The first paragraph: where the pull request stands, in one bold line, or what the repository says instead."""
+    """Render the first paragraph: the headline in bold, or the repository's own text."""
     if notice.text is not None:
         position = None if notice.position is None else notice.position + 1
         return custom_text(notice.text, base=notice.base_branch, label=notice.trigger_label, position=position)
@@ -35,15 +35,15 @@ def opening(notice: Notice) -> str:
 
 
 def headline(notice: Notice) -> str:
-    """One line: where the pull request stands. A position has its time: it is not edited at every landing."""
-    line = _filled(kind_text(notice).headline, notice) + place(notice)
+    """Render the status in one line. A position has its time, because it is not edited at every landing."""
+    line = _fill(kind_text(notice).headline, notice) + position_text(notice)
     if notice.kind is NoticeKind.LANDED and notice.landed_sha is not None:
         line += waiting.LANDED_AS.format(commit=commit(notice.landed_sha))
     return line
 
 
 def kind_text(notice: Notice) -> texts.KindText:
-    """What this kind of notice is called."""
+    """Return the headline and title of a notice's kind."""
     return texts.MISMATCH if is_mismatch(notice) else texts.KINDS[notice.kind]
 
 
@@ -53,7 +53,7 @@ def is_mismatch(notice: Notice) -> bool:
 
 
 def paragraphs(notice: Notice, *, mentions: bool, events: history.Events = ()) -> list[str]:
-    """What follows the opening. `mentions` allows mentions; the reason must also ask people to act."""
+    """Render the paragraphs after the opening. `mentions` allows mentions, if the reason asks people to act."""
     found = [
         *_retrying(notice),
         *_waiting(notice),
@@ -67,35 +67,35 @@ def paragraphs(notice: Notice, *, mentions: bool, events: history.Events = ()) -
         *not_followed(notice.not_followed),
     ]
     if notice.kind in WAITING:
-        found.append(_filled(waiting.HOW_TO_LEAVE, notice))
+        found.append(_fill(waiting.HOW_TO_DEQUEUE, notice))
     return found
 
 
 def not_followed(sentences: Iterable[str]) -> Iterable[str]:
-    """What of the organisation's shared configuration does not count, as a list; nothing where all of it does."""
+    """Render the ignored parts of the organisation's shared configuration as a list, if there are any."""
     if lines := [f"- {code(sentence, MESSAGE_LIMIT)}" for sentence in sentences]:
         yield "\n".join([waiting.NOT_FOLLOWED, "", *lines])
 
 
-def _filled(template: str, notice: Notice) -> str:
+def _fill(template: str, notice: Notice) -> str:
     fix = " or ".join(code(label) for label in notice.fix_labels) or texts.NO_FIX_LABEL
     return template.format(base=code(notice.base_branch), label=code(notice.trigger_label), fix=fix)
 
 
-def place(notice: Notice) -> str:
-    """What a headline says of the position in the queue; it continues the headline, and nothing foreign is in it."""
+def position_text(notice: Notice) -> str:
+    """Render the position in the queue as the end of a headline, without foreign text."""
     if notice.kind is not NoticeKind.QUEUED or notice.position is None:
         return ""
     shown = str(notice.position + 1)
     if notice.depth is not None:
-        shown = waiting.OF_DEPTH.format(place=shown, depth=notice.depth)
-    template = waiting.PLACE_WHEN_IT_JOINED if _just_joined(notice) else waiting.PLACE_AS_OF
-    return template.format(place=shown, time=instant(notice.at))
+        shown = waiting.OF_DEPTH.format(position=shown, depth=notice.depth)
+    template = waiting.POSITION_WHEN_QUEUED if _just_joined(notice) else waiting.POSITION_AS_OF
+    return template.format(position=shown, time=instant(notice.at))
 
 
 def _just_joined(notice: Notice) -> bool:
-    """Whether a position is that of joining; a later one has its time, because others leave and hotfixes come."""
-    return notice.enqueued_at is None or notice.at - notice.enqueued_at < _AT_ONCE
+    """Whether the notice was made when the pull request was queued; later positions are shown with their time."""
+    return notice.enqueued_at is None or notice.at - notice.enqueued_at < _JOIN_TIME
 
 
 def _waiting(notice: Notice) -> Iterable[str]:
@@ -103,7 +103,7 @@ def _waiting(notice: Notice) -> Iterable[str]:
         case NoticeKind.QUEUED if notice.position is not None:
             yield _queued(notice, notice.position)
         case NoticeKind.UPDATING:
-            yield _filled(waiting.WAITS_FOR_UPDATE, notice)
+            yield _fill(waiting.WAITS_FOR_UPDATE, notice)
         case NoticeKind.CHECKING if notice.progress is not None:
             done, total = notice.progress
             yield waiting.CHECKS_HAVE_REPORTED.format(done=done, total=total)
@@ -114,9 +114,9 @@ def _waiting(notice: Notice) -> Iterable[str]:
 
 
 def _queued(notice: Notice, position: int) -> str:
-    """Which pull requests are ahead of it, or that there are some or none."""
+    """Render the pull requests ahead of it."""
     if not notice.ahead:
-        return waiting.WAITS_IN_LINE if position > 0 else waiting.WAITS_AT_FRONT
+        return waiting.WAITS_BEHIND_OTHERS if position > 0 else waiting.WAITS_AT_FRONT
     template = waiting.AHEAD if _just_joined(notice) else waiting.AHEAD_AS_OF
     return template.format(time=instant(notice.at), numbers=_ahead(notice))
 
@@ -133,8 +133,8 @@ def _ahead(notice: Notice) -> str:
 
 
 def _likely(notice: Notice) -> Iterable[str]:
-    """When it lands, as far as anybody can tell."""
-    if notice.eta is None or notice.kind not in _UNDER_WAY:
+    """Render the likely time of landing, if it is known."""
+    if notice.eta is None or notice.kind not in _IN_PROGRESS:
         return
     low, high = (end - notice.at for end in notice.eta)
     template = waiting.LIKELY_WITHIN if low <= timedelta(0) else waiting.LIKELY_BETWEEN
@@ -143,7 +143,7 @@ def _likely(notice: Notice) -> Iterable[str]:
 
 def _reason(notice: Notice) -> Iterable[str]:
     if notice.reason is not None and notice.text is None:
-        yield _filled(texts.REASONS[notice.reason].sentence, notice)
+        yield _fill(texts.REASONS[notice.reason].sentence, notice)
     if notice.kind is NoticeKind.HELD and notice.position is not None:
         yield waiting.HELD_BEHIND.get(notice.position, waiting.HELD_BEHIND_MANY).format(count=notice.position)
     if notice.reason is Reason.LABEL_WITHOUT_RIGHT and notice.queued_by is not None:
@@ -153,32 +153,32 @@ def _reason(notice: Notice) -> Iterable[str]:
     if notice.until is not None:
         yield waiting.UNTIL.format(time=instant(notice.until))
     if notice.kind is NoticeKind.PAUSED:
-        yield waiting.KEEPS_ITS_PLACE
+        yield waiting.KEEPS_POSITION
     if notice.kind is NoticeKind.BLOCKED:
-        yield waiting.OTHERS_GO_ON
+        yield waiting.QUEUE_CONTINUES
 
 
 def _other_blockers(notice: Notice) -> Iterable[str]:
-    """What else blocks the queue, as a list; nothing where the reason is all."""
+    """Render the queue's blockers beside the reason as a list, if there are any."""
     lines = []
     for blocker in notice.other_blockers:
-        line = f"- {_filled(texts.REASONS[blocker.reason].sentence, notice)}"
+        line = f"- {_fill(texts.REASONS[blocker.reason].sentence, notice)}"
         if blocker.until is not None:
             line += " " + waiting.UNTIL.format(time=instant(blocker.until))
         if blocker.detail:
             line += " " + waiting.DETAIL.format(detail=code(blocker.detail, MESSAGE_LIMIT)) + "."
-        move = REASONS[blocker.reason].move
-        if move is not ReasonActor.NOBODY:
-            line += f" **{texts.MOVES[move]}** {_filled(texts.REASONS[blocker.reason].next_step, notice)}"
+        actor = REASONS[blocker.reason].move
+        if actor is not ReasonActor.NOBODY:
+            line += f" **{texts.NEXT_STEP_FOR[actor]}** {_fill(texts.REASONS[blocker.reason].next_step, notice)}"
         lines.append(line)
     if lines:
-        yield "\n".join([_filled(waiting.OTHER_BLOCKERS, notice), "", *lines])
+        yield "\n".join([_fill(waiting.OTHER_BLOCKERS, notice), "", *lines])
 
 
 def _checks(notice: Notice) -> Iterable[str]:
     if not notice.checks or notice.kind is NoticeKind.LANDED:
         return
-    title = waiting.WAITS_FOR_CHECKS if notice.kind is NoticeKind.CHECKING else waiting.CHECKS_TO_LOOK_AT
+    title = waiting.WAITS_FOR_CHECKS if notice.kind is NoticeKind.CHECKING else waiting.AFFECTED_CHECKS
     lines: list[str] = []
     for check in notice.checks[:CHECKS_SHOWN]:
         line = _check_line(check)
@@ -191,7 +191,7 @@ def _checks(notice: Notice) -> Iterable[str]:
 
 
 def _check_line(check: CheckReport) -> str:
-    state = _word(check.conclusion) if check.conclusion else waiting.CHECK_NOT_STARTED
+    state = _state_text(check.conclusion) if check.conclusion else waiting.CHECK_NOT_STARTED
     if check.completed_at is not None:
         state += waiting.CHECK_FINISHED.format(time=instant(check.completed_at))
     elif check.started_at is not None:
@@ -199,15 +199,15 @@ def _check_line(check: CheckReport) -> str:
     return f"- {link(check.name, check.url)}: {state}"
 
 
-def _word(conclusion: str) -> str:
-    """GitHub's word for a check's state, readable; anything that is no such word is foreign text."""
+def _state_text(conclusion: str) -> str:
+    """Render the state of a check; a state that GitHub does not document is foreign text."""
     return conclusion.replace("_", " ") if re.fullmatch(r"[a-z_]{1,30}", conclusion) else code(conclusion, 30)
 
 
 def _flaky(notice: Notice, events: history.Events) -> Iterable[str]:
-    """What failed once, told so that nobody need wonder."""
-    if notice.kind is NoticeKind.CHECKING and (again := history.run_again(events)):
-        yield (waiting.RUN_AGAIN if len(again) == 1 else waiting.RUN_AGAIN_MANY).format(checks=names(again))
+    """Render the checks that are rerun or turned out flaky."""
+    if notice.kind is NoticeKind.CHECKING and (rerun := history.rerun_checks(events)):
+        yield (waiting.RERUN if len(rerun) == 1 else waiting.RERUN_MANY).format(checks=names(rerun))
     if notice.kind is NoticeKind.LANDED and (passed := history.flaky(events)):
         yield (waiting.WAS_FLAKY if len(passed) == 1 else waiting.WERE_FLAKY).format(checks=names(passed))
 
@@ -234,21 +234,21 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
         return
     if notice.kind is NoticeKind.LANDED and not is_mismatch(notice):
         return
-    move = REASONS[notice.reason].move
-    who = texts.MOVES[move]
-    called = [login for person in dict.fromkeys(notice.people) if (login := mention(person)) is not None]
-    if move is ReasonActor.AUTHOR and notice.kind not in WAITING and mentions and called:
-        who = texts.YOUR_MOVE.format(people=" ".join(called))
+    actor = REASONS[notice.reason].move
+    who = texts.NEXT_STEP_FOR[actor]
+    mentioned = [login for person in dict.fromkeys(notice.people) if (login := mention(person)) is not None]
+    if actor is ReasonActor.AUTHOR and notice.kind not in WAITING and mentions and mentioned:
+        who = texts.NEXT_STEP_FOR_PEOPLE.format(people=" ".join(mentioned))
     step = texts.REASONS[notice.reason].next_step
-    yield f"**{who}** {_filled(step, notice)}{_whom_to_ask(notice) if '{label}' in step else ''}"
+    yield f"**{who}** {_fill(step, notice)}{_ask_queuer(notice) if '{label}' in step else ''}"
 
 
-def _whom_to_ask(notice: Notice) -> str:
-    """For authors who did not queue it themselves: those of forks cannot set a label."""
+def _ask_queuer(notice: Notice) -> str:
+    """Name a person whom the author can ask: authors of forks cannot set a label."""
     if notice.reason is None or REASONS[notice.reason].move is not ReasonActor.AUTHOR or notice.queued_by is None:
         return ""
     if notice.queued_by.casefold() in {person.casefold() for person in notice.people[:1]}:
         return ""
-    # The person who labelled a refused pull request may have had no right to.
+    # The person who labeled a rejected pull request may have no right to queue it.
     ask = texts.ASK_SOMEBODY if notice.kind is NoticeKind.REFUSED else texts.ASK
     return ask.format(queued_by=code(notice.queued_by))

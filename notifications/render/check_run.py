@@ -1,12 +1,12 @@
-"""The check run "IMQ", with the fields of GitHub's checks API. Pure."""
+"""Render the check run "IMQ", with the fields of GitHub's checks API. Pure."""
 
 from datetime import UTC, datetime
 from typing import Any
 
-from notifications.render.body import is_mismatch, kind_text, opening, paragraphs, place
+from notifications.render.body import is_mismatch, kind_text, opening, paragraphs, position_text
 from notifications.render.escape import one_line
 from notifications.render.history import Events, history_lines
-from notifications.texts.story import SUMMARY
+from notifications.texts.history import SUMMARY
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.own_check import OWN_CHECK
@@ -18,23 +18,23 @@ _QUEUED = frozenset({NoticeKind.QUEUED, NoticeKind.HELD, NoticeKind.BLOCKED, Not
 _RUNNING = frozenset({NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
 
 # GitHub counts a completed `failure`, `cancelled`, `timed_out` or `action_required` as red for the whole commit, and
-# some branch rules and tools then refuse to merge it even by hand. So red is kept for what the change itself must
-# mend; a label taken off, a full queue or a GitHub in trouble ends neutral.
+# some branch rules and tools then refuse to merge it even by hand. So only faults of the change itself are red; a
+# removed label, a full queue or an outage of GitHub ends neutral.
 _RED = frozenset({Reason.CONFLICT, Reason.CHECKS_FAILED})
 
 
 def external_id(repository: Repository, notice: Notice) -> str:
-    """By which IMQ's run on this head is found again when the answer to its creation was lost."""
+    """Return the id by which IMQ finds its run on this head after a lost response."""
     return f"imq:{repository.id}:{notice.number}:{notice.head_sha[:12]}"
 
 
 def completes(notice: Notice) -> bool:
-    """Whether the check run of this notice is completed, and with it this stay in the queue."""
+    """Whether this notice completes the check run."""
     return notice.kind not in _QUEUED | _RUNNING
 
 
 def conclusion(notice: Notice) -> str:
-    """GitHub's word for how it ended; only for a notice that `completes`."""
+    """Return GitHub's conclusion of a notice that `completes`."""
     if notice.kind is NoticeKind.LANDED:
         return "failure" if is_mismatch(notice) else "success"
     if notice.kind is NoticeKind.FAILED and notice.reason in _RED:
@@ -43,7 +43,7 @@ def conclusion(notice: Notice) -> str:
 
 
 def render_check_run(notice: Notice, *, external_id: str, events: Events = ()) -> dict[str, Any]:
-    """The body of `POST .../check-runs`. Nobody is mentioned in it: the comment does that."""
+    """Return the body of `POST .../check-runs`. It mentions no one: the comment does that."""
     output = {
         "title": _title(notice),
         "summary": "\n\n".join([opening(notice), *paragraphs(notice, mentions=False, events=events)]),
@@ -70,9 +70,9 @@ def render_check_run(notice: Notice, *, external_id: str, events: Events = ()) -
 
 
 def _title(notice: Notice) -> str:
-    """A plain line, so nothing foreign stands in it; the reason code tells lists of checks apart."""
+    """Render the title in plain text: only IMQ's own words, with the reason codes."""
     title = kind_text(notice).title
-    title += place(notice)
+    title += position_text(notice)
     if notice.progress is not None:
         done, total = notice.progress
         title += f", {done} of {total} have reported"

@@ -1,8 +1,7 @@
-"""Render a repository's own text in place of IMQ's, confined to its own lines. Pure.
+"""Render a repository's own text instead of IMQ's headline. Pure.
 
-They are Markdown of its maintainers, and may be emphasised, listed and linked. What could reach beyond them or call
-people is taken apart: HTML (so also a comment like IMQ's hidden marker), fences of code, mentions, references to other
-issues. What is filled in is foreign, and is written so that it means nothing wherever it stands.
+The text is Markdown by the maintainers, with emphasis, lists and links. The renderer breaks up HTML (such as IMQ's
+hidden marker), code fences, mentions and references to other issues. Values that it fills in are escaped.
 """
 
 import re
@@ -18,9 +17,9 @@ _INVISIBLE = "\u200b"
 
 
 def custom_text(template: str, *, base: str, label: str, position: int | None = None) -> str:
-    """The paragraphs that the template makes for this base branch, trigger label, and position, counted from one.
+    """Fill in base branch, trigger label and position, which counts from one.
 
-    Without a position, as after it left its queue, a dash stands for it.
+    Without a position, as after an outcome, there is a dash.
     """
     lines = [
         _APART.sub(_INVISIBLE, _FENCE.sub("", "".join(c if c.isprintable() else " " for c in line))).rstrip()

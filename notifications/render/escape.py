@@ -1,9 +1,8 @@
 """Escape foreign text in GitHub's Markdown: names, GitHub's own messages, addresses, logins.
 
-One mechanism carries it: everything that IMQ did not write itself stands in a code span, where GitHub renders no
-markup and no HTML, notifies nobody and links no issue. (Only in a repository's own texts, where nobody knows what
-stands around it, it is written in entities.) Links are built from addresses that were taken apart and
-re-encoded; mentions only from logins that GitHub could have given out.
+All foreign text is in a code span, where GitHub renders no markup and no HTML, notifies no one and links no issue.
+(In a repository's own texts, whose surroundings are unknown, it is written in entities.) Links are built from URLs that
+were parsed and re-encoded; mentions only from valid logins.
 """
 
 import re
@@ -16,22 +15,22 @@ URL_LIMIT = 1_000
 _LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?")
 _REFERENCE_PATH = re.compile(r"/+[^/]+/+[^/]+/+(?:issues|pulls?|discussions)/+[0-9]+", re.IGNORECASE)
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
-_LOOKED_FOR = re.compile(r"(?<=[@#])|(?<=\bGH-)|(?<=\bwww)(?=\.)|(?<=:)(?=/)", re.IGNORECASE)
+_AUTOLINKED = re.compile(r"(?<=[@#])|(?<=\bGH-)|(?<=\bwww)(?=\.)|(?<=:)(?=/)", re.IGNORECASE)
 _URL_SAFE = "/:?#=&%+,~@"
 
 
 def one_line(text: str, limit: int) -> str:
-    """`text` on one line of at most `limit` characters, without control, bidirectional and invisible characters."""
+    """Shorten `text` to one line of at most `limit` characters, without control and invisible characters."""
     visible = "".join(character if character.isprintable() else " " for character in text)
     line = " ".join(visible.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def code(text: str, limit: int = NAME_LIMIT) -> str:
-    """`text` as a code span that nothing inside it can leave.
+    """Return `text` as a code span that nothing inside it can close.
 
     The fence is longer than any run of backticks inside (CommonMark 6.1). The opening of an HTML comment is broken
-    up, because IMQ finds its own comment by looking for a hidden marker in the raw text.
+    up, because IMQ finds its own comment by a hidden marker in the raw text.
     """
     line = one_line(text, limit).replace("<!--", "<! --") or "?"
     fence = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)
@@ -40,24 +39,24 @@ def code(text: str, limit: int = NAME_LIMIT) -> str:
 
 
 def inert(text: str, limit: int = NAME_LIMIT) -> str:
-    """`text` so that it means itself wherever in Markdown it stands, even in a link or in a code span.
+    """Escape `text` for any place in Markdown, even in a link or in a code span.
 
-    Every character that could be markup is an entity: CommonMark (2.5) never takes one for markup. What GitHub looks
-    for in the text afterwards (mentions, references, addresses) is parted by an invisible space.
+    Every character that could be markup is an entity: CommonMark (2.5) never takes one for markup. Mentions,
+    references and URLs, which GitHub links in the rendered text, are broken up by an invisible space.
     """
     line = one_line(text, limit) or "?"
-    parted = _LOOKED_FOR.sub("\u200b", line)
+    parted = _AUTOLINKED.sub("\u200b", line)
     return _PUNCTUATION.sub(lambda found: f"&#{ord(found[0])};", parted)
 
 
 def link(name: str, url: str | None) -> str:
-    """`name` in a code span, linked to `url` where that is an address we are willing to show."""
+    """Return `name` in a code span, linked to `url` if that is safe."""
     target = _safe_url(url)
     return f"[{code(name)}]({target})" if target else code(name)
 
 
 def mention(login: str) -> str | None:
-    """`@login`, or None when `login` cannot be a person's.
+    """Return `@login`, or None when `login` cannot be a person's.
 
     Teams (`org/team`) do not match; nor do Apps (`name[bot]`), some of which take a mention for a command.
     """
@@ -65,9 +64,9 @@ def mention(login: str) -> str | None:
 
 
 def _safe_url(url: str | None) -> str | None:
-    """`url` re-encoded for a Markdown link, or None: not http(s), hidden credentials, too long, or a reference.
+    """Re-encode `url` for a Markdown link; None if it is not http(s), has credentials, is too long, or a reference.
 
-    GitHub writes "mentioned this" on the other side of a link to an issue or a pull request, so those stay names.
+    GitHub writes "mentioned this" on a linked issue or pull request, so these are not linked.
     """
     if url is None or len(url) > URL_LIMIT or " " in url or not url.isprintable():
         return None

@@ -11,12 +11,12 @@ _NAMES_SHOWN = 5
 
 
 def commit(sha: str) -> str:
-    """A commit: its whole SHA, which GitHub itself shortens and links, or a code span if it is none."""
+    """Format a commit: its full SHA, which GitHub shortens and links, or a code span if it is invalid."""
     return sha if _SHA.fullmatch(sha) else code(sha, 12)
 
 
 def duration(length: timedelta) -> str:
-    """A length of time in its two largest units; seconds only below a minute; a negative one is none."""
+    """Format a duration in its two largest units; seconds only below a minute."""
     seconds = max(0, int(length.total_seconds()))
     if seconds < 60:
         return f"{seconds} s"
@@ -28,22 +28,22 @@ def duration(length: timedelta) -> str:
 
 
 def instant(at: datetime) -> str:
-    """An instant to the minute."""
+    """Format an instant to the minute."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def pull_request(number: int) -> str:
-    """A pull request's number in a code span: a bare one would be a mention on that pull request's own page."""
+    """Format a pull request's number in a code span: a bare one would be a mention on its page."""
     return code(f"#{number}")
 
 
 def pull_requests(numbers: Iterable[int]) -> str:
-    """Several, in their order."""
+    """Format several numbers."""
     return ", ".join(map(pull_request, numbers))
 
 
 def names(found: Collection[str]) -> str:
-    """The names of checks and the like: a few, and how many more."""
+    """Format the first few names, and how many more there are."""
     shown = ", ".join(code(name) for name in list(found)[:_NAMES_SHOWN])
     more = len(found) - _NAMES_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

@@ -6,12 +6,12 @@ from typing import Any
 
 from notifications.render.escape import code
 from notifications.render.formats import duration, instant, names, pull_request, pull_requests
-from notifications.texts import story as texts
+from notifications.texts import history as texts
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 
 MOST_LINES = 30
-"""The last so many events are shown."""
+"""The number of events shown, the latest."""
 
 Events = Sequence[TimelineEvent]
 
@@ -31,42 +31,42 @@ def details_block(events: Events, *, before: Sequence[str] = ()) -> str | None:
 
 
 def history_lines(events: Events) -> list[str]:
-    """Return the lines of a list, oldest first. Events of the whole queue count while the pull request was in it."""
+    """Return the lines of a list, oldest first, with the queue's events while the pull request was in it."""
     lines = [
-        f"- {instant(event.at)}: {_sentence(event, texts.STORY[event.event])}"
-        for event in _of_concern(events)
-        if event.event in texts.STORY
+        f"- {instant(event.at)}: {_sentence(event, texts.HISTORY[event.event])}"
+        for event in _relevant(events)
+        if event.event in texts.HISTORY
     ]
     return lines if len(lines) <= MOST_LINES else [f"- {texts.EARLIER}", *lines[-MOST_LINES:]]
 
 
-def run_again(events: Events) -> tuple[str, ...]:
-    """The checks that are being run again in this stay, as far as nothing is known of them yet."""
+def rerun_checks(events: Events) -> tuple[str, ...]:
+    """Return the checks that are being rerun since the pull request was queued."""
     found: tuple[str, ...] = ()
-    for event in _stay(events):
+    for event in _since_queued(events):
         found = _checks(event) if event.event == "rerun" else found if event.number == WHOLE_QUEUE else ()
     return found
 
 
 def flaky(events: Events) -> tuple[str, ...]:
-    """The checks that passed in this stay when they were run again with nothing changed."""
-    found = (name for event in _stay(events) if event.event == "flaky" for name in _checks(event))
+    """Return the checks that failed and then passed on the same commit since the pull request was queued."""
+    found = (name for event in _since_queued(events) if event.event == "flaky" for name in _checks(event))
     return tuple(dict.fromkeys(found))
 
 
 def time_in_ci(events: Events) -> timedelta | None:
-    """How long the checks of what landed took; None where no check was waited for."""
-    landed = next((event for event in reversed(_stay(events)) if event.event == "landed"), None)
+    """Return how long the checks of a landed pull request took; None without checks."""
+    landed = next((event for event in reversed(_since_queued(events)) if event.event == "landed"), None)
     seconds = landed.data.get("checks") if landed is not None else None
     return timedelta(seconds=seconds) if isinstance(seconds, int | float) and seconds > 0 else None
 
 
 def moved_since(events: Events, at: datetime) -> bool:
-    """Whether it joined a queue, began to wait for a place, or left after that instant."""
+    """Whether the pull request was queued, held, or left after that instant."""
     return any(event.at > at for event in events if event.event in _JOINS | _LEAVES)
 
 
-def _of_concern(events: Events) -> list[TimelineEvent]:
+def _relevant(events: Events) -> list[TimelineEvent]:
     found, inside = [], False
     for event in events:
         if event.number == WHOLE_QUEUE and not inside:
@@ -76,8 +76,8 @@ def _of_concern(events: Events) -> list[TimelineEvent]:
     return found
 
 
-def _stay(events: Events) -> Events:
-    """What happened since it joined its queue last."""
+def _since_queued(events: Events) -> Events:
+    """Return the events since the pull request was last queued."""
     begin = max((place for place, event in enumerate(events) if event.event == "queued"), default=0)
     return events[begin:]
 
@@ -87,20 +87,20 @@ def _checks(event: TimelineEvent) -> tuple[str, ...]:
     return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
-def _sentence(event: TimelineEvent, text: texts.StoryText) -> str:
+def _sentence(event: TimelineEvent, text: texts.HistoryText) -> str:
     sentence = text.sentence.format(base=code(event.base_branch))
     for name, addition in text.also.items():
-        if (shown := _fact(name, event.data.get(name))) is not None:
+        if (shown := _format_fact(name, event.data.get(name))) is not None:
             sentence += addition.format(**{name: shown})
-    return f"{sentence}: {_plain(event.reason)}" if event.reason is not None and text.says_why else sentence
+    return f"{sentence}: {_plain(event.reason)}" if event.reason is not None and text.with_reason else sentence
 
 
 def _plain(reason: Reason) -> str:
     return reason.value.replace("_", " ")
 
 
-def _fact(name: str, value: Any) -> str | None:
-    """A fact of an event, escaped; None if the event has none, or none that can be read."""
+def _format_fact(name: str, value: Any) -> str | None:
+    """Format a fact of an event; None if it is missing or invalid."""
     match name, value:
         case _, None | "" | []:
             return None

@@ -15,8 +15,8 @@ from queue_engine.domain.reasons import Reason
 Facts = Mapping[str, Any]
 
 
-def explained(facts: Facts, notice: Notice) -> list[str]:
-    """Paragraphs: where it stands, what it waits for, and what stands in its way.
+def render_why(facts: Facts, notice: Notice) -> list[str]:
+    """Render the status, the reasons for waiting, and the blockers.
 
     Raises KeyError, TypeError or ValueError for facts of another form.
     """
@@ -25,29 +25,29 @@ def explained(facts: Facts, notice: Notice) -> list[str]:
         return [_state(facts, notice), *_last_time(facts, notice), *limits]
     if facts["state"] == "held":
         return [_state(facts, notice), *limits]
-    halts = [standstill(halt, notice) for halt in facts["halts"]]
+    blockers = [blocker_sentence(blocker, notice) for blocker in facts["halts"]]
     blocked = [texts.BLOCKED.format(sentence=_reason(facts["blocked"], notice))] if facts.get("blocked") else []
     return [
         _state(facts, notice),
         *_waiting(facts),
         *blocked,
-        *(texts.QUEUE_BLOCKED.format(sentence=halt) for halt in halts),
+        *(texts.QUEUE_BLOCKED.format(sentence=blocker) for blocker in blockers),
         *limits,
     ]
 
 
-def standstill(halt: Facts, notice: Notice) -> str:
-    """Say why a queue is blocked, and until when, from `reason`, `detail` and `until`."""
-    sentence = _reason(halt["reason"], notice)
-    if halt.get("until"):
-        sentence += " " + texts.UNTIL.format(time=read_instant(halt["until"]))
-    if halt.get("detail"):
-        sentence += " " + texts.DETAIL.format(detail=code(halt["detail"], MESSAGE_LIMIT))
+def blocker_sentence(blocker: Facts, notice: Notice) -> str:
+    """Render a blocker from its `reason`, `detail` and `until`."""
+    sentence = _reason(blocker["reason"], notice)
+    if blocker.get("until"):
+        sentence += " " + texts.UNTIL.format(time=read_instant(blocker["until"]))
+    if blocker.get("detail"):
+        sentence += " " + texts.DETAIL.format(detail=code(blocker["detail"], MESSAGE_LIMIT))
     return sentence
 
 
 def read_instant(written: str) -> str:
-    """An instant that stands in facts as ISO 8601. Raises ValueError."""
+    """Parse and format an instant in ISO 8601. Raises ValueError."""
     return instant(datetime.fromisoformat(written))
 
 
@@ -75,11 +75,11 @@ def _waiting(facts: Facts) -> Iterable[str]:
     if facts["awaited"]:
         yield texts.AWAITED.format(checks=names([str(name) for name in facts["awaited"]]))
     if facts["first"]:
-        yield texts.FIRST
+        yield texts.HOTFIX
     elif facts["priority"]:
         yield texts.PRIORITY.format(priority=int(facts["priority"]))
     if facts.get("trouble_since"):
-        yield texts.TROUBLE.format(time=read_instant(facts["trouble_since"]))
+        yield texts.OUTAGE.format(time=read_instant(facts["trouble_since"]))
 
 
 def _last_time(facts: Facts, notice: Notice) -> Iterable[str]:

@@ -4,24 +4,24 @@ The first sentence says what happened, the second what to do, in the imperative 
 is escaped before it is filled in; `{base}` is the base branch, `{label}` the trigger label, `{fix}` the label of a
 change that fixes a red base.
 
-Lives here: words, by what they are for. May not live here: what chooses among them or fills them in.
+Lives here: texts. May not live here: code that chooses among them or fills them in.
 """
 
+from notifications.texts.history import HISTORY
 from notifications.texts.kinds import KINDS, MISMATCH, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE, KindText
-from notifications.texts.reasons import ASK, ASK_SOMEBODY, MOVES, NO_FIX_LABEL, REASONS, YOUR_MOVE
-from notifications.texts.story import STORY
+from notifications.texts.reasons import ASK, ASK_SOMEBODY, NEXT_STEP_FOR, NEXT_STEP_FOR_PEOPLE, NO_FIX_LABEL, REASONS
 
 __all__ = [
     "ASK",
     "ASK_SOMEBODY",
     "KINDS",
     "MISMATCH",
-    "MOVES",
+    "NEXT_STEP_FOR",
     "NO_FIX_LABEL",
     "REASONS",
-    "STORY",
+    "HISTORY",
     "SUPERSEDED_SUMMARY",
     "SUPERSEDED_TITLE",
-    "YOUR_MOVE",
+    "NEXT_STEP_FOR_PEOPLE",
     "KindText",
 ]

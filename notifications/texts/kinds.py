@@ -1,4 +1,4 @@
-"""What each kind of notice is called."""
+"""Headlines and titles of each kind of notice."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from queue_engine.domain.notice import NoticeKind
 
 @dataclass(frozen=True, slots=True)
 class KindText:
-    """What one kind of notice is called: in the comment's headline, and in the check run's title.
+    """The headline of a comment and the title of a check run, for one kind of notice.
 
     The title is plain text on GitHub, so it has no placeholder.
     """
@@ -33,7 +33,7 @@ KINDS: Mapping[NoticeKind, KindText] = {
 }
 
 MISMATCH = KindText("⚠️ Not as tested: landed on {base}", "Not as tested: landed")
-"""In the place of the words for a landing, when the landed tree is not the tested one."""
+"""Replaces the text for a landing when the landed tree is not the tested one."""
 
 SUPERSEDED_TITLE = "Superseded by a newer commit"
 SUPERSEDED_SUMMARY = "The branch was updated. See the check run of its newer commit, which IMQ tests and merges."

@@ -1,4 +1,4 @@
-"""What happened, for each reason, and the one thing to do next."""
+"""Sentences for each reason: the cause, and the next step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from queue_engine.domain.reasons import Reason, ReasonActor
 
 @dataclass(frozen=True, slots=True)
 class ReasonText:
-    """What happened, and the one thing to do next."""
+    """The sentence about the cause, and the next step."""
 
     sentence: str
     next_step: str
@@ -275,14 +275,14 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
 }
 
-MOVES: Mapping[ReasonActor, str] = {
+NEXT_STEP_FOR: Mapping[ReasonActor, str] = {
     ReasonActor.AUTHOR: "Next step for the author:",
     ReasonActor.MAINTAINER: "Next step for a maintainer:",
     ReasonActor.OPERATOR: "Next step for the IMQ operator:",
     ReasonActor.NOBODY: "No action needed.",
 }
 NO_FIX_LABEL = "with the label that has `fixes_base` in `.github/imq.yml`"
-"""In the place of a label's name, where the configuration has taken the usual one away."""
-YOUR_MOVE = "Next step, {people}:"
+"""Replaces the label's name where the configuration has no such label."""
+NEXT_STEP_FOR_PEOPLE = "Next step, {people}:"
 ASK = " If you cannot, ask {queued_by}, who queued it before."
 ASK_SOMEBODY = " If you cannot, ask someone with write access."

@@ -1,4 +1,4 @@
-"""The answer to the question why a pull request does not land now."""
+"""Sentences of the reply to `/why`."""
 
 from collections.abc import Mapping
 
@@ -14,8 +14,8 @@ AHEAD = "Ahead of it: {numbers}."
 AHEAD_AND_MORE = "Ahead of it: {numbers} and {count} more."
 AWAITED = "Not reported yet: {checks}."
 PRIORITY = "Priority: {priority}."
-FIRST = "It is a hotfix, ahead of all other pull requests."
-TROUBLE = "GitHub requests have failed since {time}; IMQ keeps retrying."
+HOTFIX = "It is a hotfix, ahead of all other pull requests."
+OUTAGE = "GitHub requests have failed since {time}; IMQ keeps retrying."
 BLOCKED = "The queue continues without it: {sentence}"
 QUEUE_BLOCKED = "The queue is blocked: {sentence}"
 LAST_TIME = "Last result, {time}: {sentence}"

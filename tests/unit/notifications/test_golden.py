@@ -15,7 +15,7 @@ import pytest
 from notifications.render.check_run import render_check_run
 from notifications.render.comment import content, render_comment
 from notifications.render.history import history_lines
-from notifications.texts import STORY
+from notifications.texts import HISTORY
 from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.replies import ReplyKind
@@ -62,7 +62,7 @@ _CHECKS: Mapping[str, Any] = {"ready": 1440, "rerun": ["build"], "flaky": ["buil
 
 
 def _history_line(name: str) -> str:
-    facts = {fact: _FACTS[fact] for fact in STORY[name].also if fact in _FACTS}
+    facts = {fact: _FACTS[fact] for fact in HISTORY[name].also if fact in _FACTS}
     if name in _CHECKS:
         facts["checks"] = _CHECKS[name]
     return "\n".join(history_lines([event(name, 5, **facts)]))
@@ -116,12 +116,12 @@ CASES: Mapping[str, str] = (
             [(f"kind {kind}", _check_run(of_kind(kind))) for kind in NoticeKind if kind is not NoticeKind.ANSWERED]
             + [(f"reason {reason}", _check_run(of_reason(reason))) for reason in Reason]
         ),
-        "history_lines": _group((name, _history_line(name)) for name in STORY),
+        "history_lines": _group((name, _history_line(name)) for name in HISTORY),
         "reply_variants": _group(REPLY_VARIANTS.items()),
         "kind_variants": _group((name, content(render_comment(each))) for name, each in KIND_VARIANTS.items()),
-        "story_landed": render_comment(of_kind(NoticeKind.LANDED), events=LANDED_STORY),
-        "story_run_again": render_comment(of_kind(NoticeKind.CHECKING), events=FLAKY_STORY[:6]),
-        "story_failed_and_queued_again": render_comment(
+        "history_landed": render_comment(of_kind(NoticeKind.LANDED), events=LANDED_STORY),
+        "history_run_again": render_comment(of_kind(NoticeKind.CHECKING), events=FLAKY_STORY[:6]),
+        "history_failed_and_queued_again": render_comment(
             of_kind(NoticeKind.QUEUED),
             events=(
                 event("held", 190, reason=Reason.QUEUE_FULL),

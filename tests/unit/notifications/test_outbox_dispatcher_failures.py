@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
-from notifications.outbox_dispatcher import MAX_TRIES, OutboxDispatcher
+from notifications.outbox_dispatcher import MAX_ATTEMPTS, OutboxDispatcher
 from queue_engine.domain.errors import (
     Forbidden,
     GitHubError,
@@ -91,7 +91,7 @@ async def test_letter_that_never_arrives_is_buried_after_its_last_try(
     await courier.run_due()
     async with store.transaction() as tx:
         # All of a day's tries but two, of which the last is to come.
-        await tx.connection.execute(update(outbox).values(attempts=MAX_TRIES - 2))
+        await tx.connection.execute(update(outbox).values(attempts=MAX_ATTEMPTS - 2))
     for _ in range(2):
         assert await dead(store) == ()
         clock.move(timedelta(minutes=5))
@@ -99,7 +99,7 @@ async def test_letter_that_never_arrives_is_buried_after_its_last_try(
     assert await courier.next_due() is None
     (letter,) = await dead(store)
     assert letter.payload == {"kind": "label_off", "repository_id": REPOSITORY.id, "number": 42}
-    assert (letter.job_type, letter.error_message, letter.attempts) == ("letter", "timeout", MAX_TRIES)
+    assert (letter.job_type, letter.error_message, letter.attempts) == ("letter", "timeout", MAX_ATTEMPTS)
     assert letter.retryable
     assert post.calls["remove_label"] == 3
 

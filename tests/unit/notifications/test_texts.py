@@ -1,7 +1,7 @@
 """The texts are complete, fillable and kind.
 
-Covers `notifications/texts/answers.py`, `notifications/texts/kinds.py`, `notifications/texts/reasons.py`,
-`notifications/texts/story.py` and `queue_engine/domain/reasons.py`.
+Covers `notifications/texts/replies.py`, `notifications/texts/kinds.py`, `notifications/texts/reasons.py`,
+`notifications/texts/history.py` and `queue_engine/domain/reasons.py`.
 """
 
 import ast
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from notifications import texts
-from notifications.texts import answers, kinds, reasons, story, waiting, why
+from notifications.texts import history, kinds, reasons, replies, waiting, why
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
@@ -24,7 +24,7 @@ def test_texts_every_kind_reason_and_move_has_its_words() -> None:
     """Nothing that the engine can say is without a sentence for people."""
     assert set(texts.KINDS) == set(NoticeKind)
     assert set(texts.REASONS) == set(Reason)
-    assert set(texts.MOVES) == set(ReasonActor)
+    assert set(texts.NEXT_STEP_FOR) == set(ReasonActor)
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -66,7 +66,7 @@ def test_texts_reason_blames_nobody(reason: Reason) -> None:
 
 def _texts() -> Iterator[str]:
     """Every string that the modules of texts hold."""
-    for module in (answers, kinds, reasons, story, waiting, why):
+    for module in (history, kinds, reasons, replies, waiting, why):
         for node in ast.walk(ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value

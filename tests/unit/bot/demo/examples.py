@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.demo.sight import PullSight
+from bot.demo.observe import ObservedPullRequest
 from notifications.render.comment import render_comment
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
@@ -23,13 +23,13 @@ CONFLICT = comment(NoticeKind.FAILED, Reason.CONFLICT)
 RED = comment(NoticeKind.FAILED, Reason.CHECKS_FAILED)
 
 
-def landed(number: int, **more: Any) -> PullSight:
+def landed(number: int, **more: Any) -> ObservedPullRequest:
     """A pull request that landed."""
-    facts: dict[str, Any] = {"state": "closed", "merged": True, "labelled": False, "said": (LANDED,)} | more
-    return PullSight(number, f"Change {number}", **facts)
+    facts: dict[str, Any] = {"state": "closed", "merged": True, "labeled": False, "comments": (LANDED,)} | more
+    return ObservedPullRequest(number, f"Change {number}", **facts)
 
 
-def left(number: int, said: str = CONFLICT, **more: Any) -> PullSight:
+def left(number: int, comments: str = CONFLICT, **more: Any) -> ObservedPullRequest:
     """A pull request that left the queue with this comment."""
-    facts: dict[str, Any] = {"state": "open", "merged": False, "labelled": False, "said": (said,)} | more
-    return PullSight(number, f"Change {number}", **facts)
+    facts: dict[str, Any] = {"state": "open", "merged": False, "labeled": False, "comments": (comments,)} | more
+    return ObservedPullRequest(number, f"Change {number}", **facts)

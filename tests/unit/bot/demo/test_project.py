@@ -14,7 +14,7 @@ BY_KEY = {change.key: change for change in CHANGES}
 
 
 def tip() -> dict[str, str]:
-    """The base before the story."""
+    """The base before the scenario."""
     files = dict(project.START)
     for commit in project.HISTORY:
         files |= commit.files

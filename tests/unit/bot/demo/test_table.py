@@ -1,22 +1,22 @@
 """The table says where each pull request stands, in a terminal and without one.
 
-Covers `bot/demo/sight.py`.
+Covers `bot/demo/observe.py`.
 """
 
 from rich.console import Console
 
-from bot.demo.sight import Place, PullSight, QueueSight
+from bot.demo.observe import ObservedPullRequest, ObservedQueue, QueuePosition
 from bot.demo.table import changed, render, rows_of
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.bot.demo.examples import comment, landed, left
 
-QUEUED = PullSight(2, "Warm [bold]the pot[/bold]", "open", merged=False, labelled=True)
-WAITING = PullSight(3, "Serve biscuits", "open", merged=False, labelled=True)
-QUEUE = QueueSight({2: Place(0, "checking", ("ci/test", "ci/lint")), 3: Place(1, "pending")})
+QUEUED = ObservedPullRequest(2, "Warm [bold]the pot[/bold]", "open", merged=False, labeled=True)
+WAITING = ObservedPullRequest(3, "Serve biscuits", "open", merged=False, labeled=True)
+QUEUE = ObservedQueue({2: QueuePosition(0, "checking", ("ci/test", "ci/lint")), 3: QueuePosition(1, "pending")})
 
 
-def lines(pulls: list[PullSight], queue: QueueSight = QUEUE) -> list[str]:
+def lines(pulls: list[ObservedPullRequest], queue: ObservedQueue = QUEUE) -> list[str]:
     """The plain lines of all rows."""
     return [row.line for row in rows_of(pulls, queue, {2: "checking"})]
 
@@ -32,8 +32,8 @@ def test_rows_queued_tell_position_and_what_is_awaited() -> None:
 def test_rows_outside_the_queue_tell_how_it_ended() -> None:
     """What left is told by what people see on GitHub."""
     closed = left(5, comment(NoticeKind.CANCELLED, Reason.CLOSED), state="closed")
-    fresh = PullSight(6, "Change 6", "open", merged=False, labelled=False)
-    assert lines([landed(1), left(4), closed, fresh], QueueSight()) == [
+    fresh = ObservedPullRequest(6, "Change 6", "open", merged=False, labeled=False)
+    assert lines([landed(1), left(4), closed, fresh], ObservedQueue()) == [
         "#1 Change 1: landed ()",
         "#4 Change 4: failed ()",
         "#5 Change 5: cancelled ()",

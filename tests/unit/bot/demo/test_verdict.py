@@ -3,7 +3,7 @@
 import pytest
 
 from bot.demo.changes import Change
-from bot.demo.sight import PullSight
+from bot.demo.observe import ObservedPullRequest
 from bot.demo.verdict import BaseCommit, Verdict, judge
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
@@ -17,7 +17,7 @@ CHANGES = {1: GOOD, 2: RED_CHANGE, 3: ONE, 4: OTHER}
 GREEN = BaseCommit("1" * 40, "Merge pull request #1", green=True)
 
 
-def verdict(*pulls: PullSight, base: tuple[BaseCommit, ...] = (GREEN,)) -> Verdict:
+def verdict(*pulls: ObservedPullRequest, base: tuple[BaseCommit, ...] = (GREEN,)) -> Verdict:
     """The verdict on these pull requests."""
     return judge(base, pulls, CHANGES, branch="main", label="merge-queue")
 
@@ -39,21 +39,21 @@ def test_verdict_red_commit_in_history_is_one() -> None:
 @pytest.mark.parametrize(
     ("pulls", "problem"),
     [
-        ((landed(1, said=(LANDED, LANDED)),), "#1 (Change 1) has 2 comments of IMQ instead of one"),
-        ((landed(1, said=()),), "#1 (Change 1) has 0 comments of IMQ instead of one"),
+        ((landed(1, comments=(LANDED, LANDED)),), "#1 (Change 1) has 2 comments of IMQ instead of one"),
+        ((landed(1, comments=()),), "#1 (Change 1) has 0 comments of IMQ instead of one"),
         ((left(1),), "#1 (Change 1) is good, and did not land"),
         ((landed(2),), "#2 (Change 2) landed, and must not"),
         ((landed(3), landed(4)), "#4 (Change 4) landed, and so did the change that it cannot live with"),
         ((left(3), left(4)), "#3 (Change 3) did not land, nor did the one that it stood against"),
-        ((landed(1, said=(CONFLICT,)),), "#1 (Change 1) has a comment that tells another end"),
+        ((landed(1, comments=(CONFLICT,)),), "#1 (Change 1) has a comment that tells another end"),
         ((left(2, LANDED),), "#2 (Change 2) has a comment that tells another end"),
-        ((left(2, RED, labelled=True),), "#2 (Change 2) is not finished"),
+        ((left(2, RED, labeled=True),), "#2 (Change 2) is not finished"),
         ((left(2, comment(NoticeKind.CHECKING)),), "#2 (Change 2) is not finished"),
         ((left(2, comment(NoticeKind.FAILED)),), "#2 (Change 2) did not land, and its comment does not say why"),
         ((left(2, CONFLICT),), "#2 (Change 2) stayed out because of conflict, and checks_failed was to be expected"),
     ],
 )
-def test_verdict_promise_broken_is_named(pulls: tuple[PullSight, ...], problem: str) -> None:
+def test_verdict_promise_broken_is_named(pulls: tuple[ObservedPullRequest, ...], problem: str) -> None:
     """Each broken promise is a sentence of its own, and exit code 1."""
     found = verdict(*pulls)
     assert found.exit_code == 1

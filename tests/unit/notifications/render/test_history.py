@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import queue_engine
 from notifications.render.comment import MARKER, render_comment
-from notifications.render.history import MOST_LINES, details_block, flaky, history_lines, run_again, time_in_ci
-from notifications.texts import STORY
+from notifications.render.history import MOST_LINES, details_block, flaky, history_lines, rerun_checks, time_in_ci
+from notifications.texts import HISTORY
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
@@ -45,14 +45,14 @@ def words_written() -> set[str]:
 
 def test_story_every_word_of_the_timeline_has_its_sentence() -> None:
     """Nothing that the engine writes down is missing, and no sentence is for what nobody writes."""
-    assert words_written() == set(STORY)
+    assert words_written() == set(HISTORY)
 
 
-@pytest.mark.parametrize("word", STORY)
+@pytest.mark.parametrize("word", HISTORY)
 def test_story_sentence_is_filled_from_its_own_facts_only(word: str) -> None:
     """A sentence needs the base branch at most; each addition only the fact that it is for."""
-    STORY[word].sentence.format(base="`main`")
-    for name, addition in STORY[word].also.items():
+    HISTORY[word].sentence.format(base="`main`")
+    for name, addition in HISTORY[word].also.items():
         assert addition.format(**{name: "x"})
 
 
@@ -80,7 +80,7 @@ def test_story_of_a_queue_is_told_while_the_pull_request_was_in_it() -> None:
 
 @pytest.mark.parametrize("word", ["queued", "priority"])
 def test_story_of_a_precedence_says_whom_it_delays_and_by_how_much(word: str) -> None:
-    """A hotfix by label is answered like one by command; who has no history is told no time."""
+    """A hotfix by label is render_replies like one by command; who has no history is told no time."""
     line = history_lines((event("queued", 9), event(word, 3, delays=[4, 7], delay=720)))[-1]
     assert line.endswith(", ahead of `#4`, `#7` (about 12 min later each)")
     unknown = history_lines((event("queued", 9), event(word, 3, delays=[*range(4, 16)], delay=None)))[-1]
@@ -105,15 +105,15 @@ def test_story_of_another_version_of_imq_is_told_as_far_as_it_is_understood() ->
 
 def test_story_tells_flaky_checks_and_the_time_in_ci_of_this_stay_only() -> None:
     """What was run again is told until it has passed, what was flaky when it has landed."""
-    assert run_again(FLAKY_STORY[:6]) == ("build",)
-    assert run_again(FLAKY_STORY) == ()
+    assert rerun_checks(FLAKY_STORY[:6]) == ("build",)
+    assert rerun_checks(FLAKY_STORY) == ()
     assert flaky(LANDED_STORY) == ("build",)
     assert time_in_ci(LANDED_STORY) == timedelta(minutes=24)
     again = (*LANDED_STORY, event("queued", 0))
-    assert (run_again(again), flaky(again), time_in_ci(again)) == ((), (), None)
+    assert (rerun_checks(again), flaky(again), time_in_ci(again)) == ((), (), None)
 
 
-@given(word=st.sampled_from(sorted(STORY)), base=NASTY, foreign=NASTY, data=st.none() | st.just({"checks": ["x"]}))
+@given(word=st.sampled_from(sorted(HISTORY)), base=NASTY, foreign=NASTY, data=st.none() | st.just({"checks": ["x"]}))
 @settings(max_examples=80, deadline=None)
 def test_story_hostile_facts_change_nothing_but_code_spans(
     word: str, base: str, foreign: str, data: dict[str, list[str]] | None
@@ -121,7 +121,7 @@ def test_story_hostile_facts_change_nothing_but_code_spans(
     """Check names, logins and branches in the timeline speak for nobody."""
 
     def rendered(name: str, base_branch: str) -> str:
-        facts: dict[str, Any] = {fact: [name] if fact == "checks" else f"x{name}" for fact in STORY[word].also}
+        facts: dict[str, Any] = {fact: [name] if fact == "checks" else f"x{name}" for fact in HISTORY[word].also}
         happened = event(word, 3, **(data or {}) | facts)
         joined = event("queued", 4)
         events = [

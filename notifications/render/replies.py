@@ -6,9 +6,9 @@ from typing import Any
 
 from notifications.render.escape import MESSAGE_LIMIT, code, inert
 from notifications.render.formats import duration, instant, pull_request
-from notifications.render.why import explained, read_instant, standstill
+from notifications.render.why import blocker_sentence, read_instant, render_why
 from notifications.texts import REASONS
-from notifications.texts import answers as texts
+from notifications.texts import replies as texts
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.domain.notice import CommandReply, Notice, Reply
 from queue_engine.domain.reasons import Reason
@@ -17,15 +17,15 @@ from queue_engine.domain.replies import ReplyKind
 _MOST_LISTED = 20
 
 
-def answered(answer: CommandReply, notice: Notice) -> str | None:
-    """The answers as a quotation, so that they are told apart from what IMQ says by itself; None if there are none."""
-    blocks = ["\n\n".join(_reply(reply, answer, notice)) for reply in answer.replies]
+def render_replies(replies: CommandReply, notice: Notice) -> str | None:
+    """Render the replies as a quotation, apart from IMQ's own notices; None without replies."""
+    blocks = ["\n\n".join(_reply(reply, replies, notice)) for reply in replies.replies]
     lines = "\n\n".join(blocks).split("\n")
     return "\n".join(f"> {line}".rstrip() for line in lines) if blocks else None
 
 
 def _reply(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
-    """The paragraphs of one answer; of one that another version of IMQ wrote differently, only the first."""
+    """Render one reply; of a reply that another version of IMQ stored in another form, only the first paragraph."""
     opening = texts.DONE if reply.accepted else texts.NOT_DONE
     asked = opening.format(by=code(answer.by), command=code(f"/{reply.command}"), time=instant(answer.at))
     try:
@@ -42,33 +42,33 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
         case ReplyKind.HELP:
             return [texts.REPLIES[reply.code], *_commands()]
         case ReplyKind.STATUS:
-            return [_filled(reply, answer), *_queue(facts), *_blockers(facts, notice)]
+            return [_fill(reply, answer), *_queue(facts), *_blockers(facts, notice)]
         case ReplyKind.WHY:
-            return explained(facts, notice)
+            return render_why(facts, notice)
         case ReplyKind.RESUMED | ReplyKind.NOT_PAUSED:
-            return [_filled(reply, answer), *_blockers(facts, notice)]
+            return [_fill(reply, answer), *_blockers(facts, notice)]
         case ReplyKind.HELD if "priority" in facts:
-            return [f"{_filled(reply, answer)} {texts.JOINS_WITH.format(priority=int(facts['priority']))}"]
+            return [f"{_fill(reply, answer)} {texts.JOINS_WITH.format(priority=int(facts['priority']))}"]
         case ReplyKind.PRIORITY:
-            return [_filled(reply, answer), _overtaken(facts["overtakes"]), *_interrupted(facts)]
+            return [_fill(reply, answer), _delayed(facts["overtakes"]), *_preempted(facts)]
         case ReplyKind.NOT_UNDERSTOOD if not facts["argument"]:
             return [texts.ARGUMENT_MISSING.format(usage=code(facts["usage"]))]
         case ReplyKind.NOT_UNDERSTOOD if facts.get("fault"):
-            # The end of a sentence of ours, in which a word of theirs may stand.
+            # The fault ends a sentence of IMQ's, and may quote foreign text.
             usage, argument = code(facts["usage"]), code(facts["argument"])
             return [texts.ARGUMENT_AT_FAULT.format(argument=argument, fault=inert(facts["fault"]), usage=usage)]
         case ReplyKind.PAUSED | ReplyKind.FROZEN:
-            return [" ".join((_filled(reply, answer), *_halted(facts)))]
+            return [" ".join((_fill(reply, answer), *_pause_details(facts)))]
         case _:
-            return [_filled(reply, answer)]
+            return [_fill(reply, answer)]
 
 
-def _filled(reply: Reply, answer: CommandReply) -> str:
-    shown = {name: _fact(name, value) for name, value in reply.facts.items()}
+def _fill(reply: Reply, answer: CommandReply) -> str:
+    shown = {name: _format_fact(name, value) for name, value in reply.facts.items()}
     return texts.REPLIES[reply.code].format(**{"by": code(answer.by)} | shown)
 
 
-def _fact(name: str, value: Any) -> str:
+def _format_fact(name: str, value: Any) -> str:
     match name, value:
         case "position", int():
             return str(value + 1)
@@ -97,10 +97,10 @@ def _commands() -> list[str]:
     return ["\n".join(f"- {row}" for row in rows)]
 
 
-def _halted(facts: Mapping[str, Any]) -> Iterator[str]:
-    """What else is to be said of a pause or a freeze."""
+def _pause_details(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Render the details of a pause or a freeze."""
     if facts["detail"]:
-        yield texts.WORDS_GIVEN.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+        yield texts.REASON_GIVEN.format(detail=code(facts["detail"], MESSAGE_LIMIT))
     if facts.get("paused"):
         yield texts.PAUSED_AS_WELL
     if facts.get("then"):
@@ -109,7 +109,7 @@ def _halted(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _queue(facts: Mapping[str, Any]) -> list[str]:
     rows = [
-        texts.PLACE.format(
+        texts.QUEUE_LINE.format(
             place=place,
             number=pull_request(int(number)),
             status=code(status),
@@ -126,25 +126,27 @@ def _queue(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _blockers(facts: Mapping[str, Any], notice: Notice) -> list[str]:
-    """Why the queue is blocked, one line for each blocker; nothing if it is not."""
-    return [texts.QUEUE_BLOCKED.format(sentence=standstill(halt, notice)) for halt in facts.get("halts") or ()]
+    """Render the queue's blockers, a line for each."""
+    return [
+        texts.QUEUE_BLOCKED.format(sentence=blocker_sentence(blocker, notice)) for blocker in facts.get("halts") or ()
+    ]
 
 
-def _overtaken(overtakes: Sequence[Sequence[Any]]) -> str:
+def _delayed(overtakes: Sequence[Sequence[Any]]) -> str:
     others = [
         pull_request(int(number))
         if seconds is None
-        else texts.LONGER_WAIT.format(number=pull_request(int(number)), delay=duration(timedelta(seconds=seconds)))
+        else texts.DELAYED.format(number=pull_request(int(number)), delay=duration(timedelta(seconds=seconds)))
         for number, seconds in overtakes[:_MOST_LISTED]
     ]
-    return texts.LONGER_WAITS.format(others=", ".join(others)) if others else texts.NOBODY_WAITS_LONGER
+    return texts.DELAYS.format(others=", ".join(others)) if others else texts.DELAYS_NOBODY
 
 
-def _interrupted(facts: Mapping[str, Any]) -> list[str]:
-    """Whose turn it takes, and what of it is lost; nothing if it takes nobody's."""
+def _preempted(facts: Mapping[str, Any]) -> list[str]:
+    """Name the preempted entry and the time that it loses, if there is one."""
     if facts.get("interrupts") is None:
         return []
     number, lost = pull_request(int(facts["interrupts"])), facts.get("lost")
     if lost is None:
-        return [texts.INTERRUPTS.format(number=number)]
-    return [texts.INTERRUPTS_LOSING.format(number=number, lost=duration(timedelta(seconds=lost)))]
+        return [texts.PREEMPTS.format(number=number)]
+    return [texts.PREEMPTS_LOSING.format(number=number, lost=duration(timedelta(seconds=lost)))]

@@ -13,8 +13,8 @@ from sandbox.facade.pull_request_handle import PullRequestHandle
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a pull request stands in its queue; `position` counts from 0."""
+class QueuePosition:
+    """The position and status of an entry; `position` counts from 0."""
 
     position: int
     status: str
@@ -23,7 +23,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the bot's timeline."""
+    """A row of the bot's timeline."""
 
     id: int
     number: int
@@ -31,46 +31,46 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueSight:
-    """The queue as the bot has stored it. `unsent` counts what people are still to be told."""
+class ObservedQueue:
+    """The queue as the bot has stored it. `unsent` counts outbox items."""
 
-    places: Mapping[int, Place] = field(default_factory=dict)
+    places: Mapping[int, QueuePosition] = field(default_factory=dict)
     events: Sequence[Event] = ()
     unsent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class PullSight:
-    """A pull request as people see it. `said` are IMQ's comments on it."""
+class ObservedPullRequest:
+    """A pull request as GitHub shows it. `comments` are those of IMQ."""
 
     number: int
     title: str
     state: str
     merged: bool
-    labelled: bool
-    said: tuple[str, ...] = ()
+    labeled: bool
+    comments: tuple[str, ...] = ()
 
     @property
-    def told(self) -> NoticeKind | None:
-        """What IMQ's comment says; None while there is none."""
-        return comments.kind(self.said[-1]) if self.said else None
+    def notice_kind(self) -> NoticeKind | None:
+        """Return the kind of notice in IMQ's comment; None while there is none."""
+        return comments.kind(self.comments[-1]) if self.comments else None
 
     @property
     def settled(self) -> bool:
-        """Whether IMQ is done with it: the label is off, and the comment says how it ended."""
-        return not self.labelled and self.told in comments.FINAL
+        """Whether IMQ is done with it: the label is removed, and the comment has the outcome."""
+        return not self.labeled and self.notice_kind in comments.FINAL
 
 
-def see_pull(pull: PullRequestHandle, *, bot: str, label: str) -> PullSight:
-    """This pull request now. `bot` is IMQ's login."""
-    said = tuple(comment.body for comment in pull.comments if comment.user.login == bot)
-    return PullSight(pull.number, pull.record.title, pull.state, pull.merged, label in pull.labels, said)
+def observe_pull_request(pull: PullRequestHandle, *, bot: str, label: str) -> ObservedPullRequest:
+    """Observe a pull request on GitHub. `bot` is IMQ's login."""
+    bodies = tuple(comment.body for comment in pull.comments if comment.user.login == bot)
+    return ObservedPullRequest(pull.number, pull.record.title, pull.state, pull.merged, label in pull.labels, bodies)
 
 
-def see_queue(database: Path, *, after: int = 0) -> QueueSight:
-    """The queue now, and the timeline's rows after this one.
+def observe_queue(database: Path, *, after: int = 0) -> ObservedQueue:
+    """Observe the queue in the bot's database, with the timeline's rows after this one.
 
-    Each call opens the file again, for reading only: the bot alone holds it.
+    Each call opens the file read-only.
     """
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5)) as connection:
         entries = connection.execute(
@@ -81,11 +81,11 @@ def see_queue(database: Path, *, after: int = 0) -> QueueSight:
         ).fetchall()
         unsent = connection.execute("SELECT count(*) FROM outbox WHERE due_at IS NOT NULL AND NOT dead").fetchone()[0]
     places = {
-        number: Place(position, status, tuple(json.loads(awaited)))
+        number: QueuePosition(position, status, tuple(json.loads(awaited)))
         for position, (number, status, awaited) in enumerate(entries)
     }
     events = [
         Event(row, number, f"{event}: {reason.replace('_', ' ')}" if reason else event)
         for row, number, event, reason in rows
     ]
-    return QueueSight(places, events, unsent)
+    return ObservedQueue(places, events, unsent)

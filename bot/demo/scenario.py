@@ -1,4 +1,4 @@
-"""Plan who does what and when: the same for the same seed."""
+"""Plan the steps of a run: the same for the same seed."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -10,12 +10,12 @@ from bot.demo.changes import CHANGES, Change
 
 _NAMES = ("ada", "barbara", "donald", "edsger", "frances", "grace", "ken", "margaret", "niklaus", "radia")
 _PEOPLE = 4
-_LATE = 4
-"""So many entries stand ahead of what is closed or pushed to while queued, so that it is still queued by then."""
+_MIN_AHEAD = 4
+"""Entries ahead of a change that is closed or pushed to while queued, so that it is still queued by then."""
 
 
-class Deed(StrEnum):
-    """What somebody does to a pull request. The last three wait for their moment."""
+class StepKind(StrEnum):
+    """An action on a pull request. The last three wait for a condition."""
 
     OPEN = "opens"
     LABEL = "labels"
@@ -29,17 +29,17 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One deed, `after` this much of the sandbox's time since the story began, and not before its moment."""
+    """One action, at the earliest `after` this much of the sandbox's time, and once its condition holds."""
 
     after: timedelta
-    deed: Deed
+    kind: StepKind
     key: str
     by: str
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
-    """All of it. `people` come first to last as the history needs them; the first one maintains the repository."""
+class Scenario:
+    """People, changes and steps of a run. The first of `people` maintains the repository."""
 
     people: tuple[str, ...]
     changes: tuple[Change, ...]
@@ -48,39 +48,39 @@ class Story:
 
     @property
     def maintainer(self) -> str:
-        """Who labels."""
+        """Return the person who labels."""
         return self.people[0]
 
 
-def tell(seed: int, changes: Iterable[Change] = CHANGES) -> Story:
-    """The story of this seed: who is there, who wrote what, and in which order and how soon things happen."""
+def plan(seed: int, changes: Iterable[Change] = CHANGES) -> Scenario:
+    """Plan the scenario of this seed: people, authors, order and times."""
     chance = random.Random(seed)
     people = tuple(chance.sample(_NAMES, _PEOPLE))
-    told = tuple(changes)
-    opening = tuple(chance.sample(told, len(told)))
+    opening_changes = tuple(changes)
+    opening = tuple(chance.sample(opening_changes, len(opening_changes)))
     authors = {change.key: chance.choice(people) for change in opening}
     steps: list[Step] = []
     now = timedelta(0)
     for change in opening:
-        steps.append(Step(now, Deed.OPEN, change.key, authors[change.key]))
+        steps.append(Step(now, StepKind.OPEN, change.key, authors[change.key]))
         now += _pause(chance, 0.1, 0.3)
-    for change in _labelling(chance, opening):
-        steps.append(Step(now, Deed.LABEL, change.key, people[0]))
-        steps += _later(change, now, authors[change.key], people[0])
+    for change in _label_order(chance, opening):
+        steps.append(Step(now, StepKind.LABEL, change.key, people[0]))
+        steps += _later_steps(change, now, authors[change.key], people[0])
         now += _pause(chance, 0.1, 0.5)
-    return Story(people, opening, authors, tuple(sorted(steps, key=lambda step: step.after)))
+    return Scenario(people, opening, authors, tuple(sorted(steps, key=lambda step: step.after)))
 
 
-def _later(change: Change, now: timedelta, author: str, maintainer: str) -> Sequence[Step]:
+def _later_steps(change: Change, now: timedelta, author: str, maintainer: str) -> Sequence[Step]:
     if change.closes:
-        return [Step(now, Deed.CLOSE, change.key, author)]
+        return [Step(now, StepKind.CLOSE, change.key, author)]
     if change.push:
-        return [Step(now, Deed.PUSH, change.key, author), Step(now, Deed.LABEL_AGAIN, change.key, maintainer)]
+        return [Step(now, StepKind.PUSH, change.key, author), Step(now, StepKind.LABEL_AGAIN, change.key, maintainer)]
     return []
 
 
-def _labelling(chance: random.Random, changes: Sequence[Change]) -> list[Change]:
-    """Any order, except that a good one goes first, and that what changes while queued comes late enough to."""
+def _label_order(chance: random.Random, changes: Sequence[Change]) -> list[Change]:
+    """Shuffle the changes, but begin with one that lands, and put those that change while queued late."""
     early = [change for change in changes if not change.closes and not change.push]
     late = [change for change in changes if change.closes or change.push]
     chance.shuffle(early)
@@ -88,9 +88,9 @@ def _labelling(chance: random.Random, changes: Sequence[Change]) -> list[Change]
     if first is not None:
         early.remove(first)
         early.insert(0, first)
-    rest = early[_LATE:] + late
+    rest = early[_MIN_AHEAD:] + late
     chance.shuffle(rest)
-    return early[:_LATE] + rest
+    return early[:_MIN_AHEAD] + rest
 
 
 def _pause(chance: random.Random, shortest: float, longest: float) -> timedelta:

@@ -13,7 +13,7 @@ from pathlib import Path
 from bot.demo import project
 from bot.demo.bot_process import BotFailed, BotProcess, free_port
 from bot.demo.manifest import read_manifest
-from bot.demo.story import Story
+from bot.demo.scenario import Scenario
 from sandbox.ci.single_check import CISettings
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
@@ -29,8 +29,8 @@ _NOTICE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Everything that is up. `start` is the base's tip before the story, `past` the commits that lead there."""
+class Environment:
+    """The running parts of the demo. `past` are the base's commits before the scenario."""
 
     github: GitHub
     server: SandboxServer
@@ -43,43 +43,45 @@ class Stage:
 
     @property
     def start(self) -> str:
-        """The base's tip before anything of the story happened."""
+        """Return the base's tip before the scenario."""
         return self.past[-1]
 
 
 @asynccontextmanager
-async def open_stage(story: Story, *, speed: float, seed: int) -> AsyncIterator[Stage]:
-    """Set everything up, and take it down in the end: processes ended, directories removed.
+async def open_environment(scenario: Scenario, *, speed: float, seed: int) -> AsyncIterator[Environment]:
+    """Set up the environment, and at the end stop its processes and remove its directories.
 
-    The bot's log stays when anything raised, with a note on the error, or when `bot.keeps_log` was set.
+    The bot's log is kept after an exception, which gets a note, or if `bot.keeps_log` is set.
     """
     async with AsyncExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="imq-demo-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         github = GitHub(SystemClock(speed), seed=seed, directory=directory / "git")
         stack.push_async_callback(github.close)
-        # The bot lives in real time, and so do the tokens that it signs.
+        # The bot signs tokens in real time.
         server = SandboxServer(github, jwt_clock=SystemClock(), token_seed=secrets.randbits(128))
         await server.start()
         stack.push_async_callback(server.stop)
-        repository, past = _build(github, story)
-        await stack.enter_async_context(_going(github))
+        repository, past = _build(github, scenario)
+        await stack.enter_async_context(_running_schedule(github))
         port = free_port()
         app = _register(github, port)
         bot = await stack.enter_async_context(_bot(app, server, directory, port))
         github.install(app, repository.record.owner.login)
-        await _noticed(server, bot)
-        yield Stage(github, server, repository, app, bot, directory / "imq.db", past, speed)
+        await _wait_for_installation(server, bot)
+        yield Environment(github, server, repository, app, bot, directory / "imq.db", past, speed)
 
 
-def _build(github: GitHub, story: Story) -> tuple[RepositoryHandle, tuple[str, ...]]:
+def _build(github: GitHub, scenario: Scenario) -> tuple[RepositoryHandle, tuple[str, ...]]:
     owner = project.NAME.partition("/")[0]
     github.create_user(owner, "Organization")
-    maintainer, *others = story.people
+    maintainer, *others = scenario.people
     roles = {maintainer: "admin"} | dict.fromkeys(others, "write")
     repository = github.create_repository(project.NAME, files=project.START, collaborators=roles)
     past = [repository.sha()]
-    past += (repository.push(BASE, made.files, made.message, by=story.people[made.person]) for made in project.HISTORY)
+    past += (
+        repository.push(BASE, made.files, made.message, by=scenario.people[made.person]) for made in project.HISTORY
+    )
     ci = [
         repository.add_ci(
             name,
@@ -90,14 +92,14 @@ def _build(github: GitHub, story: Story) -> tuple[RepositoryHandle, tuple[str, .
                 judge=judge,
             ),
         )
-        for name, judge in project.JUDGES.items()
+        for name, judge in project.CHECKS.items()
     ]
     repository.protect(BASE, required_checks=[(ci[0].name, ci[0].app.id), ci[1].name], strict=True, by=maintainer)
     return repository, tuple(past)
 
 
-async def _noticed(server: SandboxServer, bot: BotProcess) -> None:
-    """Return once the bot has looked for labelled pull requests, as it does where it was just installed."""
+async def _wait_for_installation(server: SandboxServer, bot: BotProcess) -> None:
+    """Wait until the bot has listed labeled pull requests, as it does after an installation."""
     try:
         async with asyncio.timeout(_NOTICE_SECONDS):
             while not server.requests.of(_SWEEP):
@@ -119,8 +121,8 @@ def _register(github: GitHub, port: int) -> App:
 
 
 @asynccontextmanager
-async def _going(github: GitHub) -> AsyncIterator[None]:
-    """Within it the sandbox's time brings about what is planned; what fails there is raised at the end."""
+async def _running_schedule(github: GitHub) -> AsyncIterator[None]:
+    """Run the sandbox's scheduled actions; their exceptions are raised at the end."""
     stop = asyncio.Event()
     running = asyncio.create_task(github.schedule.run(stop))
     try:
@@ -149,7 +151,7 @@ async def _bot(app: App, server: SandboxServer, directory: Path, port: int) -> A
         yield bot
         bot.check()
         if code := await bot.stop():
-            raise BotFailed(f"the bot ended with exit code {code} when it was told to stop")
+            raise BotFailed(f"the bot ended with exit code {code} after SIGTERM")
     except Exception as error:
         bot.keeps_log = True
         error.add_note(f"The bot's log: {log}")

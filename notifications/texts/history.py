@@ -1,0 +1,45 @@
+"""Lines of a pull request's history: a sentence for every timeline event that concerns people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryText:
+    """A sentence without its full stop, and its additions for facts that the event may have.
+
+    The addition has the fact as `{fact}`; the sentence has only `{base}`, the base branch.
+    """
+
+    sentence: str
+    also: Mapping[str, str] = field(default_factory=dict)
+    with_reason: bool = True
+    """Whether the event is shown with its reason."""
+
+
+SUMMARY = "History"
+EARLIER = "Earlier events are not shown"
+ASKED_BY = " by {by}"
+_PRECEDENCE = {"delays": ", ahead of {delays}", "delay": " (about {delay} later each)"}
+
+HISTORY: Mapping[str, HistoryText] = {
+    "held": HistoryText("Waiting to join the queue for {base}"),
+    "queued": HistoryText("Queued for {base}", {"position": " at position {position}", "by": ASKED_BY, **_PRECEDENCE}),
+    "refused": HistoryText("Not queued for {base}"),
+    "pending": HistoryText("Preempted by a hotfix", {"yields_to": ", {yields_to}"}),
+    "blocked": HistoryText("Waiting for a permission, while the queue continues"),
+    "updating": HistoryText("Updating the branch with {base}"),
+    "checking": HistoryText("Waiting for checks", {"head": " on {head}"}),
+    "rerun": HistoryText("Failed checks rerun", {"checks": ": {checks}"}),
+    "flaky": HistoryText("Passed on rerun of the same commit", {"checks": ": {checks}"}),
+    "ready": HistoryText("Checks passed", {"checks": " after {checks}"}),
+    "landed": HistoryText("Landed on {base}", {"sha": " as {sha}"}),
+    "failed": HistoryText("Removed from the queue for {base}"),
+    "cancelled": HistoryText("Dequeued from {base}"),
+    "priority": HistoryText(
+        "Priority changed",
+        {"priority": " to {priority}", "by": ASKED_BY, "position": ", position {position}", **_PRECEDENCE},
+    ),
+    "paused": HistoryText("Queue for {base} paused", {"by": ASKED_BY, "until": " until {until}"}),
+    "resumed": HistoryText("Queue for {base} resumed", {"by": ASKED_BY}, with_reason=False),
+}
