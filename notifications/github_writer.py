@@ -56,9 +56,9 @@ class GithubWriter:
             await self._send(item)
 
     async def _send(self, item: OutboxItem) -> None:
-        if item.kind is OutboxKind.LABEL_OFF:
-            for label in item.labels:
-                await self._github.remove_label(item.repository, item.number, label)
+        if item.kind is OutboxKind.LABEL:
+            change = self._github.add_label if item.label_on else self._github.remove_label
+            await change(item.repository, item.number, item.label)
             await self._done(item)
             return
         assert item.notice is not None

@@ -1,4 +1,4 @@
-"""Write comments and check runs on GitHub. Implements `queue_engine.domain.port.GitHubComments`."""
+"""Write comments, check runs and labels on GitHub. Implements `queue_engine.domain.port.GitHubComments`."""
 
 import asyncio
 from collections.abc import Mapping
@@ -123,6 +123,11 @@ class CommentApi:
         )
         own = (run for run in runs if run.external_id == external_id and run.app and run.app.id == self._app_id)
         return max((run.id for run in own if not (unfinished and run.status == "completed")), default=None)
+
+    async def add_label(self, repository: Repository, number: int, label: str) -> None:
+        """`POST /repos/{owner}/{repo}/issues/{issue_number}/labels`; one that is there already is no error."""
+        template = "/repos/{owner}/{repo}/issues/{issue_number}/labels"
+        await self._write(repository, "POST", template, {"labels": [label]}, issue_number=str(number))
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
         """`DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}`; one that is not there is no error."""

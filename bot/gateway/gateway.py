@@ -34,7 +34,7 @@ from bot.gateway.http.connection import Connection
 from bot.gateway.http.limits import Budget
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.tokens import TokenStore
-from bot.gateway.label_events import last_label_event
+from bot.gateway.label_events import last_labelling
 from bot.gateway.people import People
 from bot.gateway.repository_api import OWN_RULES
 from bot.gateway.rules.cache import BranchRulesCache
@@ -199,11 +199,6 @@ class Gateway(CheckReads):
         page = await self._connection.call(repository, call)
         return understood(ShaAnswer, page.data).sha
 
-    async def add_label(self, repository: Repository, number: int, label: str) -> None:
-        """`POST /repos/{owner}/{repo}/issues/{issue_number}/labels`."""
-        template = "/repos/{owner}/{repo}/issues/{issue_number}/labels"
-        await self._write(repository, "POST", template, {"labels": [label]}, issue_number=str(number))
-
     async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """`GET /repos/{owner}/{repo}/issues` with this label, open, oldest first; issues that are none are left out."""
         issues = await self._connection.items(
@@ -231,11 +226,7 @@ class Gateway(CheckReads):
 
     async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
-        return await last_label_event(self._connection, repository, number, "labeled", label)
-
-    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
-        """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
-        return await last_label_event(self._connection, repository, number, "unlabeled", label)
+        return await last_labelling(self._connection, repository, number, label)
 
     async def installations(self) -> tuple[int, ...]:
         """The installations that are not suspended; what each may do is remembered, for its tokens."""

@@ -1,4 +1,4 @@
-"""Find who last set or removed a label of a pull request, mostly by two requests at most."""
+"""Find who last set a label of a pull request, mostly by two requests at most."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,24 +12,22 @@ from queue_engine.domain.facts import LabelEvent
 from queue_engine.domain.model import Repository
 
 
-async def last_label_event(
-    connection: Connection, repository: Repository, number: int, event: str, label: str
-) -> LabelEvent | None:
+async def last_labelling(connection: Connection, repository: Repository, number: int, label: str) -> LabelEvent | None:
     """Read `GET /repos/{owner}/{repo}/issues/{issue_number}/events` from its last page back: the oldest come first."""
     template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
     call = Call("GET", template, {**owner_and_repo(repository), "issue_number": str(number)})
     first = await connection.call(repository, call)
     if "last" not in first.links:
-        return next(_labellings(first, event, label), None)
+        return next(_labellings(first, label), None)
     last = replace(call, link=first.links["last"])
     async for page in connection.pages(repository, last, "prev"):
-        for labelling in _labellings(page, event, label):
+        for labelling in _labellings(page, label):
             return labelling
     return None
 
 
-def _labellings(page: Page, kind: str, label: str) -> Iterator[LabelEvent]:
-    """The times that the label was set, or taken off, newest first."""
+def _labellings(page: Page, label: str) -> Iterator[LabelEvent]:
+    """The times that the label was set, newest first."""
     for event in reversed(listed(EventAnswer, page.data)):
-        if event.event == kind and event.label is not None and event.label.name.casefold() == label.casefold():
+        if event.event == "labeled" and event.label is not None and event.label.name.casefold() == label.casefold():
             yield LabelEvent(event.actor.login if event.actor else None, event.created_at.astimezone(UTC))

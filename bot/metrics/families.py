@@ -87,11 +87,11 @@ FAMILIES = (
     ),
     _counted(
         "outbox_sent",
-        "Comments, check runs and label removals that reached GitHub.",
+        "Comments, check runs and labels that GitHub shows as IMQ wanted them.",
         _KIND,
         "comment",
         "check_run",
-        "label_off",
+        "label",
     ),
     _timed(
         "job_delay",

@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import datetime
 
 import structlog
 
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import hold_back, keep_consent, store_entry
-from queue_engine.admission.label_consent import last_dequeue
 from queue_engine.admission.label_throttle import count_label, count_label_gone
 from queue_engine.admission.lost_webhooks import await_webhook, may_have_changed
 from queue_engine.admission.rejection import refuse
@@ -20,6 +20,7 @@ from queue_engine.domain.policy import Policy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.labels import LabelStates, label_states
 from queue_engine.effects.queue_depth import occupied_slots
 from queue_engine.rules.consent_changes import withdrawn_since_label
 from queue_engine.rules.eligibility import (
@@ -58,7 +59,7 @@ async def handle_enqueue_request(
         if await tx.entries.find(request.repository.id, request.number) is not None:
             return
         before = await rejection_history(tx, request.repository.id, request.number)
-        dequeued = await last_dequeue(tx, request.repository.id, request.number)
+        states = await label_states(tx, request.repository.id, request.number)
     if before is not None and not _allows_retry(engine, request, before, request.head_sha or ""):
         if request.by is not None and not request.by_machine:
             await announce_ignored(engine, request.repository, request.number, request.by, request.delivery)
@@ -73,28 +74,53 @@ async def handle_enqueue_request(
     if not pull.open or not policy.has_trigger_label(pull.labels):
         await count_label_gone(engine, request.repository, policy, request.by, taken.permission)
         return
-    by, labelled_at, last = request.by, request.labelled_at, None
-    if request.head_sha not in {pull.head_sha, None} or by is None:
-        last = await _last_labelling(engine, request, pull, policy)
-        labelled_at = labelled_at or (last.at if last else None)
+    labelled = await _labelled(engine, request, pull, policy, states)
+    if labelled is None:
+        return
+    request, pull = labelled
+    if before is not None and not _allows_retry(engine, request, before, pull.head_sha):
+        return
+    taken, by = replace(taken, pull=pull), request.by or ""
+    if taken.permission is None:
+        taken = replace(taken, permission=await engine.github.permission(request.repository, by))
+    await admit(engine, request, taken, by=by, turn=turn)
+
+
+async def _labelled(
+    engine: Engine, request: EnqueueRequest, pull: PullRequest, policy: Policy, states: LabelStates
+) -> tuple[EnqueueRequest, PullRequest] | None:
+    """Who set the label and when, and the pull request with the trigger labels that are consent (P4).
+
+    None if none is, or if the webhook of a label decides: a newer one's, or one that did not come yet.
+    """
+    last, set_at = None, dict[str, datetime | None]()
+    if request.head_sha not in {pull.head_sha, None} or request.by is None:
+        labellings = await _last_labellings(engine, request, pull, policy)
+        set_at |= {label: each.at for label, each in labellings.items()}
+        last = max(labellings.values(), key=lambda each: each.at, default=None)
         if last is not None and request.labelled_at is not None and last.at > request.labelled_at:
             # Deliveries come in any order: the label was set again since, and that consent is not this one's to refuse.
-            return
-        by = by or (last.by if last else None)
-    if request.head_sha is None and last is not None and may_have_changed(pull, last):
-        # A push after a label that IMQ did not hear of must not land by that label (P4).
-        if not request.webhook_is_late:
-            await await_webhook(engine, request.repository, request.number)
-            return
-        request = replace(request, head_sha=UNSEEN_HEAD)
-    if dequeued is not None and not dequeued.precedes(labelled_at):
-        _log.info("label_without_consent", repository=request.repository.full_name, number=request.number)
-        return
-    if before is not None and not _allows_retry(engine, replace(request, by=by), before, pull.head_sha):
-        return
-    if taken.permission is None:
-        taken = replace(taken, permission=await engine.github.permission(request.repository, by or ""))
-    await admit(engine, replace(request, labelled_at=labelled_at), taken, by=by or "", turn=turn)
+            return None
+    if request.label is not None:
+        set_at[request.label.casefold()] = request.labelled_at
+    if last is not None:
+        request = replace(request, by=request.by or last.by, labelled_at=request.labelled_at or last.at)
+        if request.head_sha is None and may_have_changed(pull, last):
+            # A push after a label that IMQ did not hear of must not land by that label (P4).
+            if not request.webhook_is_late:
+                await await_webhook(engine, request.repository, request.number)
+                return None
+            request = replace(request, head_sha=UNSEEN_HEAD)
+    void = [
+        label
+        for label in pull.labels
+        if policy.has_trigger_label([label]) and not states.consents(label, set_at.get(label.casefold()))
+    ]
+    consented = replace(pull, labels=pull.labels.difference(void))
+    if policy.has_trigger_label(consented.labels):
+        return request, consented
+    _log.info("label_without_consent", repository=request.repository.full_name, number=request.number)
+    return None
 
 
 def _allows_retry(engine: Engine, request: EnqueueRequest, before: RejectionHistory, head_sha: str) -> bool:
@@ -102,13 +128,17 @@ def _allows_retry(engine: Engine, request: EnqueueRequest, before: RejectionHist
     return before.allows_retry(head_sha, by=request.by, by_machine=insistent, now=engine.clock.now())
 
 
-async def _last_labelling(
+async def _last_labellings(
     engine: Engine, request: EnqueueRequest, pull: PullRequest, policy: Policy
-) -> LabelEvent | None:
-    """Who set the last of the trigger labels that the pull request carries."""
-    carried = [label for label in policy.trigger_labels if has_label(pull.labels, [label])]
-    found = [await engine.github.last_labelling(request.repository, request.number, label) for label in carried]
-    return max((one for one in found if one is not None), key=lambda one: one.at, default=None)
+) -> dict[str, LabelEvent]:
+    """Who set each of the trigger labels last that the pull request carries, by the casefolded label."""
+    found = dict[str, LabelEvent]()
+    for label in policy.trigger_labels:
+        if has_label(pull.labels, [label]):
+            last = await engine.github.last_labelling(request.repository, request.number, label)
+            if last is not None:
+                found[label.casefold()] = last
+    return found
 
 
 async def admit(

@@ -11,7 +11,7 @@ class EnqueueRequest:
     """Somebody asks for a pull request to be queued.
 
     `head_sha` is the head that the label was set on, and `base_branch` the branch to land on; None when only the sweep
-    found the label, which then stands for the present ones. `labelled_at` is when it was set. `by_machine` tells
+    found the label, which then stands for the present ones. `label` was set at `labelled_at`. `by_machine` tells
     automation from a person who tries again.
     With `gives_consent` the requester vouches for the present labels. Without it nobody does: a held pull request gets
     its place, or somebody pushed to it, and only the labels that were trusted before count.
@@ -22,6 +22,7 @@ class EnqueueRequest:
     by: str | None
     head_sha: str | None
     base_branch: str | None = None
+    label: str | None = None
     webhook_is_late: bool = False
     """The label's webhook, which names its head, was waited for in vain; see `queue_engine.admission.lost_webhooks`."""
     labelled_at: datetime | None = None

@@ -10,7 +10,7 @@ from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.known_facts import Consent, Fact, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import Policy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
@@ -18,7 +18,6 @@ from queue_engine.effects.queue_depth import hold
 from queue_engine.rules.consent_changes import last_change
 from queue_engine.rules.priority import precedence_of
 from queue_engine.store import EntryConflict
-from queue_engine.store.outbox.outbox import OutboxKind
 
 
 async def keep_consent(change: Change, request: EnqueueRequest, pull: PullRequest) -> None:
@@ -49,8 +48,7 @@ async def store_entry(
         assert standing is not None
         return standing
     await tx.held.remove(queue.repository.id, pull.number)
-    # A removal still on its way belongs to an earlier stay; the label on the pull request now is new consent.
-    await tx.outbox.withdraw(OutboxKind.LABEL_OFF, queue.repository.id, pull.number)
+    await _keep_labels_on(change, queue.repository, pull, trusted, policy)
     depth = entry.position + 1
     await notices.announce_progress(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
     labels = sorted(label for label in trusted if policy.has_trigger_label([label]))
@@ -93,6 +91,16 @@ async def _join(
     )
 
 
+async def _keep_labels_on(
+    change: Change, repository: Repository, pull: PullRequest, trusted: frozenset[str], policy: Policy
+) -> None:
+    """Have the labels set that are new consent: IMQ's removal after an earlier dequeue may be on its way to GitHub."""
+    removals = await change.tx.outbox.wanted_labels(repository.id, pull.number)
+    for label in sorted(trusted):
+        if policy.has_trigger_label([label]) and has_label([label], removals):
+            await change.tx.outbox.want_label(repository, pull.number, label, on=True, due=change.now)
+
+
 async def _shared_head(change: Change, repository: Repository, pull: PullRequest) -> str | None:
     """The head branch, if it is one that others are merged into: the default branch, or one that has a queue."""
     if pull.head_repository != repository.full_name:
@@ -117,7 +125,7 @@ async def hold_back(
     by, delivery = request.by or "", request.delivery
     if not await hold(change, queue, pull, by=by, delivery=delivery, trusted_labels=trusted):
         return
-    await tx.outbox.withdraw(OutboxKind.LABEL_OFF, repository.id, pull.number)
+    await _keep_labels_on(change, repository, pull, trusted, policy)
     engine.meter.count("queue_full", where="label")
     ahead = await tx.held.ahead(queue.id, repository.id, pull.number)
     notice = rejection_notice(policy, pull, NoticeKind.HELD, Reason.QUEUE_FULL, now, request.by, position=ahead)

@@ -24,7 +24,7 @@ from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import Policy, PushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
-from queue_engine.effects.labels import with_effective_labels
+from queue_engine.effects.labels import effective_labels
 from queue_engine.effects.queue_depth import find_held
 from queue_engine.effects.record import wake_waiting
 from queue_engine.rules.consent import consent_lost
@@ -65,20 +65,17 @@ class HeldPullRequests:
         """Admit as many held pull requests as there are places. Raises RateLimitError."""
         await self._serve(job.request["queue_id"])
 
-    async def revalidate(
-        self, repository: Repository, number: int, *, push: Push | None = None, label_removed: bool = False
-    ) -> bool:
+    async def revalidate(self, repository: Repository, number: int, *, push: Push | None = None) -> bool:
         """Something about a pull request changed: if it is held, find out whether it is still wanted as it was.
 
-        `label_removed` says that a person is known to have taken its label off. False when it is not held. Raises
-        GitHubError, and StaleRecord when it got its place in this moment.
+        False when it is not held. Raises GitHubError, and StaleRecord when it got its place in this moment.
         """
         waiting = await self._find(repository.id, number)
         if waiting is None:
             return False
         pull = await self._engine.github.pull_request(repository, number)
         queue = await self._queue(waiting)
-        pull = await self._with_effective_labels(queue, waiting, pull, label_removed=label_removed)
+        pull = await self._effective_labels(queue, waiting, pull)
         if push is None or not await self._wait_on(queue, waiting, pull, push):
             await self._still_wanted(queue, waiting, pull)
         return True
@@ -100,14 +97,9 @@ class HeldPullRequests:
         await admit(self._engine, request, Snapshot(pull, permission), by=push.by)
         return True
 
-    async def _with_effective_labels(
-        self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest, *, label_removed: bool = False
-    ) -> PullRequest:
+    async def _effective_labels(self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest) -> PullRequest:
         policy = await self._engine.policies.of(queue.repository, queue.base_branch)
-        since = None if label_removed else waiting.at
-        return await with_effective_labels(
-            self._engine.github, self._engine.store, queue.repository, pull, waiting.trusted_labels, policy, since=since
-        )
+        return await effective_labels(self._engine.store, queue.repository, pull, waiting.trusted_labels, policy)
 
     async def _serve(self, queue_id: int) -> None:
         with self._serving.enter(queue_id) as turn:
@@ -127,7 +119,7 @@ class HeldPullRequests:
         try:
             by = waiting.queued_by
             taken = await github.snapshot(queue.repository, waiting.number, login=by, head_sha=waiting.head_sha)
-            pull = await self._with_effective_labels(queue, waiting, taken.pull)
+            pull = await self._effective_labels(queue, waiting, taken.pull)
             if not await self._still_wanted(queue, waiting, pull):
                 return
             head, delivery = waiting.head_sha, waiting.delivery

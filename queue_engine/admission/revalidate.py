@@ -20,7 +20,7 @@ from queue_engine.domain.policy import Policy, PushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
-from queue_engine.effects.labels import queued_since, with_effective_labels
+from queue_engine.effects.labels import effective_labels
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.rules.consent import entry_consent_lost, is_own_update
 from queue_engine.rules.eligibility import blocked_by_config, may_queue
@@ -46,13 +46,12 @@ async def revalidate(
     *,
     delivery: str | None = None,
     push: Push | None = None,
-    label_removed: bool = False,
 ) -> PullRequest | None:
     """Read a queued pull request, and dequeue it if consent is gone; returns it as read, None if it is not queued.
 
     No entry leaves or changes by facts older than its own last change: where it changed while GitHub was asked, and
-    the answer speaks against it, GitHub is asked again. `label_removed` says that a person is known to have taken its
-    label off, however GitHub tells of it. Raises GitHubError, and StaleRecord when the entry changes each time.
+    the answer speaks against it, GitHub is asked again. Raises GitHubError, and StaleRecord when the entry changes each
+    time.
     """
     for _ in range(_TRIES):
         async with engine.store.reading() as tx:
@@ -61,10 +60,7 @@ async def revalidate(
             return None
         pull = await engine.github.pull_request(repository, number)
         policy = await engine.policies.of(repository, entry.base_branch)
-        since = None if label_removed else queued_since(entry)
-        pull = await with_effective_labels(
-            engine.github, engine.store, repository, pull, entry.trusted_labels, policy, since=since
-        )
+        pull = await effective_labels(engine.store, repository, pull, entry.trusted_labels, policy)
         with suppress(StaleRecord):
             if push is not None and await _requeue_new_head(engine, entry, pull, push, policy, delivery):
                 return pull
@@ -95,9 +91,7 @@ async def contradicts(engine: Engine, repository: Repository, listed: PullReques
     if entry is None:
         return False
     policy = await engine.policies.of(repository, entry.base_branch)
-    pull = await with_effective_labels(
-        engine.github, engine.store, repository, listed, entry.trusted_labels, policy, since=None
-    )
+    pull = await effective_labels(engine.store, repository, listed, entry.trusted_labels, policy)
     changed, reason = _verdict(entry, pull, policy, engine.clock.now())
     return changed is not None or reason is not None
 

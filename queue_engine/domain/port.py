@@ -219,10 +219,6 @@ class GitHub(Protocol):
         """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if GitHub does not tell."""
         ...
 
-    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
-        """Who took this label off last, by the same events; None if GitHub does not tell."""
-        ...
-
     async def installations(self) -> tuple[int, ...]:
         """The installations that are not suspended (`GET /app/installations`)."""
         ...
@@ -288,6 +284,10 @@ class GitHubComments(Protocol):
     ) -> int | None:
         """The id of IMQ's own check run on this commit with this external id; only of one that has not ended, if
         `unfinished`."""
+        ...
+
+    async def add_label(self, repository: Repository, number: int, label: str) -> None:
+        """`POST /repos/{o}/{r}/issues/{n}/labels`; one that is there already is no error."""
         ...
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:

@@ -1,28 +1,59 @@
-"""The labels that queued a pull request, and whether it still has them.
+"""P4: the labels by which a pull request is queued, as far as they count.
 
-Labels steer only as far as somebody who may queue vouches for them. One that is missing because IMQ's own removal, of
-an earlier stay, arrived after the pull request had been queued again is restored: that is no command of anybody's.
+The outbox holds which labels GitHub is to show, on or off, until GitHub has confirmed each. Until then the wanted state
+counts and not the one that GitHub shows: a label that IMQ is to remove is no consent, one that IMQ is to set is not
+missing. Every path that takes a label for consent takes `effective_labels`.
 
-`trusted_labels` keeps the labels by which a pull request was queued. Other trigger labels do not hold it in the
-queue, and a new configuration does not remove it.
+Of a queued pull request only labels count that somebody with the right to queue vouched for. Other trigger labels do
+not hold it in the queue, and a new configuration does not remove it. After a dequeue only a label counts that somebody
+has set since: IMQ's removal may fail for hours, and GitHub shows the label meanwhile.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-import structlog
-
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy, has_label
-from queue_engine.domain.port import GitHub
 from queue_engine.store import Store, Transaction
 
-_log = structlog.get_logger("imq.labels")
+_CLOCK_SKEW = timedelta(minutes=1)
+"""How far IMQ's clock may differ from GitHub's. It matters only once the removal was delivered: then a label that is
+present has been set since, whatever the clocks say."""
 
-_UNDER_WAY = timedelta(minutes=2)
-"""How long before a pull request is queued its label may be gone, unseen by the requester: an outbox item's lease."""
+
+@dataclass(frozen=True, slots=True)
+class LabelStates:
+    """The wanted labels of a pull request that GitHub has not confirmed, and when the pull request was dequeued or
+    refused last."""
+
+    wanted: Mapping[str, bool] = field(default_factory=dict)
+    dequeued_at: datetime | None = None
+
+    def applied(self, labels: Iterable[str]) -> frozenset[str]:
+        """These labels of GitHub's, as they are once everything wanted was delivered."""
+        kept = {label for label in labels if not has_label([label], self.wanted)}
+        return frozenset(kept | {label for label, on in self.wanted.items() if on})
+
+    def consents(self, label: str, set_at: datetime | None) -> bool:
+        """Whether a label that was set then is consent given after the last dequeue.
+
+        GitHub's times have whole seconds: while its removal is undelivered, a label of the same second is the one to be
+        removed.
+        """
+        if self.dequeued_at is None:
+            return True
+        if set_at is None:
+            return False
+        removed = any(not on and has_label([label], [wanted]) for wanted, on in self.wanted.items())
+        return set_at > (self.dequeued_at if removed else self.dequeued_at - _CLOCK_SKEW)
+
+
+async def label_states(tx: Transaction, repository_id: int, number: int) -> LabelStates:
+    """What IMQ knows of the labels of this pull request beside GitHub's reads."""
+    wanted = await tx.outbox.wanted_labels(repository_id, number)
+    return LabelStates(wanted, await tx.timeline.dequeued_at(repository_id, number))
 
 
 async def queued_by(
@@ -37,62 +68,24 @@ async def queued_by(
     return frozenset(label for label in trusted if has_label([label], told))
 
 
-def queued_since(entry: Entry) -> datetime | None:
-    """Since when a label that IMQ took off is one taken off by mistake; None while its merge is under way.
-
-    A dequeue request during the merge has IMQ remove the label first, so that a merge that fails is not tried again.
-    """
-    return None if entry.merge_requested_at is not None else entry.enqueued_at
-
-
-async def with_effective_labels(
-    github: GitHub,
-    store: Store,
-    repository: Repository,
-    pull: PullRequest,
-    trusted: Iterable[str],
-    policy: Policy,
-    *,
-    since: datetime | None,
+async def effective_labels(
+    store: Store, repository: Repository, pull: PullRequest, trusted: Iterable[str], policy: Policy
 ) -> PullRequest:
-    """The pull request, just read, with the labels that count: of those that queue, or name a method, no other than
-    were vouched for. Raises GitHubError.
+    """The queued or held pull request, just read, with the labels that count: of those that queue, or name a method,
+    no other than were vouched for.
 
     Nothing is vouched for where that is not known, of one that was queued by an older IMQ: all its labels count then.
-    `since` is when it was queued; None if somebody may have called it off, so that no label is set again.
     """
-    trusted = tuple(trusted)
-    if not trusted or not pull.open:
+    if not pull.open:
         return pull
+    trusted = tuple(trusted)
     async with store.reading() as tx:
+        states = LabelStates(await tx.outbox.wanted_labels(repository.id, pull.number))
         queuing = await queued_by(tx, repository.id, pull.number, trusted, policy)
-    if since is not None and queuing and not has_label(pull.labels, queuing):
-        pull = await _set_again(github, repository, pull, queuing, since - _UNDER_WAY)
-    return _counted(pull, trusted, queuing, policy)
-
-
-def _counted(pull: PullRequest, trusted: Iterable[str], queuing: Iterable[str], policy: Policy) -> PullRequest:
-    trusted = tuple(trusted)
-    guarded = (*policy.trigger_labels, *policy.method_labels)
-    labels = {label for label in pull.labels if not has_label([label], guarded) or has_label([label], trusted)}
-    if has_label(pull.labels, queuing):
+    labels = states.applied(pull.labels)
+    if trusted:
+        guarded = (*policy.trigger_labels, *policy.method_labels)
+        counted = {label for label in labels if not has_label([label], guarded) or has_label([label], trusted)}
         # By whatever name the label goes in the configuration now.
-        labels.add(policy.trigger_label)
-    return replace(pull, labels=frozenset(labels))
-
-
-async def _set_again(
-    github: GitHub, repository: Repository, pull: PullRequest, queuing: Iterable[str], since: datetime
-) -> PullRequest:
-    """Set the label again that went last, if it was IMQ that took it off since then."""
-    number = pull.number
-    gone = {label: await github.last_unlabelling(repository, number, label) for label in sorted(queuing)}
-    removals = [(removal.at, label, removal.by) for label, removal in gone.items() if removal is not None]
-    if not removals:
-        return pull
-    at, label, by = max(removals, key=lambda each: each[0])
-    if at < since or by != await github.own_login():
-        return pull
-    await github.add_label(repository, number, label)
-    _log.info("label_set_again", repository=repository.full_name, number=number, label=label)
-    return replace(pull, labels=pull.labels | {label})
+        labels = frozenset(counted | {policy.trigger_label} if has_label(labels, queuing) else counted)
+    return replace(pull, labels=labels)

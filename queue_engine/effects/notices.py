@@ -137,6 +137,8 @@ async def _announce_last(
     if label_off:
         earlier = await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy)
         await remove_label(tx, entry.repository, entry.number, policy, notice.at, also=earlier)
+    else:
+        await set_no_label(tx, entry.repository, entry.number, notice.at)
 
 
 async def remove_label(
@@ -144,8 +146,15 @@ async def remove_label(
 ) -> None:
     """Have every trigger label removed, and those that were one when it was queued: the stay they asked for is over."""
     earlier = sorted(label for label in also if not policy.has_trigger_label([label]))
-    labels = "\n".join((*policy.trigger_labels, *earlier))
-    await tx.outbox.want(OutboxKind.LABEL_OFF, repository, number, due=now, label=labels)
+    for label in (*policy.trigger_labels, *earlier):
+        await tx.outbox.want_label(repository, number, label, on=False, due=now)
+
+
+async def set_no_label(tx: Transaction, repository: Repository, number: int, now: datetime) -> None:
+    """Have no label set that IMQ was about to set: the pull request left its queue, or a person removed the label."""
+    for label, on in (await tx.outbox.wanted_labels(repository.id, number)).items():
+        if on:
+            await tx.outbox.want_label(repository, number, label, on=False, due=now)
 
 
 async def announce_blockers(

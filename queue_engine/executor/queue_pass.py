@@ -31,7 +31,7 @@ from queue_engine.domain.model import Entry, Queue, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects.context import Engine
-from queue_engine.effects.labels import queued_since, with_effective_labels
+from queue_engine.effects.labels import effective_labels
 from queue_engine.effects.repository_names import named_by, remember_name
 from queue_engine.executor import github_requests
 from queue_engine.executor.entry_trace import entry_trace
@@ -206,9 +206,8 @@ class _Pass:
                 if (named := named_by(seen.pull, entry.repository)) != entry.repository:
                     await remember_name(self._engine, named)
                     return None
-                store, repository, since = self._engine.store, entry.repository, queued_since(entry)
-                pull = await with_effective_labels(
-                    github, store, repository, seen.pull, entry.trusted_labels, self._policy, since=since
+                pull = await effective_labels(
+                    self._engine.store, entry.repository, seen.pull, entry.trusted_labels, self._policy
                 )
                 seen = replace(seen, pull=pull)
             self._seen = seen

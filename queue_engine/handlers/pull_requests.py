@@ -83,12 +83,12 @@ class PullRequestChanges:
         """Something about a pull request changed: if it is queued, find out whether it may stay."""
         if hint.number is None:
             return
-        label_removed = False
+        removed_by_person = False
         if hint.action == "unlabeled" and hint.label is not None:
             if not await self._queued_by(repository, hint, hint.label):
                 await self._labels.changed(repository, hint)
                 return
-            label_removed = hint.sender != await self._engine.github.own_login()
+            removed_by_person = hint.sender != await self._engine.github.own_login()
         elif hint.title is not None and not await self._title_matters(repository, hint):
             return
         async with self._engine.store.reading() as tx:
@@ -100,20 +100,15 @@ class PullRequestChanges:
             and await overtaken(self._engine, repository, hint)
         ):
             return
-        if waits and not await self._waiting.revalidate(
-            repository, hint.number, push=_push_of(hint), label_removed=label_removed
-        ):
+        if waits and not await self._waiting.revalidate(repository, hint.number, push=_push_of(hint)):
             raise StaleRecord(f"pull request {hint.number} waits for a place no more")
         if not queued:
             return
         if hint.action == "synchronize" and await self._own_update(repository, hint):
             return
         if not await left_to_pass(self._engine, repository, hint.number):
-            push, delivery = _push_of(hint), hint.delivery
-            await revalidate(
-                self._engine, repository, hint.number, delivery=delivery, push=push, label_removed=label_removed
-            )
-        if label_removed:
+            await revalidate(self._engine, repository, hint.number, delivery=hint.delivery, push=_push_of(hint))
+        if removed_by_person:
             await self._labels.taken_off(repository, hint)
 
     async def _queues(self, repository: Repository, hint: WebhookEvent, label: str) -> bool:
@@ -145,6 +140,7 @@ class PullRequestChanges:
                 repository,
                 number,
                 by=hint.sender,
+                label=hint.label,
                 head_sha=hint.head_sha,
                 base_branch=hint.branch,
                 labelled_at=hint.updated_at,

@@ -176,10 +176,6 @@ class Forwarding:
         """As the port says."""
         return await self._github.last_labelling(repository, number, label)
 
-    async def last_unlabelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
-        """As the port says."""
-        return await self._github.last_unlabelling(repository, number, label)
-
     async def installations(self) -> tuple[int, ...]:
         """As the port says."""
         return await self._github.installations()

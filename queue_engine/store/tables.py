@@ -166,7 +166,8 @@ outbox = Table(
     Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
     Column("number", Integer, nullable=False),
     Column("notice", JSON(none_as_null=True)),
-    Column("label", String(255)),
+    Column("label", String(255), nullable=False, server_default=text("''")),
+    Column("label_on", Boolean),
     Column("remote_id", BigInteger),
     Column("remote_head", String(64)),
     Column("maybe_created", Boolean, nullable=False),
@@ -181,8 +182,8 @@ outbox = Table(
     Column("dead", Boolean, nullable=False),
     Column("updated_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
     Column("trace", String(64)),
-    UniqueConstraint("kind", "repository_id", "number"),
-    CheckConstraint("kind IN ('comment', 'check_run', 'label_off')", name="kind"),
+    UniqueConstraint("kind", "repository_id", "number", "label"),
+    CheckConstraint("kind IN ('comment', 'check_run', 'label')", name="kind"),
     CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),
 )
 

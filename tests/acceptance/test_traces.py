@@ -58,7 +58,7 @@ async def test_delivery_is_followed_from_the_webhook_to_the_merge_and_the_letter
     assert {line["kind"] for line in lines if line["event"] == "outbox_item_sent"} == {
         "comment",
         "check_run",
-        "label_off",
+        "label",
     }
     assert all(line["span_id"] for line in lines)
     methods = {line["component"] for line in log.lines() if line["event"].startswith("ENTER ")}
@@ -82,7 +82,7 @@ async def test_trace_goes_on_after_the_process_died(world: World) -> None:
     after = [line for line in lines if line.get("trace_id") == UUID(guid).hex]
     assert one(after, "landed")["delivery"] == guid
     assert one(after, "github", call=MERGE)["delivery"] == guid
-    assert {line["kind"] for line in after if line["event"] == "outbox_item_sent"} >= {"comment", "label_off"}
+    assert {line["kind"] for line in after if line["event"] == "outbox_item_sent"} >= {"comment", "label"}
 
 
 async def test_pull_request_that_waited_for_a_place_keeps_its_own_trace(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ async def test_call_of_the_api_is_followed_by_the_callers_own_trace(world: World
     lines = log.lines(trace_id=its_id)
     assert one(lines, "landed")["number"] == pull.number
     assert one(lines, "github", call=MERGE)
-    assert {line["kind"] for line in lines if line["event"] == "outbox_item_sent"} >= {"comment", "label_off"}
+    assert {line["kind"] for line in lines if line["event"] == "outbox_item_sent"} >= {"comment", "label"}
 
 
 async def test_timeline_keeps_the_delivery_of_every_step(world: World) -> None:
@@ -159,7 +159,7 @@ async def test_operators_sdk_sees_delivery_job_pass_and_requests_in_one_trace(
     spans = {span.context.span_id: span for span in exporter.get_finished_spans() if span.context.trace_id == its_id}
     merge = next(span for span in spans.values() if span.name == MERGE)
     assert causes(merge, spans) == ["pass", "job hint", "delivery"]
-    letter = next(span for span in spans.values() if span.name == "outbox label_off")
+    letter = next(span for span in spans.values() if span.name == "outbox label")
     assert causes(letter, spans) == ["pass", "job hint", "delivery"]
     comment = next(s for s in spans.values() if s.name == "POST /repos/{owner}/{repo}/issues/{issue_number}/comments")
     assert causes(comment, spans)[0] == "outbox comment"

@@ -226,6 +226,44 @@ async def test_migrations_carry_a_database_over_to_the_terms_of_the_field(tmp_pa
     await database.close()
 
 
+async def test_migrations_make_one_row_of_each_label_that_was_to_be_removed(empty_database: Database) -> None:
+    """P4: a removal that was not delivered stays known, and one that had failed for good is tried once more."""
+    await migrate(empty_database, "0023")
+    instant = "2026-01-01 00:00:00.000000+00:00" if empty_database.dialect == "postgresql" else "2026-01-01 00:00:00.0"
+    letter = hashlib.sha256(b"letter:label_off:1:8").hexdigest()[:32]
+    async with empty_database.transaction() as connection:
+        await connection.execute(insert(repositories).values(id=1, owner="acme", name="engine", installation_id=1))
+        for number, kind, label, due, is_dead in (
+            (7, "label_off", "'merge-queue\nship'", f"'{instant}'", "FALSE"),
+            (8, "label_off", "'merge-queue'", "NULL", "TRUE"),
+            (7, "check_run", "NULL", f"'{instant}'", "FALSE"),
+        ):
+            await connection.exec_driver_sql(
+                "INSERT INTO outbox (kind, repository_id, number, label, maybe_created, version, attempts, due_at,"
+                f" dead, updated_at) VALUES ('{kind}', 1, {number}, {label}, FALSE, 3, 5, {due}, {is_dead},"
+                f" '{instant}')"
+            )
+        await connection.exec_driver_sql(
+            "INSERT INTO failed_jobs (id, process_id, job_type, error_message, payload, failed_at, retryable, attempts,"
+            f" priority, created_at) VALUES ('{letter}', '1:8', 'letter', 'locked', '{{}}', '{instant}', TRUE, 1, 0,"
+            f" '{instant}')"
+        )
+    await migrate(empty_database)
+    async with Store(empty_database).transaction() as tx:
+        assert await tx.outbox.wanted_labels(1, 7) == {"merge-queue": False, "ship": False}
+        assert await tx.outbox.wanted_labels(1, 8) == {"merge-queue": False}
+        assert await tx.dead_letters.count() == 0
+        claimed = [await tx.outbox.claim(owner="w", now=NOW, lease=timedelta(seconds=30)) for _ in range(4)]
+        assert [(item.number, item.label, item.kind.value) for item in claimed if item is not None] == [
+            (7, "", "check_run"),
+            (7, "merge-queue", "label"),
+            (7, "ship", "label"),
+            (8, "merge-queue", "label"),
+        ]
+    async with empty_database.reading() as connection:
+        assert await connection.run_sync(differences) == []
+
+
 async def test_migrations_keep_tokens_valid_with_all_that_they_could_do(empty_database: Database) -> None:
     """Made before tokens had a scope, a checksum, a person's id and an end."""
     await migrate(empty_database, "0014")

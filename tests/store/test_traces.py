@@ -8,7 +8,7 @@ import pytest
 from queue_engine.core.observability import trace
 from queue_engine.store import Store, Transaction
 from queue_engine.store.held import HeldPullRequest
-from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
+from queue_engine.store.outbox.outbox import OutboxItem
 from tests.store.examples import NOW, REPOSITORY, SOON, queue
 
 GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
@@ -59,9 +59,9 @@ async def test_letter_has_the_trace_of_what_wanted_it_last(t: Transaction) -> No
         assert letter is not None
         return letter
 
-    await t.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, 1, due=NOW, label="merge-queue")
+    await t.outbox.want_label(REPOSITORY, 1, "merge-queue", on=False, due=NOW)
     assert (await claimed()).trace is None
     with trace.of_delivery(GUID):
-        await t.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, 1, due=NOW, label="merge-queue")
+        await t.outbox.want_label(REPOSITORY, 1, "merge-queue", on=False, due=NOW)
         wanted = trace.current()
     assert (await claimed()).trace == wanted

@@ -16,8 +16,8 @@ from queue_engine.store.repositories import repository_of
 LETTER_JOB = "letter"
 """Type of an item's dead letter, and kind of the job that has the item sent after all."""
 
-NAME = ("kind", "repository_id", "number")
-"""What identifies an item, and the payload of its dead letter."""
+NAME = ("kind", "repository_id", "number", "label")
+"""What identifies an item, and the payload of its dead letter. `label` is empty for all kinds but a label."""
 
 
 class OutboxKind(StrEnum):
@@ -25,7 +25,7 @@ class OutboxKind(StrEnum):
 
     COMMENT = "comment"
     CHECK_RUN = "check_run"
-    LABEL_OFF = "label_off"
+    LABEL = "label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class OutboxItem:
     `remote_id` is GitHub's id of the comment or check run once known, `remote_head` the commit that the check run is
     on. `maybe_created` says that something may have been created without our learning its id. `attempts` counts
     failures. `announced_at` is the instant of the notice that the newest comment was created for, `superseded_id` the
-    comment that it replaces and that is still to be deleted.
+    comment that it replaces and that is still to be deleted. `label_on` says whether the pull request is to carry
+    `label`.
     """
 
     id: int
@@ -43,7 +44,8 @@ class OutboxItem:
     repository: Repository
     number: int
     notice: Notice | None
-    label: str | None
+    label: str
+    label_on: bool | None
     remote_id: int | None
     remote_head: str | None
     maybe_created: bool
@@ -57,21 +59,17 @@ class OutboxItem:
     trace: str | None
     """The W3C traceparent of what made it wanted last."""
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels that it takes off: `label` has one a line, which no label can contain."""
-        return tuple(self.label.split("\n")) if self.label else ()
 
-
-def dead_id(kind: str, repository_id: int, number: int) -> str:
+def dead_id(kind: str, repository_id: int, number: int, label: str = "") -> str:
     """The id of an item's dead letter: one for each row that the outbox can have, so that a retry finds it."""
-    return sha256(f"{LETTER_JOB}:{kind}:{repository_id}:{number}".encode()).hexdigest()[:32]
+    of_label = f":{label}" if label else ""
+    return sha256(f"{LETTER_JOB}:{kind}:{repository_id}:{number}{of_label}".encode()).hexdigest()[:32]
 
 
 def dead_letter(row: Row[Any], error: str, now: datetime, *, attempts: int, retryable: bool) -> DeadLetter:
     """The dead letter of this row, whose item failed for good."""
     return DeadLetter(
-        id=dead_id(row.kind, row.repository_id, row.number),
+        id=dead_id(row.kind, row.repository_id, row.number, row.label),
         process_id=f"{row.repository_id}:{row.number}",
         job_type=LETTER_JOB,
         error_message=error,
@@ -94,6 +92,7 @@ def item_of(row: Row[Any]) -> OutboxItem:
         number=row.number,
         notice=None if row.notice is None else Notice.model_validate(row.notice),
         label=row.label,
+        label_on=row.label_on,
         remote_id=row.remote_id,
         remote_head=row.remote_head,
         maybe_created=row.maybe_created,

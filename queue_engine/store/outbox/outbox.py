@@ -1,8 +1,9 @@
 """The outbox: desired state on GitHub, written in the transaction that made it true, and sent later.
 
-One row per pull request and kind holds the *desired state*; quick changes overwrite each other before they go out.
-A row is due until the state of one version is known to stand on GitHub. A crash between sending and noting it is
-told by `maybe_created`, set before anything is created: the next sender looks for what was created before it creates.
+One row per pull request and kind, and per label, holds the *desired state*; quick changes overwrite each other before
+they go out. The row of a label (on or off) is deleted once GitHub has confirmed it. A row is due until the state of one
+version is known to stand on GitHub. A crash between sending and noting it is told by
+`maybe_created`, set before anything is created: the next sender looks for what was created before it creates.
 
 A result that somebody must act on is a new comment, because GitHub notifies nobody of an edit. IMQ creates it first,
 stores both ids, and then deletes the old one; `announced_at` says which notice it was created for. Items are claimed
@@ -56,20 +57,44 @@ class Outbox:
         number: int,
         *,
         due: datetime,
-        notice: Notice | None = None,
-        label: str | None = None,
+        notice: Notice,
     ) -> None:
         """Replace the desired state, to be sent at `due`, or sooner if an older state was to be sent sooner.
 
         A dead letter gets a new life; what is known of GitHub is kept.
         """
+        await self._want(kind, repository, number, due, notice=notice.model_dump(mode="json"))
+
+    async def want_label(self, repository: Repository, number: int, label: str, *, on: bool, due: datetime) -> None:
+        """Have the label set, or removed: the last call wins, also over a request that is on its way to GitHub."""
+        wanted = await self.wanted_labels(repository.id, number)
+        spelling = next((known for known in wanted if known.casefold() == label.casefold()), label)
+        await self._want(OutboxKind.LABEL, repository, number, due, label=spelling, label_on=on)
+
+    async def wanted_labels(self, repository_id: int, number: int) -> dict[str, bool]:
+        """The labels that GitHub does not show yet as they are wanted, and whether they are to be on."""
+        its_own = {"its_repository_id": repository_id, "its_number": number}
+        return {row.label: bool(row.label_on) for row in await self._connection.execute(sql.LABELS, its_own)}
+
+    async def _want(
+        self,
+        kind: OutboxKind,
+        repository: Repository,
+        number: int,
+        due: datetime,
+        *,
+        notice: Mapping[str, Any] | None = None,
+        label: str = "",
+        label_on: bool | None = None,
+    ) -> None:
         await remember(self._connection, repository)
         state = {
             "kind": kind,
             "repository_id": repository.id,
             "number": number,
-            "notice": None if notice is None else notice.model_dump(mode="json"),
+            "notice": notice,
             "label": label,
+            "label_on": label_on,
             "maybe_created": False,
             "version": 1,
             "attempts": 0,
@@ -80,7 +105,7 @@ class Outbox:
             "its_due": due,
         }
         await self._connection.execute(sql.WANT.on(self._connection), state)
-        await self._dead_letters.discard(dead_id(kind, repository.id, number))
+        await self._dead_letters.discard(dead_id(kind, repository.id, number, label))
         self._due()
 
     async def look_first(
@@ -111,21 +136,11 @@ class Outbox:
         self._due()
         return found.rowcount == 1
 
-    async def withdraw(self, kind: OutboxKind, repository_id: int, number: int) -> None:
-        """Drop an item that must not go out any more, such as a label removal after the label was set again."""
-        await self._connection.execute(sql.WITHDRAW, _its_own(kind, repository_id, number))
-        await self._dead_letters.discard(dead_id(kind, repository_id, number))
-
     async def wanted(self, kind: OutboxKind, repository_id: int, number: int) -> Notice | None:
         """What was last wanted to stand on GitHub, sent or not; None if nothing was."""
         its_own = _its_own(kind, repository_id, number)
         found = (await self._connection.execute(sql.WANTED, its_own)).scalar_one_or_none()
         return None if found is None else Notice.model_validate(found)
-
-    async def exists(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
-        """Whether there is a row of this kind. One that removes a label exists until GitHub has confirmed it."""
-        its_own = _its_own(kind, repository_id, number)
-        return (await self._connection.execute(sql.EXISTS, its_own)).first() is not None
 
     async def stands(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
         """Whether something of this kind is on GitHub, unfinished, or on its way there."""
@@ -177,7 +192,7 @@ class Outbox:
 
     async def done(self, item: OutboxItem, now: datetime) -> None:
         """The claimed version stands on GitHub: nothing is due any more, unless another was wanted meanwhile."""
-        if item.kind is OutboxKind.LABEL_OFF:
+        if item.kind is OutboxKind.LABEL:
             await self._connection.execute(sql.SENT, _held(item))
         await self._settle(item, due_at=None, attempts=0, error=None, updated_at=now)
 
@@ -198,11 +213,13 @@ class Outbox:
 
     async def requeue(self, its_name: Mapping[str, Any], now: datetime) -> bool:
         """Make a dead letter due again, known by the payload of its dead letter. False if it is not dead any more."""
-        kind, repository_id, number = (its_name[part] for part in NAME)
+        kind, repository_id, number = (its_name[part] for part in NAME[:3])
+        # A dead letter of an older IMQ names no label.
+        label = its_name.get("label", "")
         again = {"due_at": now, "dead": False, "attempts": 0, "error": None, "updated_at": now}
-        revived = await self._connection.execute(sql.REVIVE, {**again, **_its_own(kind, repository_id, number)})
+        revived = await self._connection.execute(sql.REVIVE, {**again, **_its_own(kind, repository_id, number, label)})
         # It may have died once more between being wanted again and this.
-        await self._dead_letters.discard(dead_id(kind, repository_id, number))
+        await self._dead_letters.discard(dead_id(kind, repository_id, number, label))
         self._due()
         return revived.rowcount == 1
 
@@ -236,8 +253,8 @@ class Outbox:
         return row
 
 
-def _its_own(kind: str, repository_id: int, number: int) -> dict[str, Any]:
-    return {"its_kind": kind, "its_repository_id": repository_id, "its_number": number}
+def _its_own(kind: str, repository_id: int, number: int, label: str = "") -> dict[str, Any]:
+    return {"its_kind": kind, "its_repository_id": repository_id, "its_number": number, "its_label": label}
 
 
 def _held(item: OutboxItem) -> dict[str, Any]:

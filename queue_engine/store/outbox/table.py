@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from queue_engine.core.database.database import DatabaseInstant, Insert, Upsert
-from queue_engine.store.outbox.items import NAME
+from queue_engine.store.outbox.items import NAME, OutboxKind
 from queue_engine.store.repositories import REPOSITORY_FIELDS
 from queue_engine.store.tables import entries, outbox, repositories
 from queue_engine.store.tables import held as held_table
@@ -33,7 +33,7 @@ _SOONER = case((and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < _DUE), ou
 
 def _want(insert: Insert) -> Any:
     # Not `updated_at`, which says when the row was settled last.
-    state = ("notice", "label", "attempts", "error", "dead", "trace")
+    state = ("notice", "label_on", "attempts", "error", "dead", "trace")
     return insert.values(due_at=_DUE).on_conflict_do_update(
         index_elements=NAME,
         set_={
@@ -48,8 +48,11 @@ WANT = Upsert(outbox, _want)
 AGAIN = (
     update(outbox).where(_ITS_OWN, outbox.c.notice.is_not(None)).values(due_at=_SOONER, version=outbox.c.version + 1)
 )
-WITHDRAW = delete(outbox).where(_ITS_OWN)
-EXISTS = select(outbox.c.id).where(_ITS_OWN)
+LABELS = select(outbox.c.label, outbox.c.label_on).where(
+    outbox.c.kind == OutboxKind.LABEL,
+    outbox.c.repository_id == bindparam("its_repository_id"),
+    outbox.c.number == bindparam("its_number"),
+)
 WANTED = select(outbox.c.notice).where(_ITS_OWN)
 _BEGUN = or_(
     outbox.c.remote_id.is_not(None),

@@ -8,7 +8,6 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
 from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.operations.figures import JobFigures, OutboxFigures, QueueFigures
-from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, queue, stand
 from tests.support.claims import claim_one
 
@@ -80,7 +79,7 @@ async def test_figures_of_letters_tell_what_waits_and_since_when(store: Store) -
     """A letter under way still waits to arrive, but is late only when its dispatcher is."""
     async with store.transaction() as tx:
         for number, wait in ((1, timedelta(0)), (2, SOON), (3, HOUR)):
-            await tx.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, number, due=NOW + wait, label="merge-queue")
+            await tx.outbox.want_label(REPOSITORY, number, "merge-queue", on=False, due=NOW + wait)
         assert await tx.outbox.claim(owner="w", now=NOW, lease=LEASE) is not None
     async with store.reading() as tx:
         assert await tx.figures.of_letters(NOW + SOON) == OutboxFigures(3, NOW + SOON)
@@ -92,7 +91,7 @@ async def test_figures_of_what_is_due_later_only_tell_of_no_wait(store: Store) -
     async with store.transaction() as tx:
         await tx.jobs.enqueue(kind="hint", request={}, process_id="p", now=NOW, not_before=NOW + SOON)
         await tx.queues.wake((await queue(tx)).id, NOW + SOON)
-        await tx.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, 1, due=NOW + SOON, label="merge-queue")
+        await tx.outbox.want_label(REPOSITORY, 1, "merge-queue", on=False, due=NOW + SOON)
     async with store.reading() as tx:
         jobs, queues = await tx.figures.of_jobs(NOW), await tx.figures.of_queues(NOW)
         assert (jobs.due_since, queues.due_since, (await tx.figures.of_letters(NOW)).due_since) == (None, None, None)

@@ -20,7 +20,7 @@ from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
 from queue_engine.store.tables import outbox
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, TICK, queue, stand
 
-COMMENT, CHECK_RUN, LABEL_OFF = OutboxKind.COMMENT, OutboxKind.CHECK_RUN, OutboxKind.LABEL_OFF
+COMMENT, CHECK_RUN, LABEL = OutboxKind.COMMENT, OutboxKind.CHECK_RUN, OutboxKind.LABEL
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def notice(kind: NoticeKind = NoticeKind.QUEUED) -> Notice:
 
 
 async def want(t: Transaction, kind: OutboxKind = COMMENT, *, number: int = 1, now: datetime = NOW) -> None:
-    if kind is LABEL_OFF:
-        await t.outbox.want(kind, REPOSITORY, number, due=now, label="merge-queue")
+    if kind is LABEL:
+        await t.outbox.want_label(REPOSITORY, number, "merge-queue", on=False, due=now)
     else:
         await t.outbox.want(kind, REPOSITORY, number, due=now, notice=notice())
 
@@ -170,7 +170,7 @@ async def test_dead_letter_is_kept_and_lives_again_when_wanted(t: Transaction) -
     await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
     assert await t.outbox.next_due() is None
     (dead,) = await t.dead_letters.list(9)
-    assert dead.payload == {"kind": "comment", "repository_id": REPOSITORY.id, "number": 1}
+    assert dead.payload == {"kind": "comment", "repository_id": REPOSITORY.id, "number": 1, "label": ""}
     assert (dead.job_type, dead.error_message, dead.attempts, dead.failed_at) == ("letter", "no permission", 1, NOW)
     await want(t)
     assert await t.dead_letters.count() == 0
@@ -182,12 +182,13 @@ async def test_dead_letter_is_kept_and_lives_again_when_wanted(t: Transaction) -
     await take(t, now=NOW + TICK)
 
 
-async def test_dead_letter_withdrawn_is_nothing_to_do_again(t: Transaction) -> None:
-    """Nobody is asked about a label that was set again since."""
-    await want(t, LABEL_OFF)
+async def test_dead_letter_of_a_label_that_is_wanted_otherwise_is_nothing_to_do_again(t: Transaction) -> None:
+    """Nobody is asked about a removal whose label is to be set since."""
+    await want(t, LABEL)
     await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
-    await t.outbox.withdraw(LABEL_OFF, REPOSITORY.id, 1)
+    await t.outbox.want_label(REPOSITORY, 1, "merge-queue", on=True, due=NOW)
     assert await t.dead_letters.count() == 0
+    assert (await take(t)).label_on
 
 
 async def test_dead_letter_of_a_sender_whose_lease_ended_is_not_kept(t: Transaction) -> None:
@@ -218,9 +219,9 @@ async def test_dead_letter_revived_is_due_at_once_as_if_never_tried(t: Transacti
 async def test_claim_of_a_letter_that_cannot_be_read_buries_it_and_takes_the_next(t: Transaction) -> None:
     """A letter written by another version stands before nobody, and is there to be seen."""
     await want(t)
-    await want(t, LABEL_OFF, now=NOW + TICK)
+    await want(t, LABEL, now=NOW + TICK)
     await t.connection.execute(update(outbox).where(outbox.c.kind == "comment").values(notice={"kind": "unheard of"}))
-    assert (await take(t, now=NOW + TICK)).kind is LABEL_OFF
+    assert (await take(t, now=NOW + TICK)).kind is LABEL
     (dead,) = await t.dead_letters.list(9)
     assert (dead.payload["kind"], dead.retryable) == ("comment", False)
     assert "validation error" in dead.error_message
@@ -228,27 +229,41 @@ async def test_claim_of_a_letter_that_cannot_be_read_buries_it_and_takes_the_nex
 
 async def test_label_removal_is_forgotten_when_done(t: Transaction) -> None:
     """A label taken off leaves nothing behind; one that is wanted off again meanwhile is taken off again."""
-    await want(t, LABEL_OFF)
+    await want(t, LABEL)
     letter = await take(t)
     assert (letter.label, letter.notice) == ("merge-queue", None)
-    await want(t, LABEL_OFF)
+    await want(t, LABEL)
     await t.outbox.done(letter, NOW)
     letter = await take(t)
     await t.outbox.done(letter, NOW)
-    await want(t, LABEL_OFF)
+    await want(t, LABEL)
     assert (await take(t)).version == 1
 
 
-async def test_withdraw_drops_a_label_removal_and_leaves_the_rest(t: Transaction) -> None:
-    """A label that was set again is not removed by an older decision, not even by one half-way out."""
-    await want(t, LABEL_OFF)
-    await want(t)
+async def test_label_wanted_on_again_is_set_after_the_removal_that_is_on_its_way(t: Transaction) -> None:
+    """The last wish wins: the sender of the older one cannot finish the row of the newer one."""
+    await want(t, LABEL)
     half_way = await take(t)
-    assert half_way.kind is LABEL_OFF
-    await t.outbox.withdraw(LABEL_OFF, REPOSITORY.id, 1)
+    assert (half_way.label, half_way.label_on) == ("merge-queue", False)
+    await t.outbox.want_label(REPOSITORY, 1, "Merge-Queue", on=True, due=NOW)
+    assert await t.outbox.wanted_labels(REPOSITORY.id, 1) == {"merge-queue": True}
+    assert await t.outbox.claim(owner="other", now=NOW, lease=LEASE) is None, "the removal may still arrive"
     await t.outbox.done(half_way, NOW)
-    assert (await take(t)).kind is COMMENT
-    assert await t.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
+    newer = await take(t)
+    assert (newer.label, newer.label_on) == ("merge-queue", True)
+    await t.outbox.done(newer, NOW)
+    assert await t.outbox.wanted_labels(REPOSITORY.id, 1) == {}
+
+
+async def test_label_has_a_state_of_its_own(t: Transaction) -> None:
+    """Each label of each pull request is sent by itself; none overwrites another, or the comment."""
+    await want(t)
+    for number, label, on in ((1, "merge-queue", False), (1, "ship", True), (2, "ship", False)):
+        await t.outbox.want_label(REPOSITORY, number, label, on=on, due=NOW)
+    assert await t.outbox.wanted_labels(REPOSITORY.id, 1) == {"merge-queue": False, "ship": True}
+    assert await t.outbox.wanted_labels(REPOSITORY.id, 2) == {"ship": False}
+    assert await t.outbox.wanted_labels(REPOSITORY.id, 3) == {}
+    assert len({(await take(t)).id for _ in range(4)}) == 4
 
 
 async def test_rename_reaches_letters_on_their_way(t: Transaction) -> None:

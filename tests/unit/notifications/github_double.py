@@ -102,6 +102,7 @@ class Post:
     comments: dict[int, Comment] = field(default_factory=dict)
     runs: dict[int, Run] = field(default_factory=dict)
     labels_off: list[tuple[int, str]] = field(default_factory=list)
+    labels_on: list[tuple[int, str]] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
     fail: dict[str, list[Exception]] = field(default_factory=dict)
     fail_after: dict[str, list[Exception]] = field(default_factory=dict)
@@ -177,6 +178,11 @@ class Post:
             found = [i for i, run in self.runs.items() if wanted.items() <= run.fields.items()]
             found = [i for i in found if not unfinished or self.runs[i].fields["status"] != "completed"]
         return found[0] if found else None
+
+    async def add_label(self, repository: Repository, number: int, label: str) -> None:
+        """The label is on; once more is no error."""
+        async with self._call("add_label", number):
+            self.labels_on.append((number, label))
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
         """The label is off; once more is no error."""

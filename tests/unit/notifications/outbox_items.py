@@ -17,7 +17,7 @@ async def want(store: Store, kind: OutboxKind, wanted: Notice, number: int = 42)
 async def want_label_off(store: Store, number: int = 42) -> None:
     """Have the trigger label taken off."""
     async with store.transaction() as tx:
-        await tx.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, number, due=NOW, label="merge-queue")
+        await tx.outbox.want_label(REPOSITORY, number, "merge-queue", on=False, due=NOW)
 
 
 async def dead(store: Store) -> tuple[DeadLetter, ...]:

@@ -133,6 +133,23 @@ async def test_label_off_is_sent_and_forgotten(store: Store, courier: OutboxDisp
     assert post.labels_off == [(42, "merge-queue")]
 
 
+async def test_label_wanted_on_while_its_removal_is_under_way_is_set_after_it(
+    store: Store, courier: OutboxDispatcher, post: Post
+) -> None:
+    """P4: the last wish wins, whichever request GitHub carries out last."""
+
+    async def queue_again(method: str, number: int) -> None:
+        post.before = None
+        async with store.transaction() as tx:
+            await tx.outbox.want_label(REPOSITORY, number, "merge-queue", on=True, due=NOW)
+
+    await want_label_off(store)
+    post.before = queue_again
+    await courier.run_due()
+    assert (post.labels_off, post.labels_on) == ([(42, "merge-queue")], [(42, "merge-queue")])
+    assert await courier.next_due() is None
+
+
 async def test_check_run_of_one_stay_is_one_run(store: Store, courier: OutboxDispatcher, post: Post) -> None:
     """From checking to landed the same run is updated."""
     for kind in (NoticeKind.CHECKING, NoticeKind.READY, NoticeKind.LANDED):

@@ -98,7 +98,7 @@ async def test_letter_that_never_arrives_is_buried_after_its_last_try(
         await courier.run_due()
     assert await courier.next_due() is None
     (letter,) = await dead(store)
-    assert letter.payload == {"kind": "label_off", "repository_id": REPOSITORY.id, "number": 42}
+    assert letter.payload == {"kind": "label", "repository_id": REPOSITORY.id, "number": 42, "label": "merge-queue"}
     assert (letter.job_type, letter.error_message, letter.attempts) == ("letter", "timeout", MAX_ATTEMPTS)
     assert letter.retryable
     assert post.calls["remove_label"] == 3

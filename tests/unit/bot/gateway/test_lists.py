@@ -106,20 +106,6 @@ async def test_last_labelling_is_the_last_who_set_it(
     assert await gateway.last_labelling(repository, 3, "merge-queue") == LabelEvent("grace", LABELLED_AT)
 
 
-async def test_last_unlabelling_is_the_last_who_took_it_off(
-    gateway: Gateway, github: GitHubDouble, repository: Repository
-) -> None:
-    """Who set the label, and who took off another one, is not asked for."""
-    events = [
-        _labeled("ada", event="unlabeled"),
-        _labeled("eve", "Merge-Queue", event="unlabeled"),
-        _labeled("grace", "bug", event="unlabeled"),
-        _labeled("grace"),
-    ]
-    github.on("GET", f"{REPO}/issues/3/events", Says(events))
-    assert await gateway.last_unlabelling(repository, 3, "merge-queue") == LabelEvent("eve", LABELLED_AT)
-
-
 async def test_last_labelling_is_read_from_the_last_page_backwards(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:

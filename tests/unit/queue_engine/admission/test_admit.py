@@ -25,7 +25,7 @@ from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Clock, GitHub
-from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, REPOSITORY, SECOND, pull
+from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, REPOSITORY, SECOND, pull
 
 LABELS = ("land", "ship")
 
@@ -145,11 +145,13 @@ async def test_label_that_is_older_than_the_dequeue_queues_nothing(
     await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1"))
     async with engine.store.transaction() as tx:
         (entry,) = await tx.entries.of_repository(REPOSITORY.id)
-        await dequeue(Change(tx, NOW), entry, DequeueReason(Reason.CONFLICT), POLICY)
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "sue", "head-1", labelled_at=labelled_at))
+        await dequeue(Change(tx, NOW), entry, DequeueReason(Reason.CONFLICT), Policy(trigger_labels=LABELS))
+    await handle_enqueue_request(
+        engine, EnqueueRequest(REPOSITORY, 1, "sue", "head-1", label="Land", labelled_at=labelled_at)
+    )
     assert await queued(engine) == ([(1, "sue")] if queues else [])
     async with engine.store.reading() as tx:
-        assert await tx.outbox.exists(OutboxKind.LABEL_OFF, REPOSITORY.id, 1) is not queues
+        assert await tx.outbox.wanted_labels(REPOSITORY.id, 1) == {"land": queues, "ship": False}
 
 
 @pytest.mark.parametrize(("gives_consent", "trusted_labels"), [(True, ("land", "ship")), (False, ("land",))])

@@ -262,7 +262,7 @@ async def test_held_that_is_called_off_in_the_moment_of_its_place_does_not_join(
     async with outside.engine.store.reading() as tx:
         notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 2)
         refusal = await tx.refusals.find(REPOSITORY.id, 2)
-        assert await tx.outbox.stands(OutboxKind.LABEL_OFF, REPOSITORY.id, 2)
+        assert await tx.outbox.wanted_labels(REPOSITORY.id, 2) == {"merge-queue": False}
     assert (notice and notice.reason, refusal and refusal.head_sha) == (Reason.UNQUEUED, "head-2")
 
 

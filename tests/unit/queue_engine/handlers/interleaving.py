@@ -192,9 +192,6 @@ class Hub:
     async def last_labelling(self, *_: object) -> LabelEvent | None:
         return None
 
-    async def last_unlabelling(self, *_: object) -> LabelEvent | None:
-        return None
-
     async def own_login(self) -> str:
         return OWN
 

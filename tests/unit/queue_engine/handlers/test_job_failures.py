@@ -35,7 +35,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.handlers.inbox import HINT_JOB, RETRIED_JOB, Inbox
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, SWEEP_JOB, Reconciler
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import LETTER_JOB, OutboxKind
+from queue_engine.store.outbox.outbox import LETTER_JOB
 from tests.store.examples import LEASE, NOW, REPOSITORY
 from tests.support.policies import StaticPolicies
 
@@ -195,7 +195,7 @@ async def test_letter_that_is_dead_is_sent_again_when_somebody_has_it_done_again
     """Done again like any dead job, and due at once with all its tries."""
     desk = RecordedHandler(database, Refusing())
     async with desk.engine.change() as change:
-        await change.tx.outbox.want(OutboxKind.LABEL_OFF, REPOSITORY, 1, due=NOW, label="merge-queue")
+        await change.tx.outbox.want_label(REPOSITORY, 1, "merge-queue", on=False, due=NOW)
         letter = await change.tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
         assert letter is not None
         await change.tx.outbox.dead(letter, "Forbidden: locked", NOW, retryable=True)

@@ -295,7 +295,6 @@ BELIEVED = {
     "is_in_use": "GitHub refuses to delete what is protected; asked after the landing only",
     "labelled_pull_requests": "each is read by itself before it is judged",
     "last_labelling": "read beside the pull request, which is compared",
-    "last_unlabelling": "read beside the pull request, which is compared",
     "organisation_configuration_is_reviewed": "what the file may do is limited whatever this says",
     "own_comments": "each is looked for again before it is edited",
     "own_login": "never changes",
