@@ -1,4 +1,4 @@
-"""Find the authors of a pull request's commits, as far as the commits name them."""
+"""Find the authors of a pull request's commits."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,9 @@ _TRAILER = re.compile(r"co-authored-by[ \t]*:[ \t]*([^<>\n]+?)[ \t]*<([^<>\s]+)>
 
 
 def co_authors(commits: Iterable[ListedPullCommitAnswer], *, author: str) -> tuple[str, ...]:
-    """`CommandName <address>` of everybody but the account `author`, by address once, in the order of the commits.
+    """Return `Name <address>` of everyone but the account `author`, each address once, in the order of the commits.
 
-    A commit's own `Co-authored-by` trailers count, as in GitHub's squash; merges add nobody's work.
+    A commit's own `Co-authored-by` trailers count, as in GitHub's squash; merge commits do not.
     """
     own: set[str] = set()
     found: dict[str, str] = {}
@@ -30,7 +30,7 @@ def co_authors(commits: Iterable[ListedPullCommitAnswer], *, author: str) -> tup
 
 
 def _trailers(message: str) -> Iterator[tuple[str, str]]:
-    """Those of the last paragraph, where git looks for them; a message of one paragraph has none."""
+    """Return the trailers of the last paragraph; a message of one paragraph has none."""
     _, *paragraphs = _PARAGRAPHS.split(message.replace("\r\n", "\n").strip())
     for line in paragraphs[-1].split("\n") if paragraphs else ():
         if (trailer := _TRAILER.fullmatch(line)) is not None:

@@ -22,7 +22,7 @@ class CheckReads(Snapshots):
     async def check_reports(
         self, repository: Repository, sha: str, required: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
-        """Check runs and, where they can matter, the combined status of a commit; all pages of both."""
+        """Read the check runs and, if it can matter, the combined status of a commit; all pages of both."""
         where = {**owner_and_repo(repository), "ref": sha}
         template = "/repos/{owner}/{repo}/commits/{ref}/check-runs?filter=latest&per_page=100"
         runs = await self._connection.items(repository, CheckRunAnswer, template, where, key="check_runs")
@@ -37,7 +37,7 @@ class CheckReads(Snapshots):
         return facts.check_reports(runs, statuses, own_app_id=self._app_id, workflow_runs=jobs_of)
 
     async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
-        """`GET /repos/{owner}/{repo}/actions/runs?head_sha=`; none where IMQ may not read them."""
+        """Read `GET /repos/{owner}/{repo}/actions/runs?head_sha=`; nothing if IMQ may not."""
         template = "/repos/{owner}/{repo}/actions/runs{?head_sha,per_page}"
         where = {**owner_and_repo(repository), "head_sha": sha, "per_page": "100"}
         try:

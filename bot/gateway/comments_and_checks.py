@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.gateway.http.answers import listed, understood
+from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer
@@ -14,22 +14,22 @@ from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import OwnComment
 from queue_engine.domain.model import Repository
 
-_MOST_PAGES = 3
+_MAX_PAGES = 3
 
 
 class CommentApi:
-    """Writes comments and check runs, takes labels off, and finds what IMQ itself wrote."""
+    """Writes comments and check runs, removes labels, and finds IMQ's own comments and check runs."""
 
     def __init__(self, connection: Connection, *, app_id: int) -> None:
         self._connection = connection
         self._app_id = app_id
         self._own_login: str | None = None
-        self._asking = asyncio.Lock()
-        """Many hints that come together ask who IMQ is once."""
+        self._login_lock = asyncio.Lock()
+        """Concurrent callers share one request for IMQ's login."""
 
     async def own_login(self) -> str:
-        """The login under which IMQ acts, `slug[bot]`, from `GET /app`; asked once."""
-        async with self._asking:
+        """Return IMQ's login, `slug[bot]`, from `GET /app`; requested once."""
+        async with self._login_lock:
             if self._own_login is None:
                 app = await self._connection.get(None, AppAnswer, "/app")
                 self._own_login = f"{app.slug}[bot]"
@@ -39,7 +39,7 @@ class CommentApi:
         """`POST /repos/{owner}/{repo}/issues/{issue_number}/comments`. Returns the comment's id."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
         answer = await self._write(repository, "POST", template, {"body": body}, issue_number=str(number))
-        return understood(IdAnswer, answer).id
+        return parse_answer(IdAnswer, answer).id
 
     async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
         """`PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}`. Raises NotFound when somebody deleted it."""
@@ -60,7 +60,7 @@ class CommentApi:
         return True
 
     async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
-        """IMQ's own comments that contain `marker`, by id, oldest first; other people's quotes of it do not count."""
+        """Find IMQ's own comments that contain `marker`, by id, oldest first; quotes by other people do not count."""
         comments = await self._connection.items(
             repository,
             CommentAnswer,
@@ -76,24 +76,24 @@ class CommentApi:
     async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:
         """`GET /repos/{owner}/{repo}/issues/comments`, at most three pages, the latest change first."""
         template = "/repos/{owner}/{repo}/issues/comments{?sort,direction,since,per_page}"
-        asked = {"sort": "updated", "direction": "desc", "since": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"}
-        call = Call("GET", template, {**owner_and_repo(repository), **asked, "per_page": "100"})
+        query = {"sort": "updated", "direction": "desc", "since": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"}
+        call = Call("GET", template, {**owner_and_repo(repository), **query, "per_page": "100"})
         own: list[OwnComment] = []
         pages = 0
         async for page in self._connection.pages(repository.installation_id, call, "next"):
-            for comment in listed(CommentAnswer, page.data):
+            for comment in parse_list(CommentAnswer, page.data):
                 if comment.updated_at is not None and await self._is_own(comment):
                     number = int(comment.issue_url.rpartition("/")[2])
                     own.append(OwnComment(number, comment.body or "", comment.updated_at))
             pages += 1
-            if pages == _MOST_PAGES:
+            if pages == _MAX_PAGES:
                 break
         return tuple(own)
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """`POST /repos/{owner}/{repo}/check-runs`. Returns the check run's id."""
         answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/check-runs", dict(check_run))
-        return understood(IdAnswer, answer).id
+        return parse_answer(IdAnswer, answer).id
 
     async def update_check_run(self, repository: Repository, check_run_id: int, check_run: Mapping[str, Any]) -> None:
         """`PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}`."""
@@ -103,7 +103,7 @@ class CommentApi:
     async def find_check_run(
         self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
     ) -> int | None:
-        """The id of IMQ's own check run on this commit with this external id; the newest of several.
+        """Find IMQ's own check run on this commit by its external id; return the newest id of several.
 
         With `unfinished` only of runs that have not ended.
         """
@@ -130,7 +130,7 @@ class CommentApi:
         await self._write(repository, "POST", template, {"labels": [label]}, issue_number=str(number))
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
-        """`DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}`; one that is not there is no error."""
+        """`DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}`; a missing label is no error."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}"
         with suppress(NotFound):
             await self._write(repository, "DELETE", template, None, issue_number=str(number), name=label)

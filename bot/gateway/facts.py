@@ -37,17 +37,17 @@ PASSING_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
 """GitHub's "About status checks": these three satisfy a required check."""
 
 _WEB_FLOW = "web-flow"
-"""The account as which GitHub commits what is changed through its pages and its API."""
+"""The committer of changes through GitHub's pages and API."""
 
 GHOST = "ghost"
-"""Whom GitHub shows in place of a deleted account."""
+"""The login that GitHub shows for a deleted account."""
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 def delivery(answer: DeliveryAnswer) -> Delivery:
-    """An attempt to deliver a webhook. `OK` is GitHub's word for success ("Handling failed webhook deliveries")."""
+    """Convert a delivery. `OK` is GitHub's status for success ("Handling failed webhook deliveries")."""
     return Delivery(
         id=answer.id,
         guid=answer.guid,
@@ -60,7 +60,7 @@ def delivery(answer: DeliveryAnswer) -> Delivery:
 
 
 def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] | None = None) -> PullRequest:
-    """A pull request. `remembered` are the repository's merge methods, of which the answer to an App says nothing."""
+    """Convert a pull request. `remembered` are the repository's merge methods, which an App's answer lacks."""
     return PullRequest(
         number=answer.number,
         title=answer.title,
@@ -90,7 +90,7 @@ def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] 
 
 
 def methods(repository: RepositoryAnswer | None) -> tuple[MergeMethod, ...]:
-    """The merge methods that a repository allows, as far as it tells."""
+    """Return the merge methods that a repository allows, as far as they are known."""
     if repository is None:
         return tuple(MergeMethod)
     allowed = {
@@ -102,18 +102,18 @@ def methods(repository: RepositoryAnswer | None) -> tuple[MergeMethod, ...]:
 
 
 def commit(answer: CommitAnswer) -> Commit:
-    """A commit from the git database."""
+    """Convert a commit from the git database."""
     return Commit(answer.sha, answer.tree.sha, tuple(parent.sha for parent in answer.parents))
 
 
 def listed_commit(answer: ListedCommitAnswer, *, own_login: str) -> Commit:
-    """A commit from a list or a comparison."""
+    """Convert a commit from a list or a comparison."""
     parents = tuple(parent.sha for parent in answer.parents)
     return Commit(answer.sha, answer.commit.tree.sha, parents, made_by_imq=_is_made_by(answer, own_login))
 
 
 def _is_made_by(commit: ListedCommitAnswer, login: str) -> bool:
-    """Whether GitHub itself made this commit for that account: signed with GitHub's key, which nobody else has.
+    """Whether GitHub itself made this commit for that account: it is signed with GitHub's key.
 
     GitHub signs what an App changes through the API ("About commit signature verification: signature verification
     for bots"), `update-branch` too, and commits it as `web-flow`.
@@ -125,10 +125,10 @@ def _is_made_by(commit: ListedCommitAnswer, login: str) -> bool:
 
 
 def permission(answer: PermissionAnswer) -> Permission:
-    """A person's permission; an organisation's own role counts as the base permission that it extends."""
-    for word in (answer.role_name, answer.permission):
-        if word in set(Permission):
-            return Permission(word)
+    """Convert a permission; an organisation's own role counts as the base permission that it extends."""
+    for role in (answer.role_name, answer.permission):
+        if role in set(Permission):
+            return Permission(role)
     return Permission.NONE
 
 
@@ -139,7 +139,7 @@ def check_reports(
     own_app_id: int,
     workflow_runs: Iterable[WorkflowRun] = (),
 ) -> tuple[CheckReport, ...]:
-    """The newest report of each source, by name; never IMQ's own.
+    """Return the newest report of each source, by name, without IMQ's own.
 
     A source is an App and a name, a status's context, or for GitHub Actions a name in one workflow on one event: two
     workflows may have a job of one name, and `on: [push, pull_request]` runs one workflow twice on one commit. The
@@ -155,7 +155,7 @@ def check_reports(
 
 
 def is_contested(runs: Sequence[CheckRunAnswer]) -> bool:
-    """Whether the newest run of a check may hide a failure, or a failure be one that was made up for.
+    """Whether several runs of a check disagree, so that the workflow runs must decide which one counts.
 
     GitHub's `filter=latest` is per suite (wait-on-check-action #156), and Actions has a suite per workflow run.
     """
@@ -166,7 +166,7 @@ def is_contested(runs: Sequence[CheckRunAnswer]) -> bool:
 
 
 def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
-    """A run of a workflow. Older servers do not tell who ran it last: then the person who began it counts."""
+    """Convert a workflow run. Older servers omit the last actor: then the first one counts."""
     begun_by = answer.actor.login if answer.actor else ""
     return WorkflowRun(
         id=answer.id,
@@ -185,7 +185,7 @@ def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
 
 
 def check_suite(answer: CheckSuiteAnswer) -> CheckSuite:
-    """A check suite."""
+    """Convert a check suite."""
     return CheckSuite(
         app=answer.app.name or answer.app.slug if answer.app else "",
         by_actions=answer.app is not None and answer.app.slug == _ACTIONS,
@@ -198,8 +198,8 @@ def check_suite(answer: CheckSuiteAnswer) -> CheckSuite:
 _ACTIONS = "github-actions"
 """The slug of GitHub's own App, on Enterprise Server too, where its number is another."""
 
-_TOLD_NOTHING = frozenset({"cancelled", "stale"})
-"""Conclusions of a run that was stopped before it found anything out."""
+_INCONCLUSIVE = frozenset({"cancelled", "stale"})
+"""Conclusions of a run that was stopped before it had a result."""
 
 
 def _by_actions(run: CheckRunAnswer) -> bool:
@@ -219,12 +219,12 @@ def _source(run: CheckRunAnswer, of_suite: Mapping[int, WorkflowRun]) -> tuple[o
 
 
 def _is_superseded(run: CheckRunAnswer, others: Iterable[CheckRunAnswer], of_suite: Mapping[int, WorkflowRun]) -> bool:
-    """Whether a newer run of its own workflow, on another event, took its place before it found anything out.
+    """Whether a newer run of its own workflow, on another event, replaced it before it had a result.
 
     Workflows with `concurrency: cancel-in-progress` stop the run of a push for that of its pull request.
     """
     job_of = of_suite.get(_suite(run) or 0)
-    if job_of is None or run.conclusion not in _TOLD_NOTHING:
+    if job_of is None or run.conclusion not in _INCONCLUSIVE:
         return False
     return any(
         other.name == run.name and other.id > run.id and newer.workflow == job_of.workflow
@@ -234,7 +234,7 @@ def _is_superseded(run: CheckRunAnswer, others: Iterable[CheckRunAnswer], of_sui
 
 
 def _newest(candidates: Iterable[tuple[K, int, V]]) -> list[V]:
-    """The value with the highest id per key: ids grow, while the times of a rerun may be those of its first run."""
+    """Return the value with the highest id per key: a rerun may have the times of its first run."""
     newest: dict[K, tuple[int, V]] = {}
     for key, age, value in candidates:
         if key not in newest or age > newest[key][0]:
@@ -265,7 +265,7 @@ _WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 
 def review(answer: ReviewAnswer) -> Review:
-    """A review."""
+    """Convert a review."""
     return Review(
         author=answer.user.login if answer.user else None,
         state=review_state(answer.state),
@@ -274,9 +274,9 @@ def review(answer: ReviewAnswer) -> Review:
 
 
 def review_state(word: str) -> ReviewState:
-    """What a review says; a word that IMQ does not know is no verdict."""
-    small = word.lower()
-    return ReviewState(small) if small in set(ReviewState) else ReviewState.COMMENTED
+    """Convert a review's state; an unknown one counts as a comment."""
+    state = word.lower()
+    return ReviewState(state) if state in set(ReviewState) else ReviewState.COMMENTED
 
 
 _APP_AVATAR = re.compile(r"https?://[^/?#]+(?:/avatars)?/in/(\d+)(?:[?#]|$)")
@@ -301,5 +301,5 @@ def _utc(instant: datetime | None) -> datetime | None:
 
 
 def branch_tip(answer: BranchAnswer) -> Branch | None:
-    """Where a branch stands; None if GitHub does not say."""
+    """Convert a branch; None if GitHub does not say its tip."""
     return Branch(answer.commit.sha, answer.protected) if answer.commit else None

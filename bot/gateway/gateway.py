@@ -2,9 +2,9 @@
 
 Beside the requests of a usual merge (the table in ARCHITECTURE.md) there are, where they are needed:
 
-- `GET /actions/runs` before a rerun, while a required check is absent at the first look, and where jobs of one name
-  in several runs disagree; another look at checks where nothing is required and one reports that did not before.
-- One edit of the comment for each pause long enough to be told of; a new update when somebody else moved the base.
+- `GET /actions/runs` before a rerun, while a required check is absent at the first read, and where jobs of one name
+  in several runs disagree; another read of checks where nothing is required and a new one reports.
+- One edit of the comment for each pause long enough to be announced; a new update after another push to the base.
 - Without GraphQL `GET /pulls/{number}`, `GET /collaborators/{username}/permission` and `GET /compare/{basehead}`,
   with the repository once in two hours for its merge methods.
 - A token an hour. Two requests for a branch's rules every two hours: three where it has no classic protection, or the
@@ -28,7 +28,7 @@ from yarl import URL
 from bot.gateway import facts
 from bot.gateway.check_reads import CheckReads
 from bot.gateway.histories import compare_histories, may_lack_diff
-from bot.gateway.http.answers import listed, understood
+from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.limits import Budget
@@ -106,15 +106,15 @@ class Gateway(CheckReads):
 
     @property
     def budget(self) -> Mapping[int | None, Budget]:
-        """The primary limit of each installation as GitHub last told it; the App's own under None."""
+        """Return the primary limit of each installation by GitHub's last answer; the App's own under None."""
         return self._connection.limits.budget
 
     def slots_status(self) -> SlotsStatus:
-        """How busy the lines before GitHub are, those of all installations together."""
+        """Return how busy the slots of all installations together are."""
         return self._connection.slots_status()
 
     async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
-        """`GET /repos/{owner}/{repo}/compare/{base}...{head}`; the head's commit by itself if GitHub does not list it.
+        """Read `GET /repos/{owner}/{repo}/compare/{base}...{head}`; the head's commit apart if GitHub does not list it.
 
         Without paging parameters the last of at most 250 commits is the newest (GitHub's "Compare two commits"). When
         GitHub cannot make the diff, the commits of both tell the same.
@@ -130,8 +130,8 @@ class Gateway(CheckReads):
             return await compare_histories(self._connection, repository, base_branch, head_sha, own_login=own_login)
         # When nothing is ahead, no commit is listed, and the head is the merge base.
         last = answer.commits[-1] if answer.commits else answer.merge_base_commit
-        listed = facts.listed_commit(last, own_login=own_login)
-        head = listed if last.sha == head_sha else await self.commit(repository, head_sha)
+        parse_list = facts.listed_commit(last, own_login=own_login)
+        head = parse_list if last.sha == head_sha else await self.commit(repository, head_sha)
         return Comparison(
             base_tip=answer.base_commit.sha,
             merge_base=answer.merge_base_commit.sha,
@@ -157,7 +157,7 @@ class Gateway(CheckReads):
             found = await self._connection.get(
                 repository.installation_id, RepositoryAnswer, "/repos/{owner}/{repo}", where, fresh=True
             )
-            # GitHub leads on from a repository that was renamed or given away: what is there now is not the owner's.
+            # GitHub redirects from a renamed or transferred repository, which is not the owner's any more.
             if (found.owner.login.casefold(), found.name) != (repository.owner.casefold(), OWN_RULES):
                 return False
             shared = Repository(found.id, found.owner.login, found.name, repository.installation_id)
@@ -187,20 +187,20 @@ class Gateway(CheckReads):
         body: str | None = None,
     ) -> str:
         """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge`. Returns the SHA that landed."""
-        words = {"commit_title": title, "commit_message": body}
+        message = {"commit_title": title, "commit_message": body}
         call = Call(
             "PUT",
             "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
             {**owner_and_repo(repository), "pull_number": str(number)},
             body={"sha": head_sha, "merge_method": method.value}
-            | {name: said for name, said in words.items() if said is not None},
+            | {name: text for name, text in message.items() if text is not None},
             limit=_MERGE_LIMIT,
         )
         page = await self._connection.call(repository, call)
-        return understood(ShaAnswer, page.data).sha
+        return parse_answer(ShaAnswer, page.data).sha
 
     async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
-        """`GET /repos/{owner}/{repo}/issues` with this label, open, oldest first; issues that are none are left out."""
+        """`GET /repos/{owner}/{repo}/issues` with this label, open, oldest first, without plain issues."""
         issues = await self._connection.items(
             repository.installation_id,
             IssueAnswer,
@@ -222,25 +222,25 @@ class Gateway(CheckReads):
         page = await self._connection.call(
             repository.installation_id, Call("GET", template, owner_and_repo(repository))
         )
-        return tuple(facts.pull_request(answer) for answer in listed(PullRequestAnswer, page.data))
+        return tuple(facts.pull_request(answer) for answer in parse_list(PullRequestAnswer, page.data))
 
     async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
         return await last_labelling(self._connection, repository, number, label)
 
     async def installations(self) -> tuple[int, ...]:
-        """The installations that are not suspended; what each may do is remembered, for its tokens."""
+        """List the installations that are not suspended, and remember their permissions for tokens."""
         answers = await self._connection.items(None, InstallationAnswer, "/app/installations?per_page=100")
         for answer in answers:
             self._connection.grant(answer.id, answer.permissions)
         return tuple(answer.id for answer in answers if answer.suspended_at is None)
 
     def missing_permissions(self, installation_id: int) -> Mapping[str, str]:
-        """The optional permissions that an installation lacks, with what stops working; known once it was listed."""
+        """Return the optional permissions that a listed installation lacks, each with its consequence."""
         return self._connection.missing(installation_id)
 
     async def repositories(self, installation_id: int) -> tuple[Repository, ...]:
-        """Every repository of an installation; archived ones are read-only and left out."""
+        """List the repositories of an installation, without archived ones, which are read-only."""
         answers = await self._connection.items(
             installation_id, RepositoryAnswer, "/installation/repositories?per_page=100", key="repositories"
         )
@@ -266,7 +266,7 @@ class Gateway(CheckReads):
             {"per_page": "100"} | ({} if cursor is None else {"cursor": cursor}),
         )
         page = await self._connection.call(None, call)
-        return tuple(map(facts.delivery, listed(DeliveryAnswer, page.data))), _cursor(page.links.get("next"))
+        return tuple(map(facts.delivery, parse_list(DeliveryAnswer, page.data))), _cursor(page.links.get("next"))
 
     async def redeliver(self, number: int) -> None:
         """`POST /app/hook/deliveries/{delivery_id}/attempts`."""
@@ -275,10 +275,10 @@ class Gateway(CheckReads):
 
 
 def _cursor(link: str | None) -> str | None:
-    """The cursor in a link to the next page. Raises Unavailable for one without."""
+    """Return the cursor in a link to the next page. Raises Unavailable for one without."""
     if link is None:
         return None
     cursor = URL(link).query.get("cursor")
     if cursor is None:
-        raise Unavailable("the answer is not GitHub's: a page of deliveries leads on without a cursor")
+        raise Unavailable("the answer is not GitHub's: a page of deliveries has a next page without a cursor")
     return cursor

@@ -7,7 +7,7 @@
 from collections.abc import Sequence
 
 from bot.gateway import facts
-from bot.gateway.http.answers import listed
+from bot.gateway.http.answers import parse_list
 from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import ListedCommitAnswer
@@ -41,7 +41,7 @@ async def compare_histories(
 def compare_commits(
     of_head: Sequence[ListedCommitAnswer], of_base: Sequence[ListedCommitAnswer], head_sha: str, *, own_login: str
 ) -> Comparison | None:
-    """The newest commits of both, newest first, as a comparison; None when they have no commit in common.
+    """Compare the newest commits of both, newest first; None when they have no commit in common.
 
     The head is up to date exactly if the base's tip is among its ancestors. Else the newest commit that both have is
     a merge base: a parent that equals it is a commit of the base.
@@ -61,7 +61,7 @@ def compare_commits(
 
 
 def _reachable(commits: Sequence[ListedCommitAnswer]) -> set[str]:
-    """Those of the listed commits that the first one contains, itself included."""
+    """Return the listed commits that the first one contains, itself included."""
     parents = {commit.sha: [parent.sha for parent in commit.parents] for commit in commits}
     found, left = {commits[0].sha}, [commits[0].sha]
     while left:
@@ -73,4 +73,4 @@ def _reachable(commits: Sequence[ListedCommitAnswer]) -> set[str]:
 
 async def _newest(connection: Connection, repository: Repository, sha: str) -> list[ListedCommitAnswer]:
     page = await connection.call(repository, Call("GET", _TEMPLATE, {**owner_and_repo(repository), "sha": sha}))
-    return listed(ListedCommitAnswer, page.data)
+    return parse_list(ListedCommitAnswer, page.data)

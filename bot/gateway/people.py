@@ -1,6 +1,6 @@
-"""Read people's ids and permissions on GitHub, for the API, whose callers act for people.
+"""Read accounts and permissions for the API, whose callers act for people.
 
-A login is renamed and then free for anybody (bors-ng #769, dwf-request #25), an id stays: callers compare ids.
+After a rename anyone can take the old login (bors-ng #769, dwf-request #25), while an id stays: callers compare ids.
 """
 
 from collections.abc import Mapping
@@ -25,19 +25,19 @@ class _CollaboratorAnswer(PermissionAnswer):
 
 
 class People:
-    """Asks GitHub by an installation's token. Raises the errors of `queue_engine.domain.errors`."""
+    """Reads accounts by an installation's token. Raises the errors of `queue_engine.domain.errors`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def collaborator(self, repository: Repository, login: str) -> tuple[Actor | None, Permission]:
-        """`GET /repositories/{id}/collaborators/{username}/permission`: who that is, and their permission.
+        """Read `GET /repositories/{id}/collaborators/{username}/permission`: the account and its permission.
 
         By id, as every such call can be made (octokit.net #1120, travis-api #836): after a rename the name
         is free, and the person who takes it administers another repository.
 
-        Everybody reads what is public, by GitHub's own answer (aws-ia resource-providers #14, github-oauth-plugin #17).
-        None for who is not there under this login.
+        GitHub's answer for a public repository is `read` (aws-ia resource-providers #14, github-oauth-plugin #17).
+        The account is None if it is unknown.
         """
         template = "/repositories/{repository_id}/collaborators/{username}/permission"
         variables = {"repository_id": str(repository.id), "username": login}
@@ -49,7 +49,7 @@ class People:
         return None if user is None else Actor(user.id, user.login), facts.permission(answer)
 
     async def by_login(self, installation_id: int, login: str) -> Actor | None:
-        """`GET /users/{username}`; None if nobody has this login."""
+        """Read `GET /users/{username}`; None if no account has this login."""
         return await self._account(installation_id, "/users/{username}", {"username": login})
 
     async def by_id(self, installation_id: int, person_id: int) -> Actor | None:

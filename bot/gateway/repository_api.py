@@ -1,4 +1,4 @@
-"""Read and write the surroundings of a landing: configuration files, reviews, reruns, branches, reactions."""
+"""Read and write configuration files, reviews, reruns, branches and reactions."""
 
 import base64
 import binascii
@@ -6,9 +6,9 @@ import binascii
 from bot.gateway import facts
 from bot.gateway.authorship import co_authors
 from bot.gateway.comments_and_checks import CommentApi
-from bot.gateway.http.answers import listed, understood
+from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.http.client import Call, owner_and_repo
-from bot.gateway.http.grants import out_of_reach
+from bot.gateway.http.grants import is_inaccessible
 from bot.gateway.http.scopes import Purpose, Scope, Target
 from bot.gateway.rules.schemas import BranchAnswer
 from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
@@ -17,31 +17,31 @@ from queue_engine.domain.facts import Branch, Review
 from queue_engine.domain.model import Repository
 
 OWN_RULES = ".github"
-"""The repository in which an organisation keeps what holds for all of its others."""
+"""The repository with an organisation's shared configuration."""
 
 
 _NO_COMMIT = "no commit found"
-"""GitHub's words where not the file is missing, but the branch or commit that it was to be read at."""
+"""GitHub's message if the branch or commit is missing, not the file."""
 
 _UNCHECKED = frozenset({"gpgverify_error", "gpgverify_unavailable"})
-"""GitHub's words ("Commit verification") for a signature that it could not check: that may pass."""
+"""GitHub's reasons ("Commit verification") for a signature that it could not check yet."""
 
 
 class RepositoryApi(CommentApi):
-    """Reads and writes around a landing. Part of `Gateway`."""
+    """Reads and writes repositories. Part of `Gateway`."""
 
     def forget_token(self, installation_id: int) -> None:
         """Drop the installation's cached tokens."""
         self._connection.forget_token(installation_id)
 
     async def prepare_writes(self, repository: Repository) -> None:
-        """Have a token to write with at hand; where GitHub makes none, the write that needs it fails."""
+        """Fetch a token for writes in advance; if GitHub refuses it, the write that needs it fails."""
         await self._connection.prepare_writes(repository)
 
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """`GET /repos/{owner}/{repo}/contents/.github/imq.yml` at a branch, without one at the default branch.
 
-        Raises Invalid when it is no text. Who reads a configuration is about to queue something.
+        Raises Invalid when it is no text. The caller is about to queue something, so a token for writes is fetched.
         """
         await self._connection.prepare_writes(repository)
         if base_branch is None:
@@ -49,14 +49,14 @@ class RepositoryApi(CommentApi):
         return await self._file(repository, {**owner_and_repo(repository), "ref": base_branch}, "?ref={ref}")
 
     async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
-        """The same of the owner's repository `.github`; None where that is missing or not IMQ's to read."""
+        """Read the file of the owner's repository `.github`; None if it is missing or hidden."""
         if repository.name == OWN_RULES:
             return None
-        place = {"owner": repository.owner, "repo": OWN_RULES}
+        variables = {"owner": repository.owner, "repo": OWN_RULES}
         try:
             if commit is None:
-                return await self._file(repository.installation_id, place, "")
-            return await self._file(repository.installation_id, {**place, "ref": commit}, "?ref={ref}")
+                return await self._file(repository.installation_id, variables, "")
+            return await self._file(repository.installation_id, {**variables, "ref": commit}, "?ref={ref}")
         except Forbidden:
             return None
 
@@ -65,16 +65,16 @@ class RepositoryApi(CommentApi):
         try:
             page = await self._connection.call(target, call)
         except NotFound as missing:
-            if isinstance(target, int) and out_of_reach(missing):
+            if isinstance(target, int) and is_inaccessible(missing):
                 # A public repository is read without being covered by the installation.
                 return await self._file(Scope(target, None, Purpose.LIST), variables, query)
             if _NO_COMMIT in missing.message.lower():
-                # Of a commit that was just pushed a replica may not know yet: that is not a missing file.
+                # A replica may not know a new commit yet: the file is not missing.
                 raise
             return None
         if isinstance(page.data, list):
             raise Invalid(".github/imq.yml is a directory, not a file")
-        answer = understood(ContentAnswer, page.data)
+        answer = parse_answer(ContentAnswer, page.data)
         if answer.type != "file":
             # A link is followed by GitHub itself, where it leads to a file of the repository.
             raise Invalid(f".github/imq.yml is a {answer.type}, not a file")
@@ -98,9 +98,11 @@ class RepositoryApi(CommentApi):
 
     async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
-        listed = ((each.sha, each.commit.verification) for each in await self._commits(repository, number))
+        commits = ((each.sha, each.commit.verification) for each in await self._commits(repository, number))
         return tuple(
-            sha for sha, said in listed if said is not None and not said.verified and said.reason not in _UNCHECKED
+            sha
+            for sha, verification in commits
+            if verification is not None and not verification.verified and verification.reason not in _UNCHECKED
         )
 
     async def _commits(self, repository: Repository, number: int) -> list[ListedPullCommitAnswer]:
@@ -124,7 +126,7 @@ class RepositoryApi(CommentApi):
             template = f"/repos/{{owner}}/{{repo}}/pulls?state=open&{query}={{{query}}}&per_page=1"
             call = Call("GET", template, {**owner_and_repo(repository), query: value})
             page = await self._connection.call(repository, call, fresh=True)
-            if listed(NumberAnswer, page.data):
+            if parse_list(NumberAnswer, page.data):
                 return True
         return False
 

@@ -1,7 +1,7 @@
-"""Answer the engine's questions for permissions of tokens that belong to no person.
+"""Answer the engine's reads of permissions for tokens that belong to no person.
 
-The engine asks for the right of the person who queued a pull request once more before it merges. A token's right is the
-operator's to give, and ends with the token: what a revoked token queued does not land.
+Before a merge the engine reads the permission of the person who queued the pull request again. The operator grants a
+token's permission, which ends with the token: a pull request that a revoked token queued does not land.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from queue_engine.store.operations.tokens import service_name
 
 
 class TokenPermissions(Forwarding):
-    """GitHub, but for the permissions of tokens."""
+    """Forwards to GitHub, except for permissions of tokens."""
 
     def __init__(self, github: GitHubPorts, store: Store, clock: Clock) -> None:
         super().__init__(github)
@@ -24,7 +24,7 @@ class TokenPermissions(Forwarding):
         self._clock = clock
 
     async def permission(self, repository: Repository, login: str) -> Permission:
-        """As the port says; of a token what it may do within its scope."""
+        """Return the permission as the port says; that of a token by its scope."""
         if (name := service_name(login)) is None:
             return await super().permission(repository, login)
         async with self._store.reading() as tx:
@@ -36,8 +36,8 @@ class TokenPermissions(Forwarding):
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
-        """As the port says; GitHub knows no token, and is not asked about one."""
+        """Read the snapshot as the port says, without asking GitHub about a token."""
         if login is None or service_name(login) is None:
             return await super().snapshot(repository, number, login=login, head_sha=head_sha)
-        taken = await super().snapshot(repository, number, login=None, head_sha=head_sha)
-        return replace(taken, permission=await self.permission(repository, login))
+        found = await super().snapshot(repository, number, login=None, head_sha=head_sha)
+        return replace(found, permission=await self.permission(repository, login))

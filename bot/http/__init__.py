@@ -1,4 +1,4 @@
 """Serve HTTP: connections bounded in number, time and memory, and bodies read within limits.
 
-Lives here: what holds for every request, from any sender. May not live here: routes, or what a request means.
+Lives here: limits of every request, from any sender. May not live here: routes, or the meaning of a request.
 """

@@ -10,7 +10,7 @@ MAX_TIME = timedelta(seconds=30)
 
 
 class Refused(Exception):
-    """A request is refused: the HTTP status, and a sentence for its sender."""
+    """An HTTP status and a sentence for the sender of a refused request."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -18,34 +18,34 @@ class Refused(Exception):
         self.sentence = sentence
 
 
-async def read_body(request: web.Request, what: str, most: int, within: timedelta = MAX_TIME) -> bytes:
-    """The body, of at most `most` bytes; `what` it is called in the sentences of Refused (400, 408, 413, 415).
+async def read_body(request: web.Request, name: str, limit: int, timeout: timedelta = MAX_TIME) -> bytes:
+    """Read the body, of at most `limit` bytes; `name` is its name in the sentences of Refused (400, 408, 413, 415).
 
     A compressed body is refused, because a small one may be inflated to any size.
     """
     if "Content-Encoding" in request.headers:
-        raise Refused(415, f"the {what} must not have a Content-Encoding")
+        raise Refused(415, f"the {name} must not have a Content-Encoding")
     body = bytearray()
     try:
-        if (request.content_length or 0) > most:
-            raise _too_large(what, most)
-        async with asyncio.timeout(within.total_seconds()):
+        if (request.content_length or 0) > limit:
+            raise _too_large(name, limit)
+        async with asyncio.timeout(timeout.total_seconds()):
             async for chunk in request.content.iter_any():
                 body += chunk
-                if len(body) > most:
-                    raise _too_large(what, most)
+                if len(body) > limit:
+                    raise _too_large(name, limit)
         return bytes(body)
     except TimeoutError:
-        raise Refused(408, f"the {what} did not arrive in time") from None
+        raise Refused(408, f"the {name} did not arrive in time") from None
     except (OSError, web.RequestPayloadError):
-        raise Refused(400, f"the {what} was cut off") from None
+        raise Refused(400, f"the {name} was cut off") from None
     finally:
         # The request keeps an error of its body, whose traceback keeps this frame, until garbage is collected.
         body.clear()
 
 
-def _too_large(what: str, most: int) -> Refused:
-    return Refused(413, f"the {what} is larger than {_size(most)}")
+def _too_large(name: str, limit: int) -> Refused:
+    return Refused(413, f"the {name} is larger than {_size(limit)}")
 
 
 def _size(size: int) -> str:

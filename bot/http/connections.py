@@ -14,11 +14,11 @@ class Client(Protocol):
 
     @property
     def held(self) -> int:
-        """Bytes of its request that are in memory."""
+        """Return the bytes of its request in memory."""
 
     @property
     def waits(self) -> bool:
-        """Whether the server waits for this client, which may send or take its bytes as slowly as it likes."""
+        """Whether the server waits for this client to send or receive bytes."""
 
     def drop(self) -> None:
         """End the connection at once."""
@@ -42,11 +42,11 @@ class Connections:
 
     @property
     def held(self) -> int:
-        """Bytes of all requests that are in memory."""
+        """Return the bytes of all requests in memory."""
         return self._held
 
     def opened(self, client: Client) -> None:
-        """Count a new connection. Where all others are at work for their clients, it is the one to be dropped."""
+        """Count a new connection. If there are too many and no other one waits for its client, drop it."""
         self._open[client] = None
         if len(self._open) > self._limits.connections:
             victim = next((each for each in self._open if each.waits), client)
@@ -54,13 +54,13 @@ class Connections:
             victim.drop()
 
     def progressed(self, client: Client) -> None:
-        """Note that the client did its part: of those that wait it is now the newest."""
+        """Record that the client sent or received bytes: it now waits for the shortest time."""
         if client in self._open:
             del self._open[client]
             self._open[client] = None
 
     def received(self, size: int) -> None:
-        """Count bytes that a client sent, and that it says it holds; drop whom they are too many of."""
+        """Count bytes that a client sent; if there are too many, drop the connections with most."""
         self._held += size
         while self._held > self._limits.held_bytes:
             waiting = [each for each in self._open if each.waits and each.held]

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 _FILES = 1024
-"""Open files that a process asks the system for, if it may have fewer."""
+"""Open files that a process requests from the system, if its limit is lower."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What all clients together, and each of them, may take."""
+    """Limits of all clients together, and of each client."""
 
     connections: int = 512
     accepted_at_once: int = 128

@@ -17,13 +17,13 @@ from aiohttp.http import HttpProcessingError
 from bot.http.connections import Connections
 from bot.http.limits import Limits
 
-_COPIES = 2
-"""Of a header in memory: aiohttp keeps each field as bytes and as text, long before the header is complete."""
+_HEADER_COPIES = 2
+"""Copies of a header in memory: aiohttp keeps each field as bytes and as text before the header is complete."""
 
-_MOST_FIELDS = 64
+_MAX_FIELDS = 64
 """In a header. GitHub sends about 12, proxies add some."""
 
-_MOST_LINES, _BYTES_A_LINE = 512, 64
+_MAX_LINES, _MIN_BYTES_PER_LINE = 512, 64
 """How many lines may come at once, and how long the lines beyond these must be on average. A body in chunks of one byte
 has two lines for each: parsing 10 MB of those had everybody wait for two seconds (aiohttp #11894 bounds their memory;
 h2o/picohttpparser #81 refuses such bodies, too)."""
@@ -43,11 +43,11 @@ class ClientConnection(web.RequestHandler):
             server,
             loop=loop,
             access_log=None,  # type: ignore[arg-type] # documented: None logs no access
-            # No legitimate sender compresses a body: inflating it would be work at any stranger's request.
+            # No legitimate sender compresses a body, and anyone could make the server inflate one.
             auto_decompress=False,
             keepalive_timeout=limits.idle.total_seconds(),
             lingering_time=limits.lingering.total_seconds(),
-            max_headers=_MOST_FIELDS,
+            max_headers=_MAX_FIELDS,
         )
         self._connections = connections
         self._limits = limits
@@ -68,37 +68,37 @@ class ClientConnection(web.RequestHandler):
         return not self._handling or self._answering or not self._has_whole_body()
 
     def drop(self) -> None:
-        """End the connection at once, and what is counted of it."""
+        """End the connection at once."""
         transport = self.transport
         self._ended()
         if isinstance(transport, asyncio.WriteTransport):
             transport.abort()
 
     def begin(self, payload: StreamReader) -> None:
-        """A header is complete: its request is handled from now on, and its body is `payload`."""
+        """Begin to handle a request whose header is complete; `payload` is its body."""
         self._payload, self._handling = payload, True
         self._stop_timer()
         self._connections.progressed(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin: the client must send a header within the limit."""
+        """Start the time limit for the header."""
         super().connection_made(transport)
         self._drop_after(self._limits.header)
         self._connections.opened(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End."""
+        """Stop the timer and free the bytes."""
         super().connection_lost(exc)
         self._ended()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes from the client, or none if they are dropped with the connection."""
+        """Receive bytes from the client, unless its connection was dropped for them."""
         if not self._handling and self._timer is None and self._has_whole_body():
             self._drop_after(self._limits.header)
-        size = len(data) if self._handling else len(data) * _COPIES
+        size = len(data) if self._handling else len(data) * _HEADER_COPIES
         self._held += size
         self._connections.received(size)
-        if data.count(b"\r\n") > _MOST_LINES + len(data) // _BYTES_A_LINE:
+        if data.count(b"\r\n") > _MAX_LINES + len(data) // _MIN_BYTES_PER_LINE:
             log.debug("connection_dropped", why="too many lines", size=len(data))
             self.drop()
         elif self.transport is not None and not self.transport.is_closing():
@@ -125,18 +125,18 @@ class ClientConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is not HTTP, or cannot be answered otherwise. Bytes of a stranger are no error of the server."""
+        """Answer malformed requests, which are no error of the server."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         log.debug("request_malformed", error=type(exc).__name__)
-        # Its traceback keeps the frame that keeps what came, and this error: a circle, until garbage is collected.
+        # Its traceback and this frame reference each other, and would keep the bytes until garbage is collected.
         exc.__traceback__ = None
         answer = web.json_response({"error": "the request is not understood: it is not HTTP/1.1"}, status=400)
         answer.force_close()
         return answer
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log an error of the server; a body that breaks off or is chunked wrongly is none."""
+        """Log an error of the server; malformed bodies are only debug lines."""
         if isinstance(kw.get("exc_info"), web.RequestPayloadError | HttpProcessingError):
             log.debug("request_malformed", error=type(kw["exc_info"]).__name__)
         else:
@@ -147,9 +147,9 @@ class ClientConnection(web.RequestHandler):
 
     def _drop_after(self, limit: timedelta) -> None:
         self._stop_timer()
-        self._timer = self._loop.call_later(limit.total_seconds(), self._late)
+        self._timer = self._loop.call_later(limit.total_seconds(), self._time_out)
 
-    def _late(self) -> None:
+    def _time_out(self) -> None:
         log.debug("connection_dropped", why="too slow")
         self.drop()
 
@@ -159,7 +159,7 @@ class ClientConnection(web.RequestHandler):
             self._timer = None
 
     def _ended(self) -> None:
-        """What is at work for the client goes on, and lets go of its bytes when it is done."""
+        """Free the connection's bytes, unless its request is still handled, which frees them at its end."""
         self._stop_timer()
         if self.waits:
             self._release()
@@ -170,29 +170,29 @@ class ClientConnection(web.RequestHandler):
         self._held = 0
 
 
-def announcing(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:
-    """A factory of requests that tells their connection when each of them begins.
+def notifying(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:
+    """Wrap the factory of requests, so that it notifies the connection when each request begins.
 
     Where `make` fails, it drops the connection and cancels the task that serves it.
     """
 
-    def announced(message: Any, payload: StreamReader, protocol: ClientConnection, *rest: Any) -> web.BaseRequest:
+    def make_request(message: Any, payload: StreamReader, protocol: ClientConnection, *rest: Any) -> web.BaseRequest:
         try:
             request = make(message, payload, protocol, *rest)
             _check_expectation(request)
         except ValueError as error:
-            # aiohttp parses some addresses only here (`http://xn--/`), and would leave the connection open for ever.
+            # aiohttp parses some URLs only here (`http://xn--/`), and would leave the connection open.
             log.debug("request_malformed", error=repr(error))
             protocol.drop()
             raise asyncio.CancelledError from error
         protocol.begin(payload)
         return request
 
-    return announced
+    return make_request
 
 
 def _check_expectation(request: web.BaseRequest) -> None:
-    """Raise ValueError for what nobody expects: aiohttp would quote it, and fails where it is no text."""
+    """Raise ValueError for an unknown expectation, which aiohttp would quote, and fails if it is no text."""
     expected = request.headers.get("Expect", "100-continue")
     if expected.casefold() != "100-continue":
         raise ValueError(f"expects {expected!r}")

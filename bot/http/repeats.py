@@ -1,4 +1,4 @@
-"""Log lines that strangers can cause once a minute, with a count."""
+"""Log repeated lines once a minute, with a count."""
 
 from datetime import datetime, timedelta
 
@@ -8,18 +8,18 @@ _BETWEEN = timedelta(minutes=1)
 
 
 class Repeats:
-    """Which of many equal lines are written. Their texts must be few, because all are remembered."""
+    """Counts equal lines between those that are logged. Their texts must be few, because all are kept."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._unwritten: dict[str, tuple[datetime, int]] = {}
+        self._suppressed: dict[str, tuple[datetime, int]] = {}
 
     def count(self, line: str) -> int | None:
-        """How many such lines were not written since the last one; None if this one is not to be written either."""
+        """Return how many such lines were suppressed since the last one; None if this one is suppressed, too."""
         now = self._clock.now()
-        written, repeats = self._unwritten.get(line, (now - _BETWEEN, 0))
+        written, repeats = self._suppressed.get(line, (now - _BETWEEN, 0))
         if timedelta(0) <= now - written < _BETWEEN:
-            self._unwritten[line] = written, repeats + 1
+            self._suppressed[line] = written, repeats + 1
             return None
-        self._unwritten[line] = now, 0
+        self._suppressed[line] = now, 0
         return repeats

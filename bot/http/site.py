@@ -8,16 +8,15 @@ from aiohttp import web
 
 from bot.http.connections import Connections
 from bot.http.limits import Limits
-from bot.http.protocol import ClientConnection, announcing
+from bot.http.protocol import ClientConnection, notifying
 from bot.http.repeats import Repeats
 from queue_engine.core.timing.clock import Clock
 
 _ACCEPTING = "socket.accept() out of system resource"
-"""What asyncio says of it, a hundred times a second until Python 3.14 (cpython #151615)."""
+"""asyncio's message, a hundred times a second until Python 3.14 (cpython #151615)."""
 
-_QUEUED = 511
-"""Connections that the system keeps until they are accepted (as many as nginx asks for); it may allow fewer. One that
-finds no room is tried again after a second."""
+_BACKLOG = 511
+"""Connections that the system queues until they are accepted, as many as for nginx; the system may allow fewer."""
 
 _ADVICE = "The process has no open files left; raise its limit (ulimit -n)."
 
@@ -38,16 +37,16 @@ class LimitedSite(web.BaseSite):
 
     @property
     def name(self) -> str:
-        """Where it listens."""
+        """Return the address on which it listens."""
         return f"http://{self._host or '0.0.0.0'}:{self._port}"  # noqa: S104 - shown only
 
     async def start(self) -> None:
-        """Listen. Raises OSError when the address cannot be had."""
+        """Listen. Raises OSError when the address is not available."""
         await super().start()
         server, loop = self._runner.server, asyncio.get_running_loop()
         if server is None:
             raise RuntimeError("the runner has not been set up")
-        server.request_factory = announcing(server.request_factory)
+        server.request_factory = notifying(server.request_factory)
 
         def connect() -> ClientConnection:
             return ClientConnection(server, self._connections, self._limits, loop=loop)
@@ -56,7 +55,7 @@ class LimitedSite(web.BaseSite):
         for each in listening.sockets:
             # asyncio's backlog is both what it accepts at once and what the system queues; that may be more.
             with each.dup() as queue:
-                queue.listen(_QUEUED)
+                queue.listen(_BACKLOG)
 
 
 class AcceptErrors:

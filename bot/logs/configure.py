@@ -1,4 +1,4 @@
-"""Logging: every line structured, with the trace and delivery that it belongs to, and never with a secret."""
+"""Configure logging: every line structured, with its trace and delivery, and without secrets."""
 
 import io
 import logging
@@ -16,10 +16,10 @@ from queue_engine.core.observability import trace
 from queue_engine.domain.errors import GitHubError, Invalid
 
 _OWN = frozenset({"imq", "bot", "notifications", "queue_engine"})
-"""Where the names of our own loggers begin."""
+"""Prefixes of IMQ's own loggers."""
 
-_LOUD = ("aiosqlite", "asyncio")
-"""Libraries whose debug lines hold every statement with its values, or tell an operator nothing."""
+_VERBOSE_LIBRARIES = ("aiosqlite", "asyncio")
+"""Libraries whose debug lines have every statement with its values, or are useless to an operator."""
 
 
 def configure(level: str = "info", log_format: str | None = None, stream: TextIO | None = None) -> None:
@@ -30,7 +30,7 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
     stream = stream or sys.stderr
     console = log_format == "console" or (log_format is None and stream.isatty())
     shared: list[Processor] = [
-        _tell_faults,
+        _summarize_faults,
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -48,9 +48,9 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # Alembic announces its own plugins, which tells an operator nothing.
+    # Alembic logs its own plugins, which is useless to an operator.
     logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
-    for name in _LOUD:
+    for name in _VERBOSE_LIBRARIES:
         logging.getLogger(name).setLevel(logging.INFO)
     structlog.configure(
         processors=[
@@ -64,8 +64,8 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
     )
 
 
-def _tell_faults(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """What the database's surroundings, or GitHub, did is told by a sentence, not by a traceback through drivers.
+def _summarize_faults(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Replace the traceback of a fault of the database or GitHub by a sentence.
 
     A request that GitHub calls invalid keeps its traceback: IMQ should not have sent it.
     """
@@ -82,7 +82,7 @@ def _tell_faults(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 
 
 def _add_component_and_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Which part of IMQ, or which library, the line is of; and whose story it belongs to, where there is one."""
+    """Add the component or library of the line, and the ids of its trace."""
     names = str(event["logger"]).split(".")
     event.setdefault("component", names[-1] if names[0] in _OWN else names[0])
     event.update(trace.ids())
@@ -98,14 +98,14 @@ def _rendering(console: bool) -> list[Processor]:
 
 
 def _indented_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
-    """A plain traceback: the pretty ones print local variables, secrets among them. An error's lines look like none."""
+    """Write a plain traceback: the pretty ones print local variables, including secrets."""
     plain = io.StringIO()
     structlog.dev.plain_traceback(plain, exc_info)
     stream.write(textwrap.indent(plain.getvalue(), "  "))
 
 
 def _values_on_one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """No value begins a line that looks like another event; what is no text is shown by `repr`, which escapes too."""
+    """Remove line breaks from values, which could look like another event."""
     for key, value in event.items():
         if isinstance(value, str) and key not in ("exception", "stack"):
             event[key] = on_one_line(value)
@@ -113,10 +113,10 @@ def _values_on_one_line(_logger: WrappedLogger, _method: str, event: EventDict) 
 
 
 def _without_control_characters(_logger: WrappedLogger, _method: str, rendered: str) -> str:
-    """Whatever strangers called a branch or a pull request, an error that quotes it cannot control the terminal."""
+    """Escape control characters of foreign text, such as branch names in errors."""
     return printable(rendered)
 
 
 def _event_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """What happened stands at the start of the line, where people look."""
+    """Move the event to the start of the line."""
     return {"event": event.pop("event", ""), **event}

@@ -1,20 +1,20 @@
-"""Text for consoles: nothing in it moves the cursor, changes colours, hides itself, or begins a line of its own."""
+"""Escape text for consoles: control, formatting and invisible characters."""
 
 from unicodedata import category
 
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of characters that control or format, of surrogates, and of separators of lines."""
 
 
 def printable(text: str, *, keep: str = "\n\t") -> str:
-    """`text` with its unseen characters as JSON writes them (`\\u001b`); those in `keep` stay."""
+    """Escape invisible characters in `text` as in JSON (`\\u001b`), except those in `keep`."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(each if each in keep or category(each) not in _UNSEEN else _escaped(each) for each in text)
+    return "".join(each if each in keep or category(each) not in _INVISIBLE else _escaped(each) for each in text)
 
 
 def on_one_line(text: str) -> str:
-    """The same without any line or tab of its own."""
+    """Escape line breaks and tabs as well."""
     return printable(text, keep="")
 
 

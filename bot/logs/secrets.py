@@ -1,4 +1,4 @@
-"""Mask what looks like a secret, anywhere in a line."""
+"""Mask secrets anywhere in a line."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from structlog.typing import WrappedLogger
 _MASK = "[secret]"
 
 _SECRETS: Sequence[tuple[re.Pattern[str], str]] = (
-    # A private key, with real or escaped newlines; cut off anywhere, its rest is still masked.
+    # A private key, with real or escaped newlines, also if it is truncated.
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL), _MASK),
     (re.compile(r"\bgh[a-z]_[A-Za-z0-9_]{4,}"), _MASK),
     (re.compile(r"\bgithub_pat_\w+"), _MASK),
@@ -20,12 +20,12 @@ _SECRETS: Sequence[tuple[re.Pattern[str], str]] = (
 
 
 def mask(text: str) -> str:
-    """`text` without anything that looks like a GitHub token, a JWT, a private key or a URL's password."""
+    """Mask everything in `text` that looks like a GitHub token, a JWT, a private key or a URL's password."""
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text
 
 
 def mask_rendered(_logger: WrappedLogger, _method: str, rendered: str) -> str:
-    """The last processor: masks the finished line, so that no value, traceback or foreign logger is left out."""
+    """Mask the rendered line, as the last processor, so that no value or traceback is left out."""
     return mask(rendered)

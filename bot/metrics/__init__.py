@@ -1,6 +1,6 @@
 """Figures for Prometheus: counters and timers of this process, figures of the database, and their page.
 
-Lives here: names, meanings and exposition. May not live here: what decides anything by a figure.
+Lives here: names, meanings and exposition. May not live here: decisions by a figure.
 """
 
 from bot.metrics.families import FAMILIES, Family, Kind

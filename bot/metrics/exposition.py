@@ -21,18 +21,18 @@ class _Page(Collector):
 
 
 def text(families: Sequence[Metric]) -> str:
-    """The families as text; each name must occur once, as after `merged`."""
+    """Format the families as text; each name must occur once, as after `merged`."""
     return generate_latest(_Page(families)).decode()
 
 
 def parsed(page: str) -> list[Metric]:
-    """The families in a text. Raises ValueError when it is none."""
+    """Parse families. Raises ValueError for invalid text."""
     return list(text_string_to_metric_families(page))
 
 
-def told_by(process: str, families: Iterable[Metric]) -> list[Metric]:
-    """The families with the label `process` on every sample. Times of creation are left out: nothing reads them."""
-    told = []
+def with_process_label(process: str, families: Iterable[Metric]) -> list[Metric]:
+    """Add the label `process` to every sample. Samples with times of creation are left out."""
+    labeled = []
     for family in families:
         metric = Metric(family.name, family.documentation, family.type)
         metric.samples = [
@@ -40,12 +40,12 @@ def told_by(process: str, families: Iterable[Metric]) -> list[Metric]:
             for sample in family.samples
             if not sample.name.endswith("_created")
         ]
-        told.append(metric)
-    return told
+        labeled.append(metric)
+    return labeled
 
 
 def merged(*pages: Iterable[Metric]) -> list[Metric]:
-    """One family per name, in the order of first meeting. What contradicts an earlier page is left out.
+    """Merge pages into one family per name. Samples that contradict an earlier page are left out.
 
     Processes of two versions run side by side during a deploy: a family that changed its type between them would make
     the whole page unreadable.

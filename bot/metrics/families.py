@@ -10,7 +10,7 @@ PREFIX = "imq_"
 
 
 class Kind(StrEnum):
-    """What Prometheus calls the type of a metric."""
+    """Prometheus's type of a metric."""
 
     COUNTER = "counter"
     HISTOGRAM = "histogram"
@@ -18,14 +18,14 @@ class Kind(StrEnum):
 
 
 class Source(StrEnum):
-    """Who tells it: each process for itself, with the label `process`, or the database once for all."""
+    """The source of a metric: each process, with the label `process`, or the database."""
 
     PROCESS = "process"
     DATABASE = "database"
 
 
 class Family(NamedTuple):
-    """One metric. `meter` is its name in calls to a Meter, empty for what is read when the page is asked for."""
+    """A metric. `meter` is its name in calls to a Meter; empty for gauges, which are read for each page."""
 
     name: str
     kind: Kind
@@ -33,8 +33,8 @@ class Family(NamedTuple):
     labels: tuple[str, ...] = ()
     source: Source = Source.PROCESS
     meter: str = ""
-    starts: tuple[str, ...] = ()
-    """Values of its only label that are told from the start, as 0: Prometheus sees no increase in a first sample."""
+    initial_values: tuple[str, ...] = ()
+    """Values of its only label that start at 0: Prometheus sees no increase in a first sample."""
     buckets: tuple[float, ...] = ()
     """Upper bounds in seconds."""
 
@@ -42,41 +42,43 @@ class Family(NamedTuple):
 _KIND = ("kind",)
 
 
-def _counted(meter: str, words: str, labels: tuple[str, ...], *starts: str) -> Family:
-    return Family(f"{PREFIX}{meter}_total", Kind.COUNTER, words, labels, meter=meter, starts=starts)
+def _counter(meter: str, description: str, labels: tuple[str, ...], *initial_values: str) -> Family:
+    return Family(
+        f"{PREFIX}{meter}_total", Kind.COUNTER, description, labels, meter=meter, initial_values=initial_values
+    )
 
 
-def _timed(meter: str, words: str, labels: tuple[str, ...], *buckets: float) -> Family:
-    return Family(f"{PREFIX}{meter}_seconds", Kind.HISTOGRAM, words, labels, meter=meter, buckets=buckets)
+def _histogram(meter: str, description: str, labels: tuple[str, ...], *buckets: float) -> Family:
+    return Family(f"{PREFIX}{meter}_seconds", Kind.HISTOGRAM, description, labels, meter=meter, buckets=buckets)
 
 
-def _live(name: str, words: str, *labels: str) -> Family:
-    return Family(f"{PREFIX}{name}", Kind.GAUGE, words, labels)
+def _gauge(name: str, description: str, *labels: str) -> Family:
+    return Family(f"{PREFIX}{name}", Kind.GAUGE, description, labels)
 
 
-def _stored(name: str, words: str, *labels: str) -> Family:
-    return Family(f"{PREFIX}{name}", Kind.GAUGE, words, labels, Source.DATABASE)
+def _database_gauge(name: str, description: str, *labels: str) -> Family:
+    return Family(f"{PREFIX}{name}", Kind.GAUGE, description, labels, Source.DATABASE)
 
 
 FAMILIES = (
-    _counted(
+    _counter(
         "requests_keyed",
         "New requests that came with an idempotency key; a webhook's delivery id is one.",
         ("scope",),
         "webhook",
         "api",
     ),
-    _counted("duplicates", "Requests whose key was known, and which did nothing again.", ("scope",), "webhook", "api"),
-    _counted("jobs_done", "Jobs done.", _KIND),
-    _counted("jobs_retried", "Attempts of jobs that failed and are tried again by themselves.", _KIND),
-    _counted("jobs_recovered", "Jobs done after at least one failed attempt.", _KIND),
-    _counted("jobs_dead", "Jobs that failed for good and became dead letters.", _KIND),
-    _counted("jobs_reprocessed", "Dead letters that a person sent back to be done again.", _KIND),
-    _counted("pass_errors", "Passes of a queue that ended with an unexpected error of IMQ.", ("on",), "entry", "queue"),
-    _counted("queue_full", "Pull requests and calls that met a full queue.", ("where",), "label", "api"),
-    _counted("outdated_reads", "Answers of GitHub that were older than known facts, by kind.", ("of",)),
-    _counted("github_requests", "Requests to GitHub, by path template and status.", ("call", "status")),
-    _counted(
+    _counter("duplicates", "Requests whose key was known, and which did nothing again.", ("scope",), "webhook", "api"),
+    _counter("jobs_done", "Jobs done.", _KIND),
+    _counter("jobs_retried", "Attempts of jobs that failed and are tried again by themselves.", _KIND),
+    _counter("jobs_recovered", "Jobs done after at least one failed attempt.", _KIND),
+    _counter("jobs_dead", "Jobs that failed for good and became dead letters.", _KIND),
+    _counter("jobs_reprocessed", "Dead letters that a person sent back to be done again.", _KIND),
+    _counter("pass_errors", "Passes of a queue that ended with an unexpected error of IMQ.", ("on",), "entry", "queue"),
+    _counter("queue_full", "Pull requests and calls that met a full queue.", ("where",), "label", "api"),
+    _counter("outdated_reads", "Answers of GitHub that were older than known facts, by kind.", ("of",)),
+    _counter("github_requests", "Requests to GitHub, by path template and status.", ("call", "status")),
+    _counter(
         "github_limited",
         "Requests that had to wait: for GitHub's primary or secondary limit, our own pacing, or a free slot.",
         ("kind",),
@@ -85,7 +87,7 @@ FAMILIES = (
         "own",
         "slots",
     ),
-    _counted(
+    _counter(
         "outbox_sent",
         "Comments, check runs and labels that GitHub shows as IMQ wanted them.",
         _KIND,
@@ -93,53 +95,57 @@ FAMILIES = (
         "check_run",
         "label",
     ),
-    _timed(
+    _histogram(
         "job_delay",
         "From the moment that a job was due, after a failed attempt again, until it was done.",
         _KIND,
         *(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600),
     ),
-    _timed("job_duration", "How long one attempt of a job took.", _KIND, *(0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60)),
-    _timed(
+    _histogram("job_duration", "How long one attempt of a job took.", _KIND, *(0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60)),
+    _histogram(
         "slot_wait",
         "How long a call to GitHub waited for its slot.",
         ("priority",),
         *(0.01, 0.1, 0.5, 1, 5, 15, 60, 300),
     ),
-    _timed(
+    _histogram(
         "github_duration",
         "How long GitHub took to answer, by path template.",
         ("call",),
         *(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
     ),
-    _live("build_info", "Always 1; the label is the version.", "version", "role"),
-    _live("start_time_seconds", "When the process started, in seconds since 1970 (UTC)."),
-    _live("slots", "Slots for calls to GitHub, over all installations."),
-    _live("slots_available", "Slots that are free."),
-    _live("slots_waiting", "Calls that wait for a slot.", "priority"),
-    _live(
+    _gauge("build_info", "Always 1; the label is the version.", "version", "role"),
+    _gauge("start_time_seconds", "When the process started, in seconds since 1970 (UTC)."),
+    _gauge("slots", "Slots for calls to GitHub, over all installations."),
+    _gauge("slots_available", "Slots that are free."),
+    _gauge("slots_waiting", "Calls that wait for a slot.", "priority"),
+    _gauge(
         "github_budget_limit", "Requests an hour that GitHub grants an installation, or the App itself.", "installation"
     ),
-    _live("github_budget_remaining", "How many of them are left, as far as this process knows.", "installation"),
-    _stored("database_up", "1 when the database answered in time for this page; without it no other database figure."),
-    _stored("processes", "Processes that gave a sign of life in the last two minutes.", "role"),
-    _stored("jobs", "Jobs in the store.", "kind", "status"),
-    _stored(
+    _gauge("github_budget_remaining", "How many of them are left, as far as this process knows.", "installation"),
+    _database_gauge(
+        "database_up", "1 when the database answered in time for this page; without it no other database figure."
+    ),
+    _database_gauge("processes", "Processes that gave a sign of life in the last two minutes.", "role"),
+    _database_gauge("jobs", "Jobs in the store.", "kind", "status"),
+    _database_gauge(
         "jobs_oldest_due_seconds", "How long the job that is due longest has waited to be taken; 0 if none is due."
     ),
-    _stored("dead_letters", "Dead letters that wait for a person.", "kind"),
-    _stored("dead_letters_retryable", "Those of them that may be sent back."),
-    _stored("dead_letters_last_hour", "Those of them that died within the last hour."),
-    _stored("dead_letters_oldest_seconds", "Age of the oldest of them; 0 if there is none."),
-    _stored("queues", "Queues that have ever been used."),
-    _stored("queues_paused", "Queues that are paused until a person resumes them."),
-    _stored(
+    _database_gauge("dead_letters", "Dead letters that wait for a person.", "kind"),
+    _database_gauge("dead_letters_retryable", "Those of them that may be sent back."),
+    _database_gauge("dead_letters_last_hour", "Those of them that died within the last hour."),
+    _database_gauge("dead_letters_oldest_seconds", "Age of the oldest of them; 0 if there is none."),
+    _database_gauge("queues", "Queues that have ever been used."),
+    _database_gauge("queues_paused", "Queues that are paused until a person resumes them."),
+    _database_gauge(
         "queues_oldest_due_seconds", "How long the queue that is due longest has waited for a pass; 0 if none is due."
     ),
-    _stored("queue_entries", "Pull requests in all queues.", "status"),
-    _stored("queue_depth_max", "Pull requests in the longest queue."),
-    _stored("held_pull_requests", "Pull requests that wait for a place in a full queue."),
-    _stored("outbox_waiting", "Comments, check runs and label removals still to be sent."),
-    _stored("outbox_oldest_due_seconds", "How long the outbox item that is due longest has waited; 0 if none is due."),
+    _database_gauge("queue_entries", "Pull requests in all queues.", "status"),
+    _database_gauge("queue_depth_max", "Pull requests in the longest queue."),
+    _database_gauge("held_pull_requests", "Pull requests that wait for a place in a full queue."),
+    _database_gauge("outbox_waiting", "Comments, check runs and label removals still to be sent."),
+    _database_gauge(
+        "outbox_oldest_due_seconds", "How long the outbox item that is due longest has waited; 0 if none is due."
+    ),
 )
-"""Counters and timings first, as a Meter takes them; then what is read when the page is asked for."""
+"""Counters and timings of a Meter first, then gauges."""

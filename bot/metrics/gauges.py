@@ -18,13 +18,13 @@ from queue_engine.domain.model import EntryStatus
 from queue_engine.store.operations.figures import JobFigures, OutboxFigures, QueueFigures
 
 ROLES = ("run", "web", "worker")
-"""What a process can be, as the command that started it."""
+"""The commands that start a process."""
 
 _BY_NAME = {family.name: family for family in FAMILIES}
 
 
 class LiveGauges(Collector):
-    """What this process is and has left of GitHub, without a question to anybody."""
+    """Gauges of this process, its slots and its budgets, without any request."""
 
     def __init__(
         self,
@@ -41,61 +41,61 @@ class LiveGauges(Collector):
         self._budget = budget
 
     def collect(self) -> Iterator[Metric]:
-        """The gauges as they are now."""
+        """Return the current gauges."""
         slots = self._slots()
-        yield _labelled("build_info", {(__version__, self._role): 1})
+        yield _labeled("build_info", {(__version__, self._role): 1})
         yield _single("start_time_seconds", self._started.timestamp())
         yield _single("slots", slots.total_slots)
         yield _single("slots_available", slots.available_slots)
-        yield _labelled(
+        yield _labeled(
             "slots_waiting", {(RequestPriority.NOW,): slots.rt_queue, (RequestPriority.BACKGROUND,): slots.be_queue}
         )
         left = {(name_of(key),): budget for key, budget in self._budget().items()}
         now = self._clock.now()
-        yield _labelled("github_budget_limit", {labels: budget.limit for labels, budget in left.items()})
-        yield _labelled("github_budget_remaining", {labels: remaining(each, now) for labels, each in left.items()})
+        yield _labeled("github_budget_limit", {labels: budget.limit for labels, budget in left.items()})
+        yield _labeled("github_budget_remaining", {labels: remaining(each, now) for labels, each in left.items()})
 
 
 def name_of(installation_id: int | None) -> str:
-    """An installation in labels and in what processes tell: its id, or `app` for the App itself."""
+    """Return an installation's name in labels and reports: its id, or `app` for the App itself."""
     return "app" if installation_id is None else str(installation_id)
 
 
 def remaining(budget: Budget, now: datetime) -> int:
-    """What is left of a budget; when its hour is over it is whole again, though GitHub was not asked since."""
+    """Return the requests left of a budget, all of them once it was renewed."""
     return budget.limit if budget.resets_at <= now else budget.remaining
 
 
-def of_the_database(
-    jobs: JobFigures, queues: QueueFigures, letters: OutboxFigures, roles: Mapping[str, int], now: datetime
+def database_gauges(
+    jobs: JobFigures, queues: QueueFigures, outbox: OutboxFigures, roles: Mapping[str, int], now: datetime
 ) -> list[Metric]:
-    """The gauges of a database that answered. `roles` are the running processes."""
+    """Return the gauges of the database. `roles` are the running processes."""
 
     def age(since: datetime | None) -> float:
         return 0.0 if since is None else max(0.0, (now - since).total_seconds())
 
     return [
         _single("database_up", 1),
-        _labelled("processes", {(role,): roles.get(role, 0) for role in ROLES}),
-        _labelled("jobs", {(kind, JobStatus(status).lower()): count for (kind, status), count in jobs.stored.items()}),
+        _labeled("processes", {(role,): roles.get(role, 0) for role in ROLES}),
+        _labeled("jobs", {(kind, JobStatus(status).lower()): count for (kind, status), count in jobs.stored.items()}),
         _single("jobs_oldest_due_seconds", age(jobs.due_since)),
-        _labelled("dead_letters", {(kind,): count for kind, count in jobs.dead.items()}),
+        _labeled("dead_letters", {(kind,): count for kind, count in jobs.dead.items()}),
         _single("dead_letters_retryable", jobs.dead_retryable),
         _single("dead_letters_last_hour", jobs.dead_lately),
         _single("dead_letters_oldest_seconds", age(jobs.dead_since)),
         _single("queues", queues.queues),
         _single("queues_paused", queues.paused),
         _single("queues_oldest_due_seconds", age(queues.due_since)),
-        _labelled("queue_entries", {(status.value,): queues.entries.get(status, 0) for status in _WAITING}),
+        _labeled("queue_entries", {(status.value,): queues.entries.get(status, 0) for status in _WAITING}),
         _single("queue_depth_max", queues.deepest),
         _single("held_pull_requests", queues.held),
-        _single("outbox_waiting", letters.waiting),
-        _single("outbox_oldest_due_seconds", age(letters.due_since)),
+        _single("outbox_waiting", outbox.waiting),
+        _single("outbox_oldest_due_seconds", age(outbox.due_since)),
     ]
 
 
-def of_no_database() -> list[Metric]:
-    """What is left to say while the database does not answer."""
+def database_down_gauges() -> list[Metric]:
+    """Return the gauges while the database does not answer."""
     return [_single("database_up", 0)]
 
 
@@ -103,10 +103,10 @@ _WAITING = (EntryStatus.PENDING, EntryStatus.UPDATING, EntryStatus.CHECKING, Ent
 
 
 def _single(name: str, value: float) -> Metric:
-    return _labelled(name, {(): value})
+    return _labeled(name, {(): value})
 
 
-def _labelled(name: str, values: Mapping[tuple[str, ...], float]) -> Metric:
+def _labeled(name: str, values: Mapping[tuple[str, ...], float]) -> Metric:
     family = _BY_NAME[PREFIX + name]
     metric = GaugeMetricFamily(family.name, family.help, labels=family.labels)
     for labels, value in values.items():

@@ -1,4 +1,4 @@
-"""Count and time in Prometheus's counters and histograms, in a registry of its own."""
+"""Count and time in Prometheus's counters and histograms, in a separate registry."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -35,48 +35,48 @@ class Metrics:
             if family.kind is Kind.HISTOGRAM
         }
         for family in FAMILIES:
-            for value in family.starts:
+            for value in family.initial_values:
                 self._counters[family.meter].labels(value)
 
     def expect_jobs(self, kinds: tuple[str, ...]) -> None:
-        """Tell the counters of these kinds of jobs from the start, as 0."""
+        """Start the counters of these kinds of jobs at 0."""
         for name, counter in self._counters.items():
             if name.startswith("jobs_"):
                 for kind in kinds:
                     counter.labels(kind=kind)
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        """Something happened `amount` times."""
+        """Increase a counter by `amount`."""
         try:
-            self._child(self._counters, name, labels).inc(amount)
+            self._labeled_child(self._counters, name, labels).inc(amount)
         except (KeyError, ValueError) as error:
-            self._puzzled(name, error)
+            self._log_unknown(name, error)
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
-        """Something took this long, in seconds; a clock that was set back made it no shorter than nothing."""
+        """Observe a duration in seconds; a negative one, after the clock was set back, counts as 0."""
         try:
-            self._child(self._timings, name, labels).observe(max(0.0, seconds))
+            self._labeled_child(self._timings, name, labels).observe(max(0.0, seconds))
         except (KeyError, ValueError) as error:
-            self._puzzled(name, error)
+            self._log_unknown(name, error)
 
     def add(self, collector: Collector) -> None:
-        """Have `collector` asked as well whenever the figures are read."""
+        """Register a collector of further figures."""
         self._registry.register(collector)
 
     def read(self) -> list[Metric]:
-        """The figures of this process, as they are now."""
+        """Return the current figures of this process."""
         return list(self._registry.collect())
 
-    def _child(self, families: Mapping[str, M], name: str, labels: Mapping[str, str]) -> M:
-        """The figure of these labels; Prometheus' own way to it takes several times as long as counting."""
+    def _labeled_child(self, families: Mapping[str, M], name: str, labels: Mapping[str, str]) -> M:
+        """Return the figure of these labels, cached: Prometheus's own lookup takes longer than counting."""
         key = name, tuple(labels.items())
         child: M | None = self._children.get(key)
         if child is None:
             child = self._children[key] = families[name].labels(**labels)
         return child
 
-    def _puzzled(self, name: str, error: Exception) -> None:
-        """A figure must never end what it is about; it is told once."""
+    def _log_unknown(self, name: str, error: Exception) -> None:
+        """Log an unknown figure once, because an error here must not end its caller."""
         if name not in self.unknown:
             self.unknown.add(name)
             _log.error("unknown_figure", name=name, error=repr(error))

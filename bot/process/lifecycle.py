@@ -35,32 +35,32 @@ _DRAIN_SECONDS = 15.0
 """How long running work may finish after SIGTERM; with the web server's end it stays below 20 seconds."""
 
 _POLL = timedelta(seconds=1)
-"""How often work is looked for that another process may have stored, while no note of it can arrive."""
+"""How often a loop checks for work of other processes, without a connection for notifications."""
 
 _SLOW_POLL = timedelta(seconds=10)
-"""The same while notes arrive. One process alone hears its own bell."""
+"""The same with a connection for notifications."""
 
-_AWAITED = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=10))
-"""Between two looks whether the database is there, at the start of a process."""
+_START_BACKOFF = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=10))
+"""Waits between attempts to reach the database at the start of a process."""
 
-_PASSES = {OutageKind.UNREACHABLE, OutageKind.LOCKED, OutageKind.FULL, OutageKind.CROWDED}
-"""Faults of the database that a start waits out; the others need a person first."""
+_TRANSIENT_FAULTS = {OutageKind.UNREACHABLE, OutageKind.LOCKED, OutageKind.FULL, OutageKind.CROWDED}
+"""Faults of the database that a start waits for; others need a person's action."""
 
-_CLOCK_LOOK = timedelta(seconds=5)
+_CLOCK_CHECK_INTERVAL = timedelta(seconds=5)
 _CLOCK_JUMP = timedelta(minutes=1)
-"""What the clock is set back by before it counts: less only makes waits a little longer."""
+"""Smaller changes of the clock are ignored: they only make waits a little longer."""
 
-_BREATH_SECONDS = 0.05
-_BESIDE_A_CROWD = 2
-"""While deliveries crowd in: how long jobs wait before some are started, and how many may then be under way."""
+_BURST_PAUSE_SECONDS = 0.05
+_JOBS_DURING_BURST = 2
+"""During a burst of deliveries: how long jobs wait before some are started, and how many may run."""
 
 
 _Part = tuple[str, Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]], tuple[str, ...]]
-"""What a loop drives: its name, its work, when that is due next, and the topics that wake it."""
+"""A loop: its name, its work, when that is due next, and the topics that wake it."""
 
 
 class NotMigrated(Exception):
-    """The database's tables are not those of this version."""
+    """The database has the tables of another version."""
 
 
 class NotListening(Exception):
@@ -72,8 +72,8 @@ async def run(settings: Settings, *, web: bool, worker: bool) -> None:
 
     Raises NotListening where the system refuses the address or the port.
 
-    When the clock is set back everything is built again: whatever was to happen at a time of the wrong clock is
-    kept in memory only by parts that forget it then, and in the database it is set right by the start.
+    When the clock is set back, all parts are built again: those in memory then have no instants of the wrong clock, and
+    the start corrects those in the database.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -81,19 +81,19 @@ async def run(settings: Settings, *, web: bool, worker: bool) -> None:
         loop.add_signal_handler(number, stop.set)
     clock, role = SystemClock(), "run" if web and worker else "web" if web else "worker"
     loop.set_exception_handler(AcceptErrors(clock))
-    jumps = ClockChange(clock)
+    clock_change = ClockChange(clock)
     while not stop.is_set():
         bot = Bot(settings, clock=clock, random=random.random, role=role)
         try:
             if not await _started(bot, stop, worker=worker):
                 return
-            await _live(bot, stop, jumps, web=web, worker=worker)
+            await _run_until_stopped(bot, stop, clock_change, web=web, worker=worker)
         finally:
             await bot.close()
 
 
 async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
-    """Start, as soon as the database is there; False when the process is to end before that. Raises NotMigrated."""
+    """Start once the database answers; return False when the process is stopped before. Raises NotMigrated."""
     failures = 0
     while not stop.is_set():
         try:
@@ -101,10 +101,10 @@ async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
             if await current(bot.database) != HEAD:
                 raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
         except Exception as error:
-            if fault_of(error) not in _PASSES:
+            if fault_of(error) not in _TRANSIENT_FAULTS:
                 raise
             _log.warning("database_awaited", attempt=failures + 1, exc_info=error)
-            await _over(stop, wait(_AWAITED, failures, random=random.random))
+            await _wait_for(stop, wait(_START_BACKOFF, failures, random=random.random))
             failures += 1
         else:
             return True
@@ -124,7 +124,7 @@ async def listen(application: Application, settings: Settings) -> AppRunner:
 
 
 def _log_reach(address: str) -> None:
-    """Say from where the web process is reached, where the operator did not choose."""
+    """Log from where the web process is reachable, unless the operator chose the address."""
     if address == HERE:
         _log.info("reached_from_this_machine_only", advice="set IMQ_BIND=0.0.0.0 to be reached from others")
     else:
@@ -134,7 +134,9 @@ def _log_reach(address: str) -> None:
         )
 
 
-async def _live(bot: Bot, stop: asyncio.Event, jumps: ClockChange, *, web: bool, worker: bool) -> None:
+async def _run_until_stopped(
+    bot: Bot, stop: asyncio.Event, clock_change: ClockChange, *, web: bool, worker: bool
+) -> None:
     application = bot.application()
     # What is there by now stays. To look through its 140,000 objects again stops every answer for 90 ms (measured),
     # and the goal of `make bench` for the answers to webhooks in a burst is a p99 of 100 ms.
@@ -145,29 +147,29 @@ async def _live(bot: Bot, stop: asyncio.Event, jumps: ClockChange, *, web: bool,
         _log.info("listening", address=bot.settings.address, port=runner.addresses[0][1])
         if bot.settings.bind is None:
             _log_reach(bot.settings.address)
-    over = asyncio.Event()
+    ending = asyncio.Event()
     listener = bot.listener() if worker else None
     async with _listening(listener):
         if not worker:
-            # Of what came while no web process ran; a worker begins with a sweep, which looks for it too.
+            # Deliveries may have failed while no web process ran; a worker's first sweep checks for them, too.
             bot.missed.note()
-        loops = [asyncio.create_task(work) for work in _loops(bot, listener, over, web=web, worker=worker)]
-        await _stopped_or_set_back(stop, jumps)
+        loops = [asyncio.create_task(work) for work in _loops(bot, listener, ending, web=web, worker=worker)]
+        await _until_stopped_or_set_back(stop, clock_change)
         _log.info("draining")
-        over.set()
+        ending.set()
         bot.engine.bell.notify()
         closing = [runner.cleanup()] if runner is not None else []
         await asyncio.gather(*closing, _drain(bot, loops))
 
 
-async def _stopped_or_set_back(stop: asyncio.Event, jumps: ClockChange) -> None:
+async def _until_stopped_or_set_back(stop: asyncio.Event, clock_change: ClockChange) -> None:
     """Return when the process is to end, or when its clock was set back."""
-    while not await _over(stop, _CLOCK_LOOK):
-        jump = jumps.since_last()
-        if abs(jump) < _CLOCK_JUMP:
+    while not await _wait_for(stop, _CLOCK_CHECK_INTERVAL):
+        change = clock_change.since_last()
+        if abs(change) < _CLOCK_JUMP:
             continue
-        _log.warning("clock_was_set", seconds=jump.total_seconds())
-        if jump < timedelta(0):
+        _log.warning("clock_was_set", seconds=change.total_seconds())
+        if change < timedelta(0):
             return
 
 
@@ -198,7 +200,7 @@ async def _drain(bot: Bot, loops: list[asyncio.Task[None]]) -> None:
 
 
 def _loops(
-    bot: Bot, listener: DatabaseListener | None, over: asyncio.Event, *, web: bool, worker: bool
+    bot: Bot, listener: DatabaseListener | None, ending: asyncio.Event, *, web: bool, worker: bool
 ) -> list[Coroutine[Any, Any, None]]:
     def longest() -> timedelta:
         if listener is None:
@@ -206,7 +208,7 @@ def _loops(
         return min(_SLOW_POLL if listener.connected else _POLL, bot.settings.interval)
 
     reporter = bot.reporter
-    reporting: list[_Part] = [("reporter", reporter.run_due, reporter.next_due, ())] if reporter.tells else []
+    reporting: list[_Part] = [("reporter", reporter.run_due, reporter.next_due, ())] if reporter.is_enabled else []
     working: list[_Part] = [
         ("sweeper", bot.sweeper.run_due, bot.sweeper.next_due, ()),
         ("worker", partial(_start_jobs, bot), bot.worker.next_due, (WakeupKind.JOBS,)),
@@ -215,65 +217,65 @@ def _loops(
     ]
     receiving: list[_Part] = [("missed", bot.missed.run_due, bot.missed.next_due, (MISSED,))]
     parts = [*reporting, *(receiving if web else []), *(working if worker else [])]
-    bell = bot.engine.bell
+    wakeup = bot.engine.bell
     back = bot.sweeper.look_again if worker else bot.missed.note
     return [
-        _keep_going(name, work, due, bell.waiter(topics), bot.clock, longest, over, database_is_back=back)
+        _run_loop(name, work, due, wakeup.waiter(topics), bot.clock, longest, ending, database_is_back=back)
         for name, work, due, topics in parts
     ]
 
 
 async def _start_jobs(bot: Bot) -> bool:
-    """A hint can wait, a delivery cannot: while those crowd in, jobs get a small part of the process only."""
+    """Start due jobs, only a few of them during a burst of deliveries, which are more urgent."""
     if not bot.inbox.under_burst:
         return await bot.worker.start_due()
-    await asyncio.sleep(_BREATH_SECONDS)
-    return await bot.worker.start_due(at_most=_BESIDE_A_CROWD)
+    await asyncio.sleep(_BURST_PAUSE_SECONDS)
+    return await bot.worker.start_due(at_most=_JOBS_DURING_BURST)
 
 
-async def _keep_going(
+async def _run_loop(
     name: str,
     work: Callable[[], Awaitable[bool]],
     next_due: Callable[[], Awaitable[datetime | None]],
-    ear: WakeupListener,
+    wakeup: WakeupListener,
     clock: Clock,
     longest: Callable[[], timedelta],
-    over: asyncio.Event,
+    ending: asyncio.Event,
     *,
     database_is_back: Callable[[], None] = lambda: None,
 ) -> None:
-    """Do what is due; then wait for the bell, for what is due next, or for `longest`, whichever comes first."""
+    """Do due work; then wait for a wakeup, for the next due work, or for `longest`, whichever comes first."""
     failures, away = 0, False
-    while not over.is_set():
+    while not ending.is_set():
         try:
             if await work():
                 continue
             due = await next_due()
         except Exception as error:
-            # The database may be away for a while; the loop must outlive that.
+            # The database may be down for a while; the loop must survive that.
             failures, away = failures + 1, away or fault_of(error) is not None
-            if _worth_telling(failures):
+            if _should_log(failures):
                 _log.exception("loop_failed", loop=name, attempt=failures)
-            await _over(over, _POLL)
+            await _wait_for(ending, _POLL)
             continue
         if failures:
-            _log.info("loop_goes_on", loop=name, after=failures)
+            _log.info("loop_recovered", loop=name, after=failures)
             if away:
                 database_is_back()
             failures, away = 0, False
         most = longest()
         pause = most if due is None else min(most, due - clock.now())
-        # What is due and could not be started has no room now; the bell rings when there is some.
-        await ear.wait(max(pause, timedelta(milliseconds=50)))
+        # Due work that could not be started has no room now; a wakeup comes when there is some.
+        await wakeup.wait(max(pause, timedelta(milliseconds=50)))
 
 
-def _worth_telling(failures: int) -> bool:
-    """The first of a row of failures, the second, the fourth, the eighth, …: an outage does not fill the log."""
+def _should_log(failures: int) -> bool:
+    """Whether to log a failure: the first, second, fourth, eighth, …, so that an outage does not fill the log."""
     return failures & (failures - 1) == 0
 
 
-async def _over(event: asyncio.Event, at_most: timedelta) -> bool:
-    """Wait until the event is set or `at_most` has passed; whether it is set."""
+async def _wait_for(event: asyncio.Event, at_most: timedelta) -> bool:
+    """Wait until the event is set or `at_most` has passed; return whether it is set."""
     with suppress(TimeoutError):
         async with asyncio.timeout(at_most.total_seconds()):
             await event.wait()

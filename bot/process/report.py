@@ -1,8 +1,8 @@
-"""Report this process to the others, and answer for all of them.
+"""Report the figures of this process to the others, and show those of all processes.
 
-A worker serves no HTTP, and of several web processes a scrape meets any one. So each of them writes its figures to
-the database every half minute, and each answers with the latest reports of all. A process that is alone
-on its SQLite file writes nothing.
+A worker serves no HTTP, and a scrape reaches any of several web processes. So each process writes its figures to
+the database every half minute, and each answers with the latest reports of all. A process that is the only one on its
+SQLite file writes nothing.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from prometheus_client import Metric
 
 from bot.gateway.http.limits import Budget
 from bot.metrics import Metrics, gauges
-from bot.metrics.exposition import CONTENT_TYPE, merged, parsed, text, told_by
+from bot.metrics.exposition import CONTENT_TYPE, merged, parsed, text, with_process_label
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.core.timing.clock import Clock
 from queue_engine.store import Store
@@ -27,17 +27,17 @@ from queue_engine.store.operations.processes import ProcessReport
 INTERVAL = timedelta(seconds=30)
 """Between two reports of a process."""
 
-_FRESH = timedelta(seconds=5)
-"""How long one page answers everybody, so that nobody can keep the database busy by asking."""
+_CACHED_FOR = timedelta(seconds=5)
+"""How long a page is cached, so that requests cannot keep the database busy."""
 
-_PATIENCE = 5.0
+_TIMEOUT_SECONDS = 5.0
 """Seconds in which the database must answer; Prometheus itself gives up after ten by default."""
 
 _log = structlog.get_logger("imq.report")
 
 
 class ProcessReporter:
-    """What this process tells, and what it knows of the others. `role` is the command that started it."""
+    """Reports this process, and reads the reports of the others. `role` is the command that started it."""
 
     def __init__(
         self,
@@ -58,37 +58,37 @@ class ProcessReporter:
         self._slots = slots
         self._budget = budget
         self._due = clock.now()
-        self._told: list[Metric] | None = None
+        self._parse_metrics: list[Metric] | None = None
         self._reading: asyncio.Task[list[Metric]] | None = None
         self._page: tuple[datetime, str] | None = None
         alone = store.database.dialect == "sqlite"
-        self.tells = role == "worker" or not alone
-        """Whether anybody else might have to answer for this process."""
-        # The host's name is nobody's business; on SQLite there is one of each role, and a name that outlives a
+        self.is_enabled = role == "worker" or not alone
+        """Whether this process reports to others."""
+        # The host's name is not published. On SQLite there is one process of each role, and a name that outlives a
         # restart lets Prometheus see one counter that was reset instead of two.
         self.process = role if alone else f"{role}-{owner.rpartition(':')[2]}"
         metrics.add(gauges.LiveGauges(role=role, clock=clock, slots=slots, budget=budget))
 
     async def run_due(self) -> bool:
-        """Tell the others, if it is time; whether it was."""
+        """Report if it is due; return whether it was."""
         now = self._clock.now()
-        if not self.tells or self._due - INTERVAL <= now < self._due:
+        if not self.is_enabled or self._due - INTERVAL <= now < self._due:
             return False
-        told = self._live()
+        told = self._own_figures()
         async with self._store.transaction() as tx:
             await tx.processes.tell(self._owner, now, self.status(), text(told))
-        self._due, self._told = now + INTERVAL, told
+        self._due, self._parse_metrics = now + INTERVAL, told
         return True
 
     async def next_due(self) -> datetime | None:
-        """When the others are told next; None if there are none."""
-        return self._due if self.tells else None
+        """Return when the next report is due; None if this process does not report."""
+        return self._due if self.is_enabled else None
 
     async def close(self) -> None:
-        """This process ends, and the others need not miss it; without a database they will for two minutes."""
+        """Delete this process's report; if the database is down, it expires after two minutes."""
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
-        if self._told is None:
+        if self._parse_metrics is None:
             return
         try:
             async with self._store.transaction() as tx:
@@ -97,7 +97,7 @@ class ProcessReporter:
             _log.warning("not_forgotten", error=repr(error))
 
     def status(self) -> dict[str, Any]:
-        """This process as plain data: its role, its slots and lines, and what is left of GitHub's budgets."""
+        """Return the role, slots and remaining budgets of this process as plain data."""
         now = self._clock.now()
         budget = {
             gauges.name_of(key): {
@@ -110,55 +110,55 @@ class ProcessReporter:
         return {"role": self._role, **asdict(self._slots()), "budget": budget}
 
     async def page(self) -> str:
-        """All figures in Prometheus's format: those of this process, of the others, and of the database.
+        """Return all figures in Prometheus's format: those of this process, of the others, and of the database.
 
-        Who tells the others says here the same as there. Behind one address several processes answer in turn, and a
-        counter that went back from what one of them knows to what it told would count as one that was reset.
+        A process that reports shows its last report here, too. Otherwise a counter could decrease between the answers
+        of two processes behind one address, which would count as a reset.
         """
         now = self._clock.now()
-        if self._page is not None and timedelta(0) <= now - self._page[0] < _FRESH:
+        if self._page is not None and timedelta(0) <= now - self._page[0] < _CACHED_FOR:
             return self._page[1]
-        page = text(merged(self._told or self._live(), await self._shared()))
+        page = text(merged(self._parse_metrics or self._own_figures(), await self._database_figures()))
         self._page = (now, page)
         return page
 
     async def handle(self, _request: web.Request) -> web.Response:
-        """Answer `GET /metrics`. Nothing on it is secret, and no name of a person, a repository or a branch."""
+        """Answer `GET /metrics`, without secrets and names of people, repositories or branches."""
         answer = web.Response(body=(await self.page()).encode(), headers={"Content-Type": CONTENT_TYPE})
         answer.enable_compression()
         return answer
 
-    def _live(self) -> list[Metric]:
-        return told_by(self.process, self.metrics.read())
+    def _own_figures(self) -> list[Metric]:
+        return with_process_label(self.process, self.metrics.read())
 
-    async def _shared(self) -> list[Metric]:
-        """What the database says, if it does in time. A question under way is waited for, never asked twice."""
+    async def _database_figures(self) -> list[Metric]:
+        """Read figures from the database, if it answers in time. Concurrent callers share one read."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
         reading = self._reading
-        done, _ = await asyncio.wait([reading], timeout=_PATIENCE)
+        done, _ = await asyncio.wait([reading], timeout=_TIMEOUT_SECONDS)
         if not done:
-            _log.warning("figures_late", seconds=_PATIENCE)
-            return gauges.of_no_database()
+            _log.warning("figures_late", seconds=_TIMEOUT_SECONDS)
+            return gauges.database_down_gauges()
         self._reading = None
         try:
             return reading.result()
         except Exception as error:
             _log.warning("figures_unread", error=repr(error))
-            return gauges.of_no_database()
+            return gauges.database_down_gauges()
 
     async def _read(self) -> list[Metric]:
         now = self._clock.now()
         async with self._store.reading() as tx:
             jobs = await tx.figures.of_jobs(now)
             queues = await tx.figures.of_queues(now)
-            letters = await tx.figures.of_letters(now)
+            outbox = await tx.figures.of_letters(now)
             others = [report for report in await tx.processes.all(now) if report.owner != self._owner]
         roles = Counter([self._role, *(str(report.status.get("role")) for report in others)])
-        return merged(gauges.of_the_database(jobs, queues, letters, roles, now), *map(_told, others))
+        return merged(gauges.database_gauges(jobs, queues, outbox, roles, now), *map(_parse_metrics, others))
 
 
-def _told(report: ProcessReport) -> list[Metric]:
+def _parse_metrics(report: ProcessReport) -> list[Metric]:
     try:
         return parsed(report.metrics)
     except ValueError as error:

@@ -51,13 +51,13 @@ from queue_engine.store import Store, WakeupKind
 _log = structlog.get_logger("imq.wiring")
 
 _LONGEST_WAIT = timedelta(hours=1)
-"""Nothing waits longer before it is looked at again; what was to, may have been stored under a clock that was wrong."""
+"""The longest wait that IMQ stores; a longer one was stored while the clock was wrong."""
 
 _CLOCKS_AGREE = timedelta(minutes=1)
-"""How far this machine's clock may lie from PostgreSQL's."""
+"""How far this machine's clock may differ from PostgreSQL's."""
 
-_LETTER_LEASES = 4
-"""An outbox item takes a few requests, one after the other: its lease is so many times that of a job."""
+_OUTBOX_LEASES = 4
+"""An outbox item takes a few requests, so its lease is a multiple of a job's."""
 
 
 class Bot:
@@ -79,7 +79,7 @@ class Bot:
         self.gateway = self._gateway(None if alone else SharedPace(self._store, owner))
         compared = GitHubReads(self.gateway, self._store, clock, meter=self.metrics)
         self._github = TokenPermissions(compared, self._store, clock)
-        """GitHub as all parts get it, so that nobody judges an answer that is older than what is known."""
+        """GitHub as all parts call it, so that no part uses an answer older than the known facts."""
         self.engine = self._engine(owner)
         self.sweeper = Reconciler(self.engine, interval=settings.sweep, matters=may_matter)
         self.inbox = Inbox(self.engine, self.sweeper)
@@ -98,29 +98,29 @@ class Bot:
         )
 
     async def start(self, *, worker: bool = True) -> None:
-        """Bring an SQLite file up to date; a worker takes back what the one before it left half done.
+        """Migrate an SQLite file; a worker releases the leases of its predecessor.
 
-        SQLite belongs to one installation with one worker, so that nobody alive can hold a lease at its start; on
-        PostgreSQL others may be at work, and leases that nobody renews end by themselves. Where no process wrote for a
-        while, the database may be a restored one: every queued pull request is read first.
+        SQLite has one worker, so no running one can have a lease at its start; on PostgreSQL others may be running, and
+        leases expire by themselves. If no process wrote for a while, the database may be restored: every queued pull
+        request is read first.
         """
         if self.database.dialect == "sqlite":
             await migrate(self.database)
-        # Tables of another version are not touched: the caller refuses to run on them.
+        # The caller refuses to run on tables of another version.
         if not await self._migrated():
             return
         async with self.engine.change() as change:
-            # A web process may start before the worker, and what it stores would hide the pause.
+            # A web process may start before the worker, and its writes would hide the gap.
             await refetch_after_pause(change)
             if worker:
                 if self.database.dialect == "sqlite":
                     await change.tx.queues.release_all()
                     await change.tx.jobs.release_all(change.now)
                     await change.tx.outbox.release_all()
-                await self._set_right(change)
+                await self._shorten_waits(change)
 
     def application(self) -> web.Application:
-        """The web application of this process."""
+        """Create the web application of this process."""
         receiver = Receiver(
             secret=self.settings.github_webhook_secret,
             own_app_id=int(self.settings.github_app_id),
@@ -139,35 +139,35 @@ class Bot:
         return app
 
     def listener(self) -> DatabaseListener | None:
-        """Hears what other processes make due, and rings this one's bell; there are none on SQLite."""
+        """Create the listener that wakes this process for work of others; None on SQLite."""
         if self.database.dialect == "sqlite":
             return None
-        store, bell = self.engine.store, self.engine.bell
+        store, wakeup = self.engine.store, self.engine.bell
         return DatabaseListener(
             self.database,
             store.voice,
-            bell.notify,
+            wakeup.notify,
             clock=self.clock,
             random=self._random,
             lost=self.sweeper.look_again,
         )
 
     async def run_due(self) -> bool:
-        """Do everything that is due now, one part after another; whether anything was."""
+        """Do all due work, one part after another; return whether there was any."""
         done = False
         for part in (self.sweeper, self.worker, self.processor, self.dispatcher):
             done = await part.run_due() or done
         return done
 
     async def next_due(self) -> datetime | None:
-        """When something is due next."""
+        """Return when work is due next."""
         sweep = await self.sweeper.next_due()
         async with self.engine.store.reading() as tx:
             due = await tx.next_due()
         return due if sweep is None or (due is not None and due < sweep) else sweep
 
     async def close(self) -> None:
-        """End what still runs and let go of connections."""
+        """Cancel running work and close connections."""
         await self.processor.cancel()
         await self.worker.cancel()
         await self.inbox.drain()
@@ -237,24 +237,24 @@ class Bot:
             self.clock,
             owner=self.engine.owner,
             random=self._random,
-            lease=self.settings.lease * _LETTER_LEASES,
+            lease=self.settings.lease * _OUTBOX_LEASES,
             meter=self.metrics,
         )
 
-    async def _set_right(self, change: Change) -> None:
-        """Shorten what was stored under a clock that was ahead. Not by a clock that may itself be the wrong one."""
+    async def _shorten_waits(self, change: Change) -> None:
+        """Shorten waits that were stored while the clock was ahead, unless the current clock may be wrong itself."""
         if (difference := await clock_offset(change.tx.connection, change.now)) > _CLOCKS_AGREE:
             _log.warning("clock_differs_from_the_databases", seconds=difference.total_seconds())
             return
-        lease = self.settings.lease * _LETTER_LEASES
+        lease = self.settings.lease * _OUTBOX_LEASES
         bounds = {
             InstantKind.PAST: timedelta(0),
             InstantKind.LEASE: lease,
             InstantKind.WAIT: _LONGEST_WAIT,
             InstantKind.KEPT: KEPT,
         }
-        if drawn := await clamp_instants(change.tx.connection, change.now, bounds):
-            _log.warning("waits_shortened", instants=drawn)
+        if shortened := await clamp_instants(change.tx.connection, change.now, bounds):
+            _log.warning("waits_shortened", instants=shortened)
 
     async def _database_answers(self) -> bool:
         await self.database.ping()

@@ -28,7 +28,7 @@ _EPHEMERAL = (
 
 
 class SettingsProblem(Exception):
-    """The settings cannot be used. The message names every problem and the way out of each."""
+    """The settings are invalid. The message names every problem and its solution."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems
@@ -53,7 +53,7 @@ Seconds = Annotated[timedelta, BeforeValidator(_seconds), Field(gt=timedelta(0))
 
 
 class Choices(BaseSettings):
-    """What the operator chose for every queue. Construct with `load_choices`."""
+    """The operator's settings of queues. Construct with `load_choices`."""
 
     model_config = SettingsConfigDict(
         case_sensitive=True, extra="ignore", frozen=True, validate_default=True, hide_input_in_errors=True
@@ -67,10 +67,10 @@ class Choices(BaseSettings):
     organization_config: Annotated[SharedConfig, BeforeValidator(_lower)] = Field(
         SharedConfig.TIGHTEN, validation_alias="IMQ_ORGANIZATION_CONFIG"
     )
-    """What the configuration in an owner's repository `.github` may do to the rules of the owner's repositories."""
+    """The permitted effect of an owner's shared configuration."""
 
     def policy(self) -> Policy:
-        """The engine's policy where no repository says otherwise."""
+        """Return the engine's policy for repositories without configuration."""
         return Policy(
             trigger_labels=(self.trigger_label,),
             max_depth=self.max_queue_depth,
@@ -79,7 +79,7 @@ class Choices(BaseSettings):
 
 
 class Settings(Choices):
-    """The settings of the operator's contract. Construct with `load_settings`. Secrets never show in `repr`."""
+    """All settings of the operator. Construct with `load_settings`. Secrets never show in `repr`."""
 
     github_app_id: str = Field(validation_alias="IMQ_GITHUB_APP_ID")
     github_private_key: SecretStr = Field(validation_alias="IMQ_GITHUB_PRIVATE_KEY")
@@ -114,12 +114,12 @@ class Settings(Choices):
     """None means console on a terminal, else json."""
 
     def policy(self) -> Policy:
-        """The same, by an IMQ that knows which App it is."""
+        """Return the policy with the App's id."""
         return replace(super().policy(), own_app=int(self.github_app_id))
 
     @property
     def address(self) -> str:
-        """Where the web process listens: everywhere if a platform chose the port, whose router is another machine."""
+        """Return the address to listen on: every address if a platform chose the port, whose router is elsewhere."""
         return self.bind or (EVERYWHERE if "port" in self.model_fields_set else HERE)
 
     @field_validator("github_app_id")
@@ -164,7 +164,7 @@ class Settings(Choices):
 
 
 def _private_key(given: str) -> str:
-    """The PEM in `given`, which is one with real or escaped newlines, its base64, or a file's path."""
+    """Return the PEM in `given`: a PEM with real or escaped newlines, its base64, or a file's path."""
     text = given.strip().strip("\"'")
     if "-----BEGIN" not in text:
         text = _decoded(text) or _file_content(text)
@@ -174,7 +174,7 @@ def _private_key(given: str) -> str:
     except TypeError:
         raise ValueError("is encrypted; give the key as GitHub's settings page lets you download it") from None
     except Exception:
-        # The library's words may quote the key, and would help nobody.
+        # The library's message may quote the key.
         raise ValueError("is no valid PEM; give the whole .pem file that GitHub lets you download") from None
     if not isinstance(key, RSAPrivateKey):
         raise ValueError("is not an RSA key; generate one on the App's settings page")
@@ -198,7 +198,7 @@ def _file_content(text: str) -> str:
     return content
 
 
-_WAYS_OUT: Mapping[str, str] = {
+_ADVICE: Mapping[str, str] = {
     "IMQ_GITHUB_APP_ID": "set it to the App's numeric id, which stands on the App's settings page",
     "IMQ_GITHUB_PRIVATE_KEY": "set it to the App's private key: the PEM, its base64, or the path of its file",
     "IMQ_GITHUB_WEBHOOK_SECRET": "set it to the secret that was entered as the App's webhook secret",
@@ -222,12 +222,12 @@ _NAMES = frozenset(alias for alias in _ALIASES if isinstance(alias, str))
 
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Variables that begin like a setting and are like none; those that are like one are refused when loading."""
-    return tuple(name for name, meant in unknown_names(_set(environ), _NAMES).items() if meant is None)
+    """Return variables with IMQ's prefix that resemble no setting; misspelt ones are refused when loading."""
+    return tuple(name for name, meant in unknown_names(_set_variables(environ), _NAMES).items() if meant is None)
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
-    """The settings in `environ`; variables that are empty count as not set.
+    """Load the settings from `environ`; empty variables count as not set.
 
     Raises SettingsProblem, which names every problem at once, misspelt names among them.
     """
@@ -235,7 +235,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 
 
 def load_choices(environ: Mapping[str, str]) -> Choices:
-    """The operator's choices alone, for who needs no GitHub; as `load_settings`."""
+    """Load the settings of queues alone, like `load_settings`."""
     return _load(Choices, environ)
 
 
@@ -244,7 +244,7 @@ _S = TypeVar("_S", bound=Choices)
 
 def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:
     source = EnvSettingsSource(kind, case_sensitive=True)
-    source.env_vars = given = _set(environ)
+    source.env_vars = given = _set_variables(environ)
     problems = [
         f"{name} is no setting of IMQ: did you mean {meant}?"
         for name, meant in unknown_names(given, _NAMES).items()
@@ -260,17 +260,17 @@ def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:
     return settings
 
 
-def _set(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that count as set."""
+def _set_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that are set."""
     return {name: value for name, value in environ.items() if value.strip()}
 
 
 def _problem(place: str, kind: str, message: str) -> str:
-    # A default that cannot be used is reported under its field's name.
+    # An invalid default is reported under its field's name.
     field = Settings.model_fields.get(place)
     name = str(field.validation_alias) if field else place
     if kind == "missing":
-        return f"{name} is missing: {_WAYS_OUT[name]}"
+        return f"{name} is missing: {_ADVICE[name]}"
     if kind == "value_error":
         return f"{name} {message.removeprefix('Value error, ')}"
-    return f"{name} cannot be used: {_WAYS_OUT[name]}"
+    return f"{name} cannot be used: {_ADVICE[name]}"

@@ -1,4 +1,4 @@
-"""Read the App's private key once per process, because the library proves it each time, which takes 40 ms."""
+"""Load the App's private key once per process, because the library's validation takes 40 ms."""
 
 from functools import lru_cache
 
@@ -8,5 +8,5 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 @lru_cache(maxsize=2)
 def read_key(pem: str) -> PrivateKeyTypes:
-    """The key in `pem`. Raises TypeError when it is encrypted, and what the library raises when it is none."""
+    """Load the key. Raises TypeError when it is encrypted, and errors of the library when it is invalid."""
     return load_pem_private_key(pem.encode(), password=None)

@@ -1,41 +1,40 @@
-"""Judge settings that guard IMQ: the webhook secret, the API's URL, the address to listen on. Pure."""
+"""Validate the webhook secret, the API's URL, and the address to listen on. Pure."""
 
 import ipaddress
 from urllib.parse import urlsplit
 
-LEAST_SECRET = 20
+MIN_SECRET = 20
 """Characters of a webhook secret: with hexadecimal ones, 80 bits."""
-_LEAST_DIFFERENT = 6
-_DRAW_ANOTHER = (
+_MIN_DISTINCT = 6
+_REPLACEMENT_ADVICE = (
     "draw a new one, with `openssl rand -hex 32` or `python3 -c 'import secrets; print(secrets.token_hex(32))'`, and "
     "enter it here and on the App's settings page"
 )
 
 _OWN_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa", ".test")
-"""Endings of names that no public name has (RFC 6761, 6762 and 8375; ICANN reserved `.internal` in 2024)."""
+"""Suffixes of private names (RFC 6761, 6762 and 8375; ICANN reserved `.internal` in 2024)."""
 
 EVERYWHERE, HERE = "0.0.0.0", "127.0.0.1"  # noqa: S104 - an address to compare with and to choose
 
 
 def strong_secret(value: str) -> str:
-    """The secret, if nobody guesses it. Raises ValueError, whose words never repeat it.
+    """Return the secret if it is strong. Raises ValueError, whose message never repeats it.
 
-    An attacker who knows it writes webhooks, and with each delivery that anybody sees guesses can be tried offline.
+    An attacker who knows it can forge webhooks, and can try guesses offline with any delivery.
     """
-    if len(value) < LEAST_SECRET:
+    if len(value) < MIN_SECRET:
         raise ValueError(
-            f"is too short: it has {len(value)} characters, and {LEAST_SECRET} are the least; {_DRAW_ANOTHER}"
+            f"is too short: it has {len(value)} characters, and {MIN_SECRET} are the least; {_REPLACEMENT_ADVICE}"
         )
-    if len(set(value)) < _LEAST_DIFFERENT:
-        raise ValueError(f"is too simple: it repeats fewer than {_LEAST_DIFFERENT} characters; {_DRAW_ANOTHER}")
+    if len(set(value)) < _MIN_DISTINCT:
+        raise ValueError(f"is too simple: it repeats fewer than {_MIN_DISTINCT} characters; {_REPLACEMENT_ADVICE}")
     return value
 
 
 def safe_api_url(value: str) -> str:
-    """The URL without a trailing slash, if tokens may be sent there. Raises ValueError.
+    """Return the URL without a trailing slash, if tokens may be sent there. Raises ValueError.
 
-    The App's key signs every request for a token, and a reader of the connection has that token: plain http is for
-    hosts that are not on the internet.
+    Everyone who reads the connection gets the tokens, so plain http is only for hosts that are not on the internet.
     """
     try:
         parts = urlsplit(value.strip())
@@ -58,12 +57,12 @@ def safe_api_url(value: str) -> str:
 
 
 def is_private(host: str) -> bool:
-    """Whether a host is reached within one's own network only: by its address, or by a name that no public one has."""
+    """Whether a host is on a private network, by its address or its name."""
     name = host.rstrip(".").lower()
     try:
         address = ipaddress.ip_address(name.partition("%")[0])
     except ValueError:
-        # A number is an address in a form of its own: 134744072 is 8.8.8.8.
+        # A number can be an address: 134744072 is 8.8.8.8.
         alone = "." not in name and ":" not in name and not name[:1].isdigit()
         return bool(name) and (alone or name.endswith(_OWN_SUFFIXES))
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
@@ -72,7 +71,7 @@ def is_private(host: str) -> bool:
 
 
 def bind_address(value: str) -> str:
-    """The address to listen on. Raises ValueError for a name: what it leads to may change."""
+    """Return the address to listen on. Raises ValueError for a name, whose address may change."""
     try:
         return str(ipaddress.ip_address(value.strip().strip("[]")))
     except ValueError:

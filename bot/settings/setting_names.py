@@ -1,4 +1,4 @@
-"""Find variables whose name resembles a setting's: a misspelt name would leave the default. Pure."""
+"""Find misspelt settings, which would otherwise leave the default. Pure."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -7,10 +7,10 @@ from difflib import get_close_matches
 PREFIX = "IMQ_"
 
 _TESTS = "IMQ_TEST_"
-"""What IMQ's own tests are told by; no setting may begin so."""
+"""The prefix of variables of IMQ's own tests; no setting may begin with it."""
 
-_ALIKE = 0.8
-"""How similar a misspelt name is to the one that was meant, as difflib measures it."""
+_SIMILARITY = 0.8
+"""The least similarity of a misspelt name, as difflib measures it."""
 
 _SERVICE_NAME = re.compile(r"_SERVICE_(?:HOST|PORT)(?:_\w+)?$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$")
 _SERVICE_VALUE = re.compile(r"(?:tcp|udp|sctp)://")
@@ -19,7 +19,7 @@ Service, environment variables)."""
 
 
 def unknown_names(environ: Mapping[str, str], known: Collection[str]) -> dict[str, str | None]:
-    """The variables that begin like a setting and are none, each with the setting that was probably meant."""
+    """Return the variables with IMQ's prefix that are no settings, each with the most similar setting."""
     unknown = sorted(
         name
         for name, value in environ.items()
@@ -33,13 +33,13 @@ def unknown_names(environ: Mapping[str, str], known: Collection[str]) -> dict[st
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """The setting that was probably meant: by the same words, by similar letters, or as the only one with its words."""
+    """Return the most similar setting: by the same words, by similar letters, or as the only one with its words."""
     upper = name.upper()
     for meant in (upper, upper.removeprefix(PREFIX)):
         if meant in known:
             return meant
-    if alike := get_close_matches(upper, sorted(known), n=1, cutoff=_ALIKE):
-        return alike[0]
+    if similar := get_close_matches(upper, sorted(known), n=1, cutoff=_SIMILARITY):
+        return similar[0]
     words = set(filter(None, upper.removeprefix(PREFIX).split("_")))
     longer = [each for each in known if words and words <= set(each.split("_"))]
     return longer[0] if len(longer) == 1 else None

@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 def create_app(receiver: Receiver, readiness: Readiness) -> web.Application:
-    """The application, with the routes that everybody may ask for."""
+    """Create the application, with the routes that need no token."""
     app = web.Application(client_max_size=MAX_BODY, middlewares=[_json_errors])
     app.router.add_post("/webhook", receiver.handle)
     app.router.add_get("/healthz", _alive)
@@ -27,7 +27,7 @@ def create_app(receiver: Receiver, readiness: Readiness) -> web.Application:
 async def serve(app: web.Application, port: int, host: str, *, limits: Limits | None = None) -> web.AppRunner:
     """Listen on `port` of `host`. The caller ends it with `await runner.cleanup()`.
 
-    `runner.addresses` tells the port if 0 was given; `limits` are those that fit this process if None.
+    `runner.addresses` has the port if 0 was given; `limits` default to those that fit this process.
     """
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS, handle_signals=False)
     await runner.setup()
@@ -45,7 +45,7 @@ async def _alive(_request: web.Request) -> web.Response:
 
 @web.middleware
 async def _json_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer JSON to callers of JSON, also when something went wrong; inner details stay in the log."""
+    """Answer errors as JSON; details stay in the log."""
     try:
         return await handler(request)
     except web.HTTPException as error:

@@ -1,7 +1,7 @@
 """`GET /queue/status`: how busy IMQ is, for programs that are about to send it work.
 
-Anybody may ask how busy IMQ is. Queues are told only to callers with a token of the API, and only those of repositories
-that they may read: neither a name nor a count tells of others.
+Anyone may ask how busy IMQ is. Only callers with a token of the API see queues, and only those of repositories
+that they may read: names and counts of others are hidden.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from queue_engine.store.operations.processes import ProcessReport
 
 _ID = 16
 
-_FRESH = timedelta(seconds=1)
-"""How long one look at the database answers everybody."""
+_CACHED_FOR = timedelta(seconds=1)
+"""How long a read of the database is cached."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """One look at the database."""
+class _Reading:
+    """One read of the database."""
 
     at: datetime
     queues: tuple[QueueView, ...]
@@ -37,26 +37,26 @@ class _Seen:
 
 
 class QueueStatus:
-    """The answer, for all processes on one database. `slots` tells those of this process."""
+    """Answers for all processes on one database. `slots` returns those of this process."""
 
-    def __init__(self, engine: Engine, access: Access, slots: Callable[[], SlotsStatus], most: int) -> None:
-        """`most` is the operator's limit of entries in a queue, 0 for none."""
+    def __init__(self, engine: Engine, access: Access, slots: Callable[[], SlotsStatus], max_depth: int) -> None:
+        """`max_depth` is the operator's limit of entries in a queue, 0 for none."""
         self._engine = engine
         self._access = access
-        self._most = most
+        self._max_depth = max_depth
         self._slots = slots
-        self._turn = asyncio.Lock()
-        self._seen: _Seen | None = None
+        self._lock = asyncio.Lock()
+        self._seen: _Reading | None = None
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """200; 401 for a token that is none; 503 while the database is away."""
+        """Answer 200; 401 for an invalid token; 503 while the database is down."""
         return await errors_as_json(request, self._answer)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         token = None
         if "Authorization" in request.headers:
             token = await identify(request, self._engine.store, self._engine.clock)
-        seen = await self._look()
+        seen = await self._refresh()
         idle, busy = ([each for each in seen.queues if each.busy is wanted] for wanted in (False, True))
         visible = await self._access.visible(
             token, (each.queue.repository for each in busy), (each.queue.repository for each in idle)
@@ -64,38 +64,38 @@ class QueueStatus:
         shown = [each for each in seen.queues if each.queue.repository.id in visible]
         return web.json_response(self._status(seen, shown))
 
-    async def _look(self) -> _Seen:
-        async with self._turn:
+    async def _refresh(self) -> _Reading:
+        async with self._lock:
             now, owner = self._engine.clock.now(), self._engine.owner
-            if self._seen is None or not timedelta(0) <= now - self._seen.at < _FRESH:
+            if self._seen is None or not timedelta(0) <= now - self._seen.at < _CACHED_FOR:
                 async with self._engine.store.reading() as tx:
                     others = tuple(report for report in await tx.processes.all(now) if report.owner != owner)
-                    self._seen = _Seen(now, await load_summaries(tx, now), others)
+                    self._seen = _Reading(now, await load_summaries(tx, now), others)
             return self._seen
 
-    def _status(self, seen: _Seen, queues: Sequence[QueueView]) -> dict[str, Any]:
-        most = self._most
+    def _status(self, seen: _Reading, queues: Sequence[QueueView]) -> dict[str, Any]:
+        max_depth = self._max_depth
         slots: list[Mapping[str, Any]] = [asdict(self._slots()), *(report.status for report in seen.others)]
         calls = all(each.get("accepting", True) for each in slots)
-        places = not queues or any(each.accepts(most) for each in queues)
+        places = not queues or any(each.accepts(max_depth) for each in queues)
         summed = ("rt_queue", "be_queue", "total_slots", "available_slots")
         return {
             **{name: sum(each.get(name, 0) for each in slots) for name in summed},
             "accepting": calls and places,
-            "max_queue_depth": most,
-            "queues": [_queue(each, most) for each in queues if each.busy],
+            "max_queue_depth": max_depth,
+            "queues": [_queue(each, max_depth) for each in queues if each.busy],
         }
 
 
-def _queue(found: QueueView, most: int) -> dict[str, Any]:
+def _queue(found: QueueView, max_depth: int) -> dict[str, Any]:
     queue = found.queue
     return {
-        # Numbers given one after the other would tell how many queues there are that the caller does not see.
+        # Consecutive ids would disclose the number of hidden queues.
         "id": hashlib.sha256(f"{queue.repository.id} {queue.base_branch}".encode()).hexdigest()[:_ID],
         "repository": queue.repository.full_name,
         "branch": queue.base_branch,
         "depth": found.depth,
         "held": found.held,
-        "accepting": found.accepts(most),
+        "accepting": found.accepts(max_depth),
         "paused": found.blockers[0].reason.value if found.blockers else None,
     }

@@ -17,13 +17,13 @@ from queue_engine.domain.known_facts import (
 )
 
 
-def of_pull_request_event(said: PullRequestEvent) -> tuple[Fact, ...]:
-    """The pull request as it is now, and that its head exists; less where the payload tells less."""
-    pull = said.pull_request
+def of_pull_request_event(event: PullRequestEvent) -> tuple[Fact, ...]:
+    """Extract the pull request's state, and that its head exists; less from an incomplete payload."""
+    pull = event.pull_request
     subject = of_pull(pull.number)
     if pull.base is None or pull.updated_at is None or pull.state is None:
         return (Fact(subject=subject, told=KnownName()),)
-    changed = said.label if said.action in {"labeled", "unlabeled"} else None
+    changed = event.label if event.action in {"labeled", "unlabeled"} else None
     state = PullRequestState(
         updated_at=pull.updated_at,
         head=pull.head.sha,
@@ -34,30 +34,30 @@ def of_pull_request_event(said: PullRequestEvent) -> tuple[Fact, ...]:
         labels=tuple(label.name for label in pull.labels),
         title=pull.title,
         label=changed.name if changed else None,
-        label_set=said.action == "labeled",
-        before=said.before if said.action == "synchronize" else None,
-        base_changed=said.action == "edited" and said.changes.base is not None,
-        by=said.sender.login if said.sender else None,
+        label_set=event.action == "labeled",
+        before=event.before if event.action == "synchronize" else None,
+        base_changed=event.action == "edited" and event.changes.base is not None,
+        by=event.sender.login if event.sender else None,
     )
     facts = [Fact(subject=subject, told=state)]
-    if said.action == "synchronize":
+    if event.action == "synchronize":
         facts.append(Fact(subject=of_commit(pull.head.sha), told=KnownName()))
     return tuple(facts)
 
 
-def of_push_event(said: PushEvent, branch: str) -> tuple[Fact, ...]:
-    """That a branch moved, and that its new tip exists."""
-    push = Push(before=said.before, after=said.after, at=said.repository.pushed_at)
+def of_push_event(event: PushEvent, branch: str) -> tuple[Fact, ...]:
+    """Extract that a branch moved, and that its new tip exists."""
+    push = Push(before=event.before, after=event.after, at=event.repository.pushed_at)
     subjects = [of_branch(branch)]
-    if said.repository.default_branch == branch:
+    if event.repository.default_branch == branch:
         subjects.append(DEFAULT_BRANCH)
-    named = () if said.deleted else (Fact(subject=of_commit(said.after), told=KnownName()),)
+    named = () if event.deleted else (Fact(subject=of_commit(event.after), told=KnownName()),)
     return (*(Fact(subject=subject, told=push) for subject in subjects), *named)
 
 
-def of_check_run_event(said: CheckRunEvent) -> tuple[Fact, ...]:
-    """That a check run ended."""
-    run = said.check_run
+def of_check_run_event(event: CheckRunEvent) -> tuple[Fact, ...]:
+    """Extract that a check run completed."""
+    run = event.check_run
     if run.id is None or run.conclusion is None:
         return ()
     ended = CheckResult(
@@ -71,22 +71,24 @@ def of_check_run_event(said: CheckRunEvent) -> tuple[Fact, ...]:
     return (Fact(subject=of_commit(run.head_sha), told=ended),)
 
 
-def of_status_event(said: StatusEvent) -> tuple[Fact, ...]:
-    """That a commit status was set."""
+def of_status_event(event: StatusEvent) -> tuple[Fact, ...]:
+    """Extract that a commit status was set."""
     return (
-        Fact(subject=of_commit(said.sha), told=CommitStatus(name=said.context, state=said.state, at=said.updated_at)),
+        Fact(
+            subject=of_commit(event.sha), told=CommitStatus(name=event.context, state=event.state, at=event.updated_at)
+        ),
     )
 
 
-def of_comment_event(said: CommentEvent) -> tuple[Fact, ...]:
-    """That a comment and its pull request exist."""
-    subjects = (of_pull(said.issue.number), of_comment(said.comment.id))
+def of_comment_event(event: CommentEvent) -> tuple[Fact, ...]:
+    """Extract that a comment and its pull request exist."""
+    subjects = (of_pull(event.issue.number), of_comment(event.comment.id))
     return tuple(Fact(subject=subject, told=KnownName()) for subject in subjects)
 
 
-def of_review_event(said: ReviewEvent) -> tuple[Fact, ...]:
-    """That a pull request exists, and what somebody's review of it says."""
-    subject, review = of_pull(said.pull_request.number), said.review
+def of_review_event(event: ReviewEvent) -> tuple[Fact, ...]:
+    """Extract that a pull request exists, and the state of a review."""
+    subject, review = of_pull(event.pull_request.number), event.review
     named = Fact(subject=subject, told=KnownName())
     if review is None or review.user is None:
         return (named,)

@@ -7,25 +7,28 @@ from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.domain.webhook_event import WebhookEvent
 
 TOPIC = "missed deliveries"
-"""What the loop that asks for a look listens for."""
+"""The topic that wakes the loop of missed deliveries."""
 
 
 class MissedDeliveries:
-    """Remembers that deliveries may have been missed, until a look for them is stored."""
+    """Remembers that deliveries may have been missed, until a job that looks for them is stored."""
 
     def __init__(
-        self, receive: Callable[[WebhookEvent], Awaitable[bool]], look: Callable[[], Awaitable[None]], bell: Wakeup
+        self,
+        receive: Callable[[WebhookEvent], Awaitable[bool]],
+        schedule: Callable[[], Awaitable[None]],
+        wakeup: Wakeup,
     ) -> None:
-        """`receive` stores a delivery; `look` stores the wish for a look, as soon as the database is back."""
+        """`receive` stores a delivery; `schedule` stores the job, once the database is up again."""
         self._receive = receive
-        self._look = look
-        self._bell = bell
+        self._schedule = schedule
+        self._wakeup = wakeup
         self._missed = False
 
-    async def receive(self, hint: WebhookEvent) -> bool:
-        """Store a delivery; remember it as missed if that fails. Raises what `receive` raises."""
+    async def receive(self, webhook_event: WebhookEvent) -> bool:
+        """Store a delivery; remember it as missed if that fails. Raises errors of `receive`."""
         try:
-            return await self._receive(hint)
+            return await self._receive(webhook_event)
         except Exception:
             self.note()
             raise
@@ -33,20 +36,20 @@ class MissedDeliveries:
     def note(self) -> None:
         """Remember that deliveries may have been missed."""
         self._missed = True
-        self._bell.notify(TOPIC)
+        self._wakeup.notify(TOPIC)
 
     async def run_due(self) -> bool:
-        """Ask for a look if deliveries may have been missed; whether that was so. Raises what the database raises."""
+        """Store the job if deliveries may have been missed; return whether. Raises errors of the database."""
         if not self._missed:
             return False
         self._missed = False
         try:
-            await self._look()
+            await self._schedule()
         except Exception:
             self._missed = True
             raise
         return True
 
     async def next_due(self) -> datetime | None:
-        """Nothing becomes due by time."""
+        """Return None: nothing becomes due by time."""
         return None

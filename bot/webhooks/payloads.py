@@ -15,7 +15,7 @@ def _without_nul(text: str) -> str:
 
 
 Word = Annotated[str, Field(max_length=255), AfterValidator(_without_nul)]
-"""A name of something. GitHub's own limits are lower."""
+"""A name. GitHub's own limits are lower."""
 
 Phrase = Annotated[str, Field(max_length=1024), AfterValidator(_without_nul)]
 
@@ -44,14 +44,14 @@ class Id(BaseModel):
 
 
 class Payload(BaseModel):
-    """What every delivery to an App has; the parts of its event are read by a model of their own."""
+    """The common fields of all deliveries to an App; each event has a model of its own."""
 
     installation: Id
     action: Word | None = None
     repository: Repository | None = None
     sender: Sender | None = None
 
-    def hint(self, kind: WebhookKind, delivery: str, **parts: Any) -> WebhookEvent:
+    def webhook_event(self, kind: WebhookKind, delivery: str, **parts: Any) -> WebhookEvent:
         owner, _, name = self.repository.full_name.partition("/") if self.repository else ("", "", "")
         return WebhookEvent(
             kind=kind,
@@ -123,7 +123,7 @@ class Issue(BaseModel):
     number: Number
     user: Sender | None = None
     pull_request: dict[str, Any] | None = None
-    """There only if the issue is a pull request."""
+    """Present only if the issue is a pull request."""
     updated_at: datetime | None = None
 
 

@@ -32,11 +32,11 @@ _JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
 log = structlog.get_logger(__name__)
 
 Store = Callable[[WebhookEvent], Awaitable[bool]]
-"""Stores a hint durably. False: this delivery was known already."""
+"""Stores a webhook event. Returns False if this delivery was known."""
 
 
 class Receiver:
-    """The handler of webhooks. `secret` is the App's webhook secret; `own_app_id` tells its own check runs.
+    """Handles webhooks. `secret` is the App's webhook secret; `own_app_id` identifies its own check runs.
 
     `read_limit` is how long a sender may take.
     """
@@ -53,9 +53,9 @@ class Receiver:
         self._repeats = Repeats(clock)
 
     async def handle(self, request: web.Request) -> web.Response:
-        """202 stored, known or meaningless; 400, 401, 408, 413, 415 refused; 503 not stored, to be redelivered."""
+        """Answer 202: stored, known or ignored; 400, 401, 408, 413, 415: refused; 503: not stored, redeliver it."""
         try:
-            # Whatever the header tells is judged before a byte of the body is waited for.
+            # The headers are checked before the body is read.
             signature = _signature(request)
             event, delivery = _event_and_delivery(request)
             _check_content_type(request)
@@ -65,7 +65,7 @@ class Receiver:
             if (repeats := self._repeats.count(refused.sentence)) is not None:
                 log.warning("delivery refused", status=refused.status, why=refused.sentence, repeats=repeats)
             return _refusal(refused)
-        # Only now: a sender other than GitHub must not write into the trace of a delivery.
+        # After verification: other senders must not write into the trace of a delivery.
         with structlog.contextvars.bound_contextvars(delivery=delivery), trace.of_delivery(delivery):
             try:
                 return await self._take(event, delivery, request.content_type, body)
@@ -73,22 +73,24 @@ class Receiver:
                 log.warning("delivery refused", status=refused.status, why=refused.sentence)
                 return _refusal(refused)
 
-    async def _take(self, event: str, delivery: str, content_type: str, body: bytes) -> web.Response:
+    async def _take(self, event_name: str, delivery: str, content_type: str, body: bytes) -> web.Response:
         payload = _payload(content_type, body)
         try:
-            hint = normalize(event, delivery, payload, own_app_id=self._own_app_id)
+            webhook_event = normalize(event_name, delivery, payload, own_app_id=self._own_app_id)
         except MalformedPayload as error:
             raise Refused(400, str(error)) from None
-        if hint is None:
-            return _accepted("ignored", why=why_ignored(event, payload))
+        if webhook_event is None:
+            return _accepted("ignored", why=why_ignored(event_name, payload))
         try:
-            new = await self._store(hint)
+            new = await self._store(webhook_event)
         except Exception as error:
-            log.exception("delivery not stored", kind=hint.kind.value)
+            log.exception("delivery not stored", kind=webhook_event.kind.value)
             fault = fault_of(error)
             why = "" if fault is None else f" {fault.sentence}"
             raise Refused(503, f"the delivery could not be stored; redeliver it.{why}") from None
-        log.info("delivery stored" if new else "delivery known", kind=hint.kind.value, action=hint.action)
+        log.info(
+            "delivery stored" if new else "delivery known", kind=webhook_event.kind.value, action=webhook_event.action
+        )
         return _accepted("stored" if new else "known")
 
     def _verify(self, signature: str, body: bytes) -> None:
@@ -98,7 +100,7 @@ class Receiver:
 
 
 def _signature(request: web.Request) -> str:
-    """The signature's digits. Only SHA-256 counts: the older SHA-1 header gains a sender nothing."""
+    """Return the signature's digits. Only SHA-256 counts, not the older SHA-1 header."""
     given = request.headers.getall("X-Hub-Signature-256", [])
     if not given:
         raise Refused(401, "the X-Hub-Signature-256 header is missing: set the App's webhook secret")
@@ -109,7 +111,7 @@ def _signature(request: web.Request) -> str:
 
 
 def _event_and_delivery(request: web.Request) -> tuple[str, str]:
-    """Each given once: of two that differ IMQ and a proxy before it might go by another one."""
+    """Return both headers, each given once: a proxy might use another one of two."""
     event = _only(request, "X-GitHub-Event")
     if not _EVENT.fullmatch(event):
         raise Refused(400, "the X-GitHub-Event header is missing or no event's name")
@@ -132,7 +134,7 @@ def _check_content_type(request: web.Request) -> None:
 
 
 def _payload(content_type: str, body: bytes) -> dict[str, Any]:
-    """The payload, as JSON or in a form's field `payload`: GitHub lets the operator choose."""
+    """Parse the payload, as JSON or in a form's field `payload`: GitHub lets the operator choose."""
     try:
         text = body.decode()
         if content_type == _FORM:

@@ -101,7 +101,7 @@ async def test_postgres_restarted_under_a_bot_lands_what_was_labelled_meanwhile(
         await asyncio.to_thread(private_postgres.start)
         await theatre.until(lambda: before.merged and during.merged, seconds=60)
         events = {line["event"] for line in logged(theatre)}
-        assert {"loop_failed", "loop_goes_on", "listener_lost"} <= events
+        assert {"loop_failed", "loop_recovered", "listener_lost"} <= events
         assert not theatre.deaths
         assert not any("Traceback" in str(line) for line in logged(theatre) if line.get("fault"))
 

@@ -28,26 +28,25 @@ API_VERSION = "2022-11-28"
 USER_AGENT = f"imq/{__version__}"
 
 GRAPHQL = "/graphql"
-"""The template of every query; `Call.link` says where it is."""
+"""The template of every query; `Call.link` has its URL."""
 
 _CONNECT_SECONDS = 5.0
 _REDIRECTS = frozenset({301, 302, 307, 308})
-_MOST_REDIRECTS = 3
+_MAX_REDIRECTS = 3
 
 
 def owner_and_repo(repository: Repository) -> dict[str, str]:
-    """The variables of every template below `/repos/{owner}/{repo}`."""
+    """Return the variables of every template below `/repos/{owner}/{repo}`."""
     return {"owner": repository.owner, "repo": repository.name}
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to be made: a method, a URL template as GitHub's documentation spells it, and what fills it.
+    """A request: a method, a URL template as in GitHub's documentation, and its variables.
 
-    What fills it is escaped, so that a slash, `#` or `%` in a name stays one of that name; a sequence fills `{/name*}`,
-    part by part. `link` is a whole URL from GitHub that replaces the template, as paging does. `limit` bounds the whole
-    exchange. `merges_waiting` tells what is written for people how many merges wait, for which it leaves
-    room.
+    Variables are escaped, also a slash, `#` or `%`; a sequence fills `{/name*}` part by part. `link` is a full URL from
+    GitHub that replaces the template, as for paging. `limit` bounds the whole exchange. `merges_waiting` is the number
+    of merges for which comments and check runs leave room.
     """
 
     method: str
@@ -60,23 +59,23 @@ class Call:
 
     @property
     def reads(self) -> bool:
-        """Whether it changes nothing: all of IMQ's GraphQL queries, though each is a POST."""
+        """Whether it changes nothing, like IMQ's GraphQL queries, which are POST requests."""
         return self.method == "GET" or self.template == GRAPHQL
 
     @property
     def resource(self) -> str:
-        """The primary limit that it costs of, by GitHub's name."""
+        """Return GitHub's name of the primary limit that it counts against."""
         return "graphql" if self.template == GRAPHQL else "core"
 
     @property
     def name(self) -> str:
-        """What metrics call it: the method and the template's path."""
+        """Return its name in metrics: the method and the template's path."""
         return f"{self.method} {self.template.partition('{?')[0].partition('?')[0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a request is signed with: an installation's token, or the App's JWT."""
+    """The credential of a request: an installation's token, or the App's JWT."""
 
     token: SecretStr | None = None
     jwt: SecretStr | None = None
@@ -84,7 +83,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP answer as it came, with the links of its `Link` header by relation."""
+    """An HTTP response, with the links of its `Link` header by relation."""
 
     status: int
     headers: Mapping[str, str]
@@ -102,12 +101,15 @@ class Client:
         self._clock = clock
 
     async def exchange(self, call: Call, credential: Credential, *, etag: str | None = None) -> Reply:
-        """Send a call, once. Raises Unavailable when no whole answer came within the limit.
+        """Send a call once. Raises Unavailable without a complete response within the limit.
 
         Only ETags make requests conditional: a pull request's `Last-Modified` stays when `mergeable` becomes known.
         """
         headers = sansio.create_headers(
-            USER_AGENT, accept=sansio.accept_format(), oauth_token=_shown(credential.token), jwt=_shown(credential.jwt)
+            USER_AGENT,
+            accept=sansio.accept_format(),
+            oauth_token=_secret_text(credential.token),
+            jwt=_secret_text(credential.jwt),
         )
         headers["x-github-api-version"] = API_VERSION
         if etag is not None:
@@ -124,8 +126,8 @@ class Client:
         except (aiohttp.ClientError, OSError) as error:
             raise Unavailable(f"{call.name} failed: {type(error).__name__}: {error}") from error
 
-    def understand(self, reply: Reply) -> Any:
-        """The JSON of a good reply, fresh on every call. Raises the error that any other reply means."""
+    def parse(self, reply: Reply) -> Any:
+        """Parse the JSON of a successful reply anew. Raises the error of any other reply."""
         if reply.status < 300:
             try:
                 data, _, _ = sansio.decipher_response(reply.status, reply.headers, reply.body)
@@ -137,29 +139,29 @@ class Client:
         raise refusal(reply.status, reply.headers, reply.body, self._clock.now())
 
     async def _follow(self, call: Call, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send to `url`. A read follows a renamed repository; a write never goes where it was not sent to."""
-        target = self._checked(URL(), url)
+        """Send to `url`. Only reads follow redirects, such as those of a renamed repository."""
+        target = self._check_target(URL(), url)
         async with asyncio.timeout(call.limit.total_seconds()):
-            for _ in range(_MOST_REDIRECTS + 1):
+            for _ in range(_MAX_REDIRECTS + 1):
                 reply = await self._send(call.method, target, headers, body)
                 location = reply.headers.get("location")
                 if call.method != "GET" or reply.status not in _REDIRECTS or not location:
                     return reply
-                target = self._checked(target, location)
+                target = self._check_target(target, location)
         raise Unavailable(f"GitHub redirects {call.name} in circles", status=reply.status)
 
     async def _send(self, method: str, url: URL, headers: Mapping[str, str], body: bytes) -> Reply:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
-        middlewares = () if method == "GET" else (_once,)
+        middlewares = () if method == "GET" else (_no_retry,)
         async with self._session.request(
             method, url, headers=headers, data=body, timeout=timeout, allow_redirects=False, middlewares=middlewares
         ) as response:
             links = _links(response) if method == "GET" else {}
             return Reply(response.status, response.headers, links, await response.read())
 
-    def _checked(self, place: URL, address: str) -> URL:
-        """Refuse to take the token anywhere but to the configured scheme, host and port; `place` is where one was."""
-        with _reading_links():
+    def _check_target(self, place: URL, address: str) -> URL:
+        """Refuse to send the token to another scheme, host or port; `place` is the URL that redirected."""
+        with _parsing_links():
             url = place.join(URL(address)) if place.absolute else URL(address, encoded=True)
             elsewhere = not url.absolute or url.origin() != self._origin
             host = url.host
@@ -169,21 +171,21 @@ class Client:
 
 
 def _links(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """The links of the answer's header by relation; no answer to a write is read for them."""
-    with _reading_links():
+    """Parse the links of a response to a read, by relation."""
+    with _parsing_links():
         return {relation: str(link["url"]) for relation, link in response.links.items() if "url" in link}
 
 
 @contextmanager
-def _reading_links() -> Iterator[None]:
-    """What cannot be parsed (yarl raises ValueError, at once or when a part is read) is an error of the answer."""
+def _parsing_links() -> Iterator[None]:
+    """Convert errors of URLs, which yarl raises as ValueError, to an error of the response."""
     try:
         yield
     except ValueError as error:
         raise LinkError(f"the answer is not GitHub's: it points to what is no address ({error})") from error
 
 
-async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+async def _no_retry(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
     """Keep aiohttp from repeating a PUT or DELETE by itself when a reused connection breaks.
 
     A merge whose answer was lost would be answered 405 the second time, as if it had been refused.
@@ -194,6 +196,6 @@ async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType)
         raise Unavailable(f"the connection broke: {type(error).__name__}: {error}") from error
 
 
-def _shown(secret: SecretStr | None) -> str | None:
-    """What is sent: the one place where a credential is text."""
+def _secret_text(secret: SecretStr | None) -> str | None:
+    """Return the text of a credential, for the request's header only."""
     return None if secret is None else secret.get_secret_value()

@@ -14,12 +14,12 @@ import structlog
 from cachetools import LRUCache
 from pydantic import SecretStr
 
-from bot.gateway.http.answers import M, listed, understood
+from bot.gateway.http.answers import M, parse_answer, parse_list
 from bot.gateway.http.client import Call, Client, Credential, Reply
-from bot.gateway.http.grants import Grants, asks_too_much, out_of_reach, token_request
+from bot.gateway.http.grants import Grants, exceeds_grant, is_inaccessible, token_request
 from bot.gateway.http.graphql import limit_of
 from bot.gateway.http.limits import Limits
-from bot.gateway.http.scopes import Purpose, Scope, Target, asked_permissions, scope_of
+from bot.gateway.http.scopes import Purpose, Scope, Target, requested_permissions, scope_of
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.tokens import AppKey, Token, Tokens, TokenStore
 from bot.gateway.schemas import InstallationAnswer, TokenAnswer
@@ -46,29 +46,29 @@ log = structlog.get_logger(__name__)
 
 _CACHE_BYTES = 4 * 1024 * 1024
 """Per installation; a pull request's answer has about 20 kB."""
-_MOST_PAGES = 100
+_MAX_PAGES = 100
 
-_AT_ONCE = 8
-"""Calls of one installation at the same time. GitHub allows a hundred, and would have them one after another."""
-_AT_ONCE_OF_ALL = 80
-"""Calls of one installation at the same time by all processes together."""
-_MOST_WAITING = 200
-_WHEN_FULL = timedelta(seconds=30)
-"""When a caller that found all places taken should retry."""
-_TO_COME_BACK = timedelta(seconds=1)
-"""What a retry may take from its due time to its call, while a slot is kept for it."""
+_MAX_CONCURRENT = 8
+"""Concurrent calls of one installation. GitHub allows a hundred, and advises serial requests."""
+_MAX_CONCURRENT_TOTAL = 80
+"""Concurrent calls of one installation by all processes together."""
+_MAX_WAITING = 200
+_RETRY_AFTER_FULL = timedelta(seconds=30)
+"""When a caller should retry after all slots and the queue for them were full."""
+_RETRY_MARGIN = timedelta(seconds=1)
+"""How long a retry may take from its due time to its call, while its slot is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of an answer: its JSON, and the URLs of its neighbours by relation (next, prev, last)."""
+    """A page of an answer: its JSON, and the URLs of other pages by relation (next, prev, last)."""
 
     data: Any
     links: Mapping[str, str]
 
 
 class Connection:
-    """The App's connection to GitHub. An installation id of None means the App itself, signed by its JWT."""
+    """The App's connection to GitHub. An installation id of None means the App itself, with its JWT."""
 
     def __init__(
         self,
@@ -90,13 +90,13 @@ class Connection:
         self._key = AppKey(app_id, private_key, clock)
         self._grants = Grants()
         self._tokens = Tokens(self._fetch_token, clock, stored=stored_tokens, fits=self._grants.fits)
-        # Raw replies, so that every reader gets an object of its own; never shared between installations.
+        # Raw replies, so that every reader gets its own object; never shared between installations.
         self._replies: dict[int, LRUCache[str, Reply]] = {}
 
     def slots_status(self) -> SlotsStatus:
-        """How busy the lines of all installations are together; it accepts while any installation's does.
+        """Return how busy the slots of all installations are together; they accept while any installation's do.
 
-        The App's own line, which is hardly ever full, says nothing of the installations'.
+        The App's own slots, which are hardly ever full, do not count for that.
         """
         lines = {key: slots.status() for key, slots in self._slots.items()} or {None: self._new_slots().status()}
         installations = [status for key, status in lines.items() if key is not None]
@@ -111,31 +111,31 @@ class Connection:
         )
 
     def forget_token(self, installation_id: int) -> None:
-        """Drop the installation's cached tokens, and what is known of its permissions."""
+        """Drop the installation's cached tokens and permissions."""
         self._grants.forget(installation_id)
         self._tokens.renew(installation_id)
 
     async def prepare_writes(self, repository: Repository) -> None:
-        """Have a token to write with before it is needed, and before the last one expires.
+        """Fetch a token for writes before it is needed, and before the last one expires.
 
-        A new one is not known to all of GitHub for seconds.
+        GitHub's replicas accept a new token only after seconds.
 
-        Where GitHub makes none, the write that needs it fails.
+        If GitHub refuses the token, the write that needs it fails.
         """
         with suppress(GitHubError):
             await self._tokens.prepare(Scope(repository.installation_id, repository.id, Purpose.WRITE))
 
     def grant(self, installation_id: int, permissions: Mapping[str, str]) -> None:
-        """Remember what GitHub says that an installation may do; tokens made for other permissions are not used on."""
+        """Remember an installation's permissions; if they changed, its tokens are replaced."""
         if self._grants.note(installation_id, permissions):
             self._tokens.renew(installation_id)
 
     def missing(self, installation_id: int) -> Mapping[str, str]:
-        """The optional permissions that an installation lacks, if it is known, with what stops working."""
+        """Return the optional permissions that an installation is known to lack, each with its consequence."""
         return self._grants.missing(installation_id)
 
     async def call(self, target: Target, call: Call, *, fresh: bool = False) -> Page:
-        """Make a call; once more with a new token if GitHub refuses the old one. `fresh` keeps caches out of it."""
+        """Make a call, and repeat it with a new token if GitHub refuses the old one. `fresh` skips the cache."""
         if target is None:
             return await self._attempt(None, call, Credential(jwt=self._key.jwt()), None)
         scope, cache = scope_of(target, call), None
@@ -150,8 +150,8 @@ class Connection:
             return await self._signed(scope, call, token, cache)
 
     async def _signed(self, scope: Scope, call: Call, token: SecretStr, cache: "LRUCache[str, Reply] | None") -> Page:
-        """Make a call once. Raises ReadLagError if a token that was just issued is not known everywhere yet, and
-        Unavailable if GitHub has accepted no token for long.
+        """Make a call once. Raises ReadLagError if GitHub's replicas do not know a new token yet, and Unavailable if
+        GitHub has accepted no token for long.
         """
         try:
             page = await self._attempt(scope.installation_id, call, Credential(token=token), cache)
@@ -159,9 +159,9 @@ class Connection:
             if not self._tokens.is_new(scope, token):
                 raise
             message = f"a token that was just issued is not accepted yet: {refused.message}"
-            if (again := self._tokens.refused(scope)) is None:
+            if (wait := self._tokens.refused(scope)) is None:
                 raise Unavailable(message, status=refused.status) from refused
-            raise ReadLagError(message, retry_after=again, status=refused.status) from refused
+            raise ReadLagError(message, retry_after=wait, status=refused.status) from refused
         self._tokens.accepted(scope)
         return page
 
@@ -174,9 +174,9 @@ class Connection:
         *,
         fresh: bool = False,
     ) -> M:
-        """Read one thing."""
+        """Read one object."""
         page = await self.call(target, Call("GET", template, variables or {}), fresh=fresh)
-        return understood(model, page.data)
+        return parse_answer(model, page.data)
 
     async def items(
         self,
@@ -191,40 +191,42 @@ class Connection:
         call = Call("GET", template, variables or {})
         found: list[M] = []
         async for page in self.pages(target, call, "next"):
-            found += listed(model, page.data, key)
+            found += parse_list(model, page.data, key)
         return found
 
     async def pages(self, target: Target, call: Call, relation: str) -> AsyncIterator[Page]:
-        """The pages from this call on, following `next` or `prev`. Raises Unavailable when they do not end."""
-        for _ in range(_MOST_PAGES):
+        """Iterate over pages, following `next` or `prev`. Raises Unavailable when they do not end."""
+        for _ in range(_MAX_PAGES):
             page = await self.call(target, call)
             yield page
             if relation not in page.links:
                 return
             call = replace(call, link=page.links[relation])
-        raise Unavailable(f"{call.name} has more than {_MOST_PAGES} pages")
+        raise Unavailable(f"{call.name} has more than {_MAX_PAGES} pages")
 
     async def _attempt(
         self, installation_id: int | None, call: Call, credential: Credential, cache: "LRUCache[str, Reply] | None"
     ) -> Page:
         """Make a call once, in a slot of its installation; a retry soon after a failure keeps the slot."""
-        doing, came = current_work(), self._clock.now()
-        call = replace(call, merges_waiting=doing.yields_to)
+        context, arrived = current_work(), self._clock.now()
+        call = replace(call, merges_waiting=context.yields_to)
         try:
-            async with self._slots[installation_id].hold(doing.priority, doing.holder) as slot:
-                self._meter.observe("slot_wait", self._since(came), priority=doing.priority.value)
+            async with self._slots[installation_id].hold(context.priority, context.holder) as slot:
+                self._meter.observe("slot_wait", self._seconds_since(arrived), priority=context.priority.value)
                 try:
-                    await self.limits.reserve(installation_id, call, doing.priority)
-                    self._slots[installation_id].resize(min(_AT_ONCE, _AT_ONCE_OF_ALL // self.limits.processes))
-                    with self.limits.sending(installation_id, call, doing.priority):
+                    await self.limits.reserve(installation_id, call, context.priority)
+                    self._slots[installation_id].resize(
+                        min(_MAX_CONCURRENT, _MAX_CONCURRENT_TOTAL // self.limits.processes)
+                    )
+                    with self.limits.sending(installation_id, call, context.priority):
                         return await self._exchange(installation_id, call, credential, cache)
                 except Unavailable:
-                    if doing.again is not None:
-                        slot.keep(self._clock.now() + doing.again + _TO_COME_BACK)
+                    if context.again is not None:
+                        slot.keep(self._clock.now() + context.again + _RETRY_MARGIN)
                     raise
         except SlotsBusy:
             self._meter.count("github_limited", kind="slots")
-            raise Busy("too many calls to GitHub are waiting for a slot", retry_after=_WHEN_FULL) from None
+            raise Busy("too many calls to GitHub are waiting for a slot", retry_after=_RETRY_AFTER_FULL) from None
 
     async def _exchange(
         self, installation_id: int | None, call: Call, credential: Credential, cache: "LRUCache[str, Reply] | None"
@@ -235,9 +237,9 @@ class Connection:
         if cached is not None and reply.status == HTTPStatus.NOT_MODIFIED:
             reply = cached
         try:
-            page = Page(self._client.understand(reply), reply.links)
-            if call.resource == "graphql" and (words := limit_of(page.data)) is not None:
-                raise RateLimitError(words, retry_after=timedelta(0), status=reply.status)
+            page = Page(self._client.parse(reply), reply.links)
+            if call.resource == "graphql" and (message := limit_of(page.data)) is not None:
+                raise RateLimitError(message, retry_after=timedelta(0), status=reply.status)
         except RateLimitError as limited:
             wait = self.limits.refused(installation_id, call, reply.headers)
             await self.limits.share_pause(installation_id)
@@ -246,14 +248,14 @@ class Connection:
         if cache is not None:
             remembered(partial(cache.pop, key, None))
         if cache is not None and reply.status == HTTPStatus.OK and "etag" in reply.headers:
-            # Only now: a body cut off on its way would come back with every 304.
+            # After parsing: a truncated body would otherwise come back with every 304.
             _remember(cache, key, reply)
         return page
 
     async def _send(
         self, installation_id: int | None, call: Call, credential: Credential, cached: Reply | None
     ) -> Reply:
-        """Send a call, and note what its answer's headers say of limits."""
+        """Send a call, and record the limits in its response's headers."""
         began, status = self._clock.now(), "none"
         try:
             with trace.span(call.name):
@@ -262,39 +264,39 @@ class Connection:
             status = str(reply.status)
         finally:
             self._meter.count("github_requests", call=call.name, status=status)
-            self._meter.observe("github_duration", self._since(began), call=call.name)
+            self._meter.observe("github_duration", self._seconds_since(began), call=call.name)
         self.limits.note(installation_id, call, reply.headers)
         return reply
 
-    def _since(self, instant: datetime) -> float:
-        """Seconds since then; never less than none, whatever the clock does."""
+    def _seconds_since(self, instant: datetime) -> float:
+        """Return the seconds since an instant; never negative, also after the clock was set back."""
         return max(0.0, (self._clock.now() - instant).total_seconds())
 
     def _new_slots(self) -> Slots:
-        return Slots(_AT_ONCE, max_depth=_MOST_WAITING, clock=self._clock)
+        return Slots(_MAX_CONCURRENT, max_depth=_MAX_WAITING, clock=self._clock)
 
     async def _fetch_token(self, scope: Scope) -> Token:
         granted = self._grants.of(scope.installation_id)
         try:
-            return await self._make_token(scope, granted)
+            return await self._request_token(scope, granted)
         except Invalid as refusal:
-            if not asks_too_much(refusal):
+            if not exceeds_grant(refusal):
                 raise
-            # Either nobody has told yet what is granted, or it has changed.
+            # The installation's permissions are unknown or have changed.
             where = {"installation_id": str(scope.installation_id)}
             found = await self.get(None, InstallationAnswer, "/app/installations/{installation_id}", where)
             self.grant(scope.installation_id, found.permissions)
-            return await self._make_token(scope, found.permissions)
+            return await self._request_token(scope, found.permissions)
 
-    async def _make_token(self, scope: Scope, granted: Mapping[str, str] | None) -> Token:
+    async def _request_token(self, scope: Scope, granted: Mapping[str, str] | None) -> Token:
         try:
-            answer = understood(TokenAnswer, (await self.call(None, token_request(scope, granted))).data)
+            answer = parse_answer(TokenAnswer, (await self.call(None, token_request(scope, granted))).data)
         except Invalid as refusal:
-            if out_of_reach(refusal):
+            if is_inaccessible(refusal):
                 # As GitHub answers to a call with a token that does not reach the repository.
                 raise NotFound(refusal.message, status=refusal.status) from refusal
             raise
-        permissions = asked_permissions(scope, granted)
+        permissions = requested_permissions(scope, granted)
         return Token(answer.token, answer.expires_at, issued_at=self._clock.now(), permissions=permissions)
 
 

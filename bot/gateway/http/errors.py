@@ -21,16 +21,16 @@ from queue_engine.domain.errors import (
 )
 
 _LONGEST_MESSAGE = 1000
-_UNNAMED_WAIT = timedelta(minutes=1)
+_DEFAULT_WAIT = timedelta(minutes=1)
 """GitHub's documented first wait for a secondary limit that names none."""
 
 _LONGEST_WAIT = timedelta(hours=2)
-"""What GitHub asks for is believed up to here: its windows last an hour, and clocks differ."""
+"""The longest wait that IMQ believes: GitHub's windows last an hour, and clocks differ."""
 
 _DIGITS = re.compile(r"[0-9]{1,11}")
 """Seconds, as far as an instant can lie ahead."""
 
-_LIMIT_WORDS = ("rate limit", "abuse detection", "blocked from content creation")
+_LIMIT_MESSAGES = ("rate limit", "abuse detection", "blocked from content creation")
 _TOO_QUICK = "submitted too quickly"
 """GitHub's words for content that was created too quickly (cli/cli #4801)."""
 _ABUSE = "abuse"
@@ -39,7 +39,7 @@ _QUOTE = re.compile(r"[`'\"\n]")
 """What follows the first of these may be the text of others, such as the name of a workflow's file."""
 
 _NOT_GRANTED = "not accessible by integration"
-"""GitHub's words for an App without a permission; a header of the same answer names those that would do."""
+"""GitHub's message for an App without a permission; a header of the response names sufficient ones."""
 
 _CLASSES: Mapping[int, type[GitHubError]] = {
     401: Unauthorized,
@@ -54,7 +54,7 @@ _CLASSES: Mapping[int, type[GitHubError]] = {
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> GitHubError:
-    """The error that an answer with this status means; `headers` are looked up in lower case.
+    """Return the error for a response; `headers` are looked up in lower case.
 
     Limits come as 403 or 429, with and without headers that say how long to wait (GitHub's "Rate limits for the REST
     API"), and as 422 for content; redirects of writes are not followed and are passing: the rename's webhook brings the
@@ -63,7 +63,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime)
     answer = _answer(body)
     message = _message(status, answer)
     if _is_limit(status, headers, answer):
-        return RateLimitError(message, retry_after=asked_wait(headers, now) or _UNNAMED_WAIT, status=status)
+        return RateLimitError(message, retry_after=requested_wait(headers, now) or _DEFAULT_WAIT, status=status)
     if status >= 500 or status < 400:
         return Unavailable(message, status=status)
     needed = headers.get("x-accepted-github-permissions")
@@ -72,28 +72,28 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime)
     return _CLASSES.get(status, GitHubError)(message, status=status)
 
 
-def asked_wait(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """How long GitHub asks to wait: `retry-after`, else until `x-ratelimit-reset` when none remain. None: not named."""
+def requested_wait(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+    """Return how long GitHub asks to wait: `retry-after`, else until `x-ratelimit-reset` when none remain; or None."""
     asked = headers.get("retry-after", "").strip()
     if _DIGITS.fullmatch(asked):
         return min(timedelta(seconds=int(asked)), _LONGEST_WAIT)
     if asked:
-        return _until(_http_date(asked), now)
+        return _bounded_wait(_http_date(asked), now)
     if headers.get("x-ratelimit-remaining") == "0":
         with suppress(KeyError, ValueError):
-            return _until(reset_of(headers, now), now)
+            return _bounded_wait(reset_of(headers, now), now)
     return None
 
 
 def reset_of(headers: Mapping[str, str], now: datetime) -> datetime:
-    """When the limit is renewed, within the bounds of what GitHub can mean. Raises KeyError or ValueError: not told."""
+    """Return when the limit is renewed, at most two hours ahead. Raises KeyError or ValueError without a header."""
     text = headers["x-ratelimit-reset"]
     if not _DIGITS.fullmatch(text):
         raise ValueError("no number of seconds")
     return min(datetime.fromtimestamp(int(text), UTC), now + _LONGEST_WAIT)
 
 
-def _until(instant: datetime | None, now: datetime) -> timedelta | None:
+def _bounded_wait(instant: datetime | None, now: datetime) -> timedelta | None:
     return None if instant is None else min(max(instant - now, timedelta(seconds=1)), _LONGEST_WAIT)
 
 
@@ -110,12 +110,12 @@ def _is_limit(status: int, headers: Mapping[str, str], answer: Mapping[str, Any]
         return any(_is_too_quick(error) for error in _errors(answer))
     if status != 403:
         return status == 429
-    # Secondary limits have requests remaining and may come without any header; then only the words tell.
+    # Secondary limits have requests remaining and may come without any header, only with a message.
     said = _unquoted(answer.get("message"))
     return (
         "retry-after" in headers
         or headers.get("x-ratelimit-remaining") == "0"
-        or any(words in said for words in _LIMIT_WORDS)
+        or any(words in said for words in _LIMIT_MESSAGES)
     )
 
 
@@ -140,7 +140,7 @@ def _answer(body: bytes) -> Mapping[str, Any]:
 
 
 def _message(status: int, answer: Mapping[str, Any]) -> str:
-    """GitHub's own words, with those of every single error."""
+    """Return GitHub's message with the details of every error."""
     message = str(answer.get("message") or f"GitHub answered {status}")
     return ": ".join(filter(None, (message, "; ".join(map(_detail, _errors(answer))))))[:_LONGEST_MESSAGE]
 

@@ -1,14 +1,13 @@
-"""Pace one installation: what its calls cost of GitHub's secondary limits, and when the next one fits.
+"""Pace one installation: the cost of calls against GitHub's secondary limits, and when the next one fits.
 
 Figures and costs from GitHub's "Rate limits for the REST API"; what counts as content are the endpoints that its
 reference marks with "creating content too quickly". Octokit keeps the same list (plugin-throttling.js,
 `triggers-notification-paths`); `update-branch` stands in neither, and is a write like others.
 
-Merges come before words: the hour's content is left to the merges that wait, but for a tenth, by which people are told
-what they must act on. Of points, too, comments, check runs and labels leave what the merges that wait may need; where
-few wait, that is little, and nothing of a burst waits.
+Merges come before comments: the hour's content is kept for waiting merges, except a tenth for notices that need an
+action. Comments, check runs and labels also leave enough points for the waiting merges; if few wait, that is little.
 
-Updates and merges come before everything else: a part of the points is theirs alone. Reads cost one point and would
+Updates and merges come before everything else: a share of the points is theirs alone. Reads cost one point and would
 take each one that becomes free, so that a write, which needs five at once, would never find room.
 """
 
@@ -22,29 +21,29 @@ from queue_engine.core.timing.rate_limit import RateLimit
 from queue_engine.store.operations.rate_limits import GRAPHQL_POINTS, POINTS
 
 _MINUTE = timedelta(minutes=1)
-_HALF_A_MINUTE = timedelta(seconds=30)
+_HALF_MINUTE = timedelta(seconds=30)
 _HOUR = timedelta(hours=1)
 
 _MARGIN = 0.9
-"""GitHub counts when requests arrive, by its own clock, and does not tell how far one has come."""
+"""GitHub counts requests when they arrive, by its own clock, and does not report its count."""
 
-_BACKGROUND = 0.8
-"""The part of a window that background work may fill: what people wait for finds room behind a sweep."""
+_BACKGROUND_SHARE = 0.8
+"""The share of a window that background work may fill, so that urgent calls find room during a sweep."""
 
-_IN_HALF_A_MINUTE = 0.65
-"""The part of a minute's points that half of it may use: a burst finds room, and the next half has points as well."""
+_HALF_MINUTE_SHARE = 0.65
+"""The share of a minute's points that half of it may use: a burst finds room, and the next half has points as well."""
 
-_FOR_MERGES = {RequestPriority.NOW: 0.5, RequestPriority.BACKGROUND: 0.6}
-"""The part of points that comments, check runs and labels of each priority leave to merges at most."""
+_MERGE_SHARE = {RequestPriority.NOW: 0.5, RequestPriority.BACKGROUND: 0.6}
+"""The share of points that comments, check runs and labels of each priority leave to merges at most."""
 
-_AHEAD = 0.5
-"""The part of a window within which points are reserved ahead."""
+_RESERVED_SHARE = 0.5
+"""The share of a window within which points are reserved ahead."""
 
-_FOR_UPDATES_AND_MERGES = 0.08
-"""The part of REST's points that reads leave to updates and merges: four pull requests land within half a minute."""
+_UPDATE_AND_MERGE_SHARE = 0.08
+"""The share of REST's points that reads leave to updates and merges: four pull requests land within half a minute."""
 
-_POINTS_OF_A_MERGE = 20
-"""What each merge that waits may need: an update, the merge, and reads of checks and commits."""
+_POINTS_PER_MERGE = 20
+"""The points of a waiting merge: an update, the merge, and reads of checks and commits."""
 
 _READ, _WRITE = 1, 5
 
@@ -56,22 +55,22 @@ _UPDATES_AND_MERGES = frozenset(
 )
 _COMMENT = "POST /repos/{owner}/{repo}/issues/{issue_number}/comments"
 _CONTENT = frozenset({_COMMENT, "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge"})
-_TELLS = ("/repos/{owner}/{repo}/issues/", "/repos/{owner}/{repo}/check-runs")
-"""How the templates begin of all calls by which people are told something."""
+_NOTIFICATION_PATHS = ("/repos/{owner}/{repo}/issues/", "/repos/{owner}/{repo}/check-runs")
+"""The beginnings of the templates of comments, labels and check runs."""
 
 _COMMENTS_PER_MINUTE = 0.5
-"""The part of a minute's content that comments may fill: a merge finds room at once."""
+"""The share of a minute's content that comments may fill: a merge finds room at once."""
 
 _COMMENTS_PER_HOUR = 0.1
-"""The part of an hour's content that urgent comments may use although merges wait for all of it."""
+"""The share of an hour's content that urgent comments may use although merges wait for all of it."""
 
-_PUT_OFF = timedelta(minutes=10)
-"""The longest time until a comment that yields to merges is tried again: how many wait changes."""
+_MAX_DELAY = timedelta(minutes=10)
+"""The longest delay of a comment that yields to merges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What GitHub allows an installation.
+    """GitHub's limits of an installation.
 
     "No more than 900 points per minute are allowed for REST API endpoints, and no more than 2,000 points per minute
     are allowed for the GraphQL API endpoint." That all REST endpoints share the 900 is the stricter reading.
@@ -97,8 +96,8 @@ class Pacing:
             RateLimit(int(rates.content_per_hour * _MARGIN), _HOUR),
         )
         self._points = {
-            POINTS: _minute_and_half(rates.points_per_minute),
-            GRAPHQL_POINTS: _minute_and_half(rates.graphql_points_per_minute),
+            POINTS: _minute_windows(rates.points_per_minute),
+            GRAPHQL_POINTS: _minute_windows(rates.graphql_points_per_minute),
         }
         self._comments = (
             RateLimit(max(1, int(rates.content_per_minute * _MARGIN * _COMMENTS_PER_MINUTE)), _MINUTE),
@@ -106,20 +105,20 @@ class Pacing:
         )
 
     def admit(self, call: Call, priority: RequestPriority, now: datetime) -> timedelta | None:
-        """Count a call that is sent now; or, if it would break a window, when to come back with it."""
+        """Count a call that is sent now; or return its delay, if it would exceed a window."""
         comments = call.name == _COMMENT
-        if comments and (put_off := self._yield_to_merges(call.merges_waiting, priority, now)) is not None:
-            return put_off
+        if comments and (delay := self._yield_to_merges(call.merges_waiting, priority, now)) is not None:
+            return delay
         cost = points_of(call)
-        costs = [(window, cost, _part_of_points(window, priority, call)) for window in self._points[points_kind(call)]]
+        costs = [(window, cost, _share_of_points(window, priority, call)) for window in self._points[points_kind(call)]]
         if content_of(call) is not None:
-            costs += [(window, 1, _part(window, priority)) for window in self._content]
-        wait, window, cost, part = max(
-            ((window.wait(now, cost, of=part), window, cost, part) for window, cost, part in costs),
+            costs += [(window, 1, _share(window, priority)) for window in self._content]
+        wait, window, cost, share = max(
+            ((window.wait(now, cost, of=share), window, cost, share) for window, cost, share in costs),
             key=lambda each: each[0],
         )
         if wait > timedelta(0):
-            return window.delay(now, cost, of=part)
+            return window.delay(now, cost, of=share)
         for window, cost, _ in costs:
             window.take(now, cost)
         if comments:
@@ -128,7 +127,7 @@ class Pacing:
         return None
 
     def fill(self, taken: Iterable[tuple[str, datetime, int]]) -> None:
-        """Replace what the windows hold: by kind (of points, or of content as `content_of` names it), oldest first."""
+        """Replace the content of the windows, by kind (of points, or of content as in `content_of`), oldest first."""
         points: dict[str, list[_Taken]] = {kind: [] for kind in self._points}
         content, comments = list[_Taken](), list[_Taken]()
         for kind, at, amount in taken:
@@ -140,70 +139,70 @@ class Pacing:
             for window in windows:
                 window.fill(found)
 
-    def reserve_points(self, kind: str, wanted: int, now: datetime) -> int:
-        """Take so many points of this kind, as far as half of each window has them; how many.
+    def reserve_points(self, kind: str, amount: int, now: datetime) -> int:
+        """Take so many points of this kind, as far as half of each window has them; return how many.
 
-        Where points are short, none is reserved that may expire unused, or be lost with its process.
+        When points are short, none is reserved in advance, because it might expire unused.
         """
-        left = [int(window.limit * _AHEAD) - window.used(now) for window in self._points[kind]]
-        found = max(0, min(wanted, *left))
+        left = [int(window.limit * _RESERVED_SHARE) - window.used(now) for window in self._points[kind]]
+        found = max(0, min(amount, *left))
         if found:
             for window in self._points[kind]:
                 window.take(now, found)
         return found
 
     def _yield_to_merges(self, waiting: int, priority: RequestPriority, now: datetime) -> timedelta | None:
-        """When a comment is tried again, if merges need the content that it would create; None if there is enough."""
+        """Return the delay of a comment, if merges need the content that it would create; None if there is enough."""
         (_, hour), (minutes_share, hours_share) = self._content, self._comments
         if minutes_share.wait(now) > timedelta(0):
             return minutes_share.delay(now)
         if hour.used(now) + waiting < hour.limit:
             return None
         if priority is RequestPriority.BACKGROUND:
-            return _PUT_OFF
+            return _MAX_DELAY
         if hours_share.wait(now) <= timedelta(0):
             return None
-        return min(hours_share.delay(now), _PUT_OFF)
+        return min(hours_share.delay(now), _MAX_DELAY)
 
 
 def points_of(call: Call) -> int:
-    """What GitHub counts for a call against the points of a minute."""
+    """Return the points that GitHub counts for a call."""
     return _READ if call.reads else _WRITE
 
 
 def points_kind(call: Call) -> str:
-    """Which points a call costs: GitHub counts REST and GraphQL apart."""
+    """Return the kind of points of a call: GitHub counts REST and GraphQL apart."""
     return GRAPHQL_POINTS if call.resource == "graphql" else POINTS
 
 
 def content_of(call: Call) -> str | None:
-    """What a call creates: `comment` or `merge`; None for one that creates no content."""
+    """Return the content that a call creates: `comment`, `merge` or None."""
     if call.name == _COMMENT:
         return "comment"
     return "merge" if call.name in _CONTENT else None
 
 
-def _minute_and_half(points: int) -> tuple[RateLimit, RateLimit]:
-    """The window of a minute, and that of half of it: once all is used up, nobody waits for more than half a minute."""
+def _minute_windows(points: int) -> tuple[RateLimit, RateLimit]:
+    """Return the windows of a minute and of half a minute, so that no call waits for more than half a minute."""
     limit = int(points * _MARGIN)
-    return RateLimit(limit, _MINUTE), RateLimit(int(limit * _IN_HALF_A_MINUTE), _HALF_A_MINUTE)
+    return RateLimit(limit, _MINUTE), RateLimit(int(limit * _HALF_MINUTE_SHARE), _HALF_MINUTE)
 
 
-def _part(window: RateLimit, priority: RequestPriority) -> int:
-    """How much of a window calls of this priority may fill."""
-    return int(window.limit * (_BACKGROUND if priority is RequestPriority.BACKGROUND else 1.0))
+def _share(window: RateLimit, priority: RequestPriority) -> int:
+    """Return how much of a window calls of this priority may fill."""
+    return int(window.limit * (_BACKGROUND_SHARE if priority is RequestPriority.BACKGROUND else 1.0))
 
 
-def _part_of_reads(window: RateLimit, priority: RequestPriority, kind: str) -> int:
-    """How much of a window of points reads of this priority may fill."""
-    part = _part(window, priority)
-    return part if kind == GRAPHQL_POINTS else min(part, window.limit - int(window.limit * _FOR_UPDATES_AND_MERGES))
+def _share_of_reads(window: RateLimit, priority: RequestPriority, kind: str) -> int:
+    """Return how many points of a window reads of this priority may use."""
+    share = _share(window, priority)
+    return share if kind == GRAPHQL_POINTS else min(share, window.limit - int(window.limit * _UPDATE_AND_MERGE_SHARE))
 
 
-def _part_of_points(window: RateLimit, priority: RequestPriority, call: Call) -> int:
-    """How much of a window of points this call may fill: others leave room to updates and merges."""
+def _share_of_points(window: RateLimit, priority: RequestPriority, call: Call) -> int:
+    """Return how many points of a window this call may use; other calls leave room to updates and merges."""
     if call.name in _UPDATES_AND_MERGES:
-        return _part(window, priority)
-    if call.reads or not call.template.startswith(_TELLS):
-        return _part_of_reads(window, priority, points_kind(call))
-    return window.limit - min(int(window.limit * _FOR_MERGES[priority]), call.merges_waiting * _POINTS_OF_A_MERGE)
+        return _share(window, priority)
+    if call.reads or not call.template.startswith(_NOTIFICATION_PATHS):
+        return _share_of_reads(window, priority, points_kind(call))
+    return window.limit - min(int(window.limit * _MERGE_SHARE[priority]), call.merges_waiting * _POINTS_PER_MERGE)

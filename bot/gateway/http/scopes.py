@@ -16,10 +16,10 @@ from queue_engine.domain.model import Repository
 
 
 class Purpose(StrEnum):
-    """What a token is for."""
+    """The purpose of a token."""
 
     READ = "read"
-    """Everything that is read of one repository."""
+    """All reads of one repository."""
     WRITE = "write"
     """Updating and merging pull requests of one repository, comments, labels and check runs on them."""
     RUNS = "runs"
@@ -27,7 +27,7 @@ class Purpose(StrEnum):
     LIST = "list"
     """The lists that a sweep reads: an installation's repositories, and pull requests of each."""
     SHARED = "shared"
-    """An owner's configuration for all of its repositories, in one of them, which is known by its name only."""
+    """An owner's configuration for all of its repositories, in the repository `.github`."""
 
 
 NEEDED: Mapping[Purpose, Mapping[str, str]] = {
@@ -54,16 +54,16 @@ NEEDED: Mapping[Purpose, Mapping[str, str]] = {
     Purpose.LIST: {"issues": "read", "metadata": "read", "pull_requests": "read"},
     Purpose.SHARED: {"contents": "read", "metadata": "read"},
 }
-"""The permissions that a token asks for, as far as the installation has them."""
+"""The permissions of a token, as far as the installation grants them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """A permission that IMQ does without."""
+    """A permission that IMQ can do without."""
 
     level: str
     without: str
-    """What stops working where an installation lacks it, in a sentence."""
+    """The consequence where an installation lacks it, in a sentence."""
 
 
 OPTIONAL: Mapping[str, Optional] = {
@@ -105,7 +105,7 @@ _LEVELS = ("read", "write", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a token is made for. Without a repository it reaches all of the installation's; SHARED `.github`."""
+    """The scope of a token. Without a repository it reaches all of the installation's; SHARED `.github`."""
 
     installation_id: int
     repository_id: int | None
@@ -113,11 +113,11 @@ class Scope:
 
 
 Target = Repository | int | Scope | None
-"""On what a call is made: a repository, a whole installation by its id, in a certain scope, or as the App itself."""
+"""The target of a call: a repository, an installation by its id, a scope, or None for the App itself."""
 
 
 def scope_of(target: Repository | int | Scope, call: Call) -> Scope:
-    """The narrowest scope in which this call works."""
+    """Return the narrowest scope in which this call works."""
     if isinstance(target, Scope):
         return target
     if isinstance(target, int):
@@ -125,8 +125,8 @@ def scope_of(target: Repository | int | Scope, call: Call) -> Scope:
     return Scope(target.installation_id, target.id, _purpose(call))
 
 
-def asked_permissions(scope: Scope, granted: Mapping[str, str] | None) -> dict[str, str]:
-    """What to ask for; never more than is granted, for GitHub refuses the whole token then. None: not known."""
+def requested_permissions(scope: Scope, granted: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the permissions to request, never more than are granted: GitHub would refuse the token. None: unknown."""
     needed = NEEDED[scope.purpose]
     if granted is None:
         return dict(needed)
@@ -136,7 +136,7 @@ def asked_permissions(scope: Scope, granted: Mapping[str, str] | None) -> dict[s
 
 
 def without(granted: Mapping[str, str]) -> dict[str, str]:
-    """The optional permissions that an installation lacks, each with what stops working without it."""
+    """Return the optional permissions that an installation lacks, each with its consequence."""
     return {
         name: optional.without
         for name, optional in OPTIONAL.items()

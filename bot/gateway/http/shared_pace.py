@@ -1,13 +1,13 @@
 """Share the pace of one installation between all processes on one database.
 
 Each process decides by the windows of `pacing`, filled with what all of them have reserved, in a transaction that one
-process at a time is in. Calls that create content are reserved one by one, as they are few. Points are reserved ahead,
-as many as were used within the last second, so that a busy process asks the database once for many calls; but one by
-one, too, once half of a window is used up.
+process at a time is in. Calls that create content are reserved one by one, as they are few. Points are reserved in
+advance, as many as were used within the last second, so that a busy process asks the database once for many calls. Once
+half of a window is used up, points are reserved one by one as well.
 
-A reservation of points lasts two seconds, so that a killed process takes few along. Reads leave a part of the points
-to updates and merges, which need five at once. A pause that GitHub asks one process for holds all. `imq run` on
-SQLite is alone, and reserves nothing.
+A reservation of points lasts two seconds, so that a killed process loses few. Reads leave a share of the points
+to updates and merges, which need five at once. A pause that GitHub asks one process for pauses all. `imq run` on
+SQLite is the only process, and reserves nothing.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ from queue_engine.core.concurrency.request_context import RequestPriority
 from queue_engine.store import Store
 from queue_engine.store.operations.rate_limits import VALID
 
-_MOST_AHEAD = 20
-"""Points that are reserved ahead at most: what a process that is killed has reserved is missing for a minute."""
+_MAX_RESERVED = 20
+"""The most points reserved in advance: those of a killed process are missing for a minute."""
 
-_LATELY = timedelta(seconds=1)
-"""The time whose use is reserved ahead: a process that is killed takes what it would have used in as long."""
+_RECENT = timedelta(seconds=1)
+"""A process reserves in advance as many points as it used within this time."""
 
-_AT_WORK = timedelta(seconds=15)
+_ACTIVE_FOR = timedelta(seconds=15)
 """A process that has reserved something within this time counts among those that share the slots."""
 
 _APP = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """When to come back with the call (None: send it now), until when all processes pause, and how many these are."""
+class Admission:
+    """The wait of a call (None: send it now), the pause of all processes, and their number."""
 
     wait: timedelta | None
     paused_until: datetime | None = None
@@ -43,14 +43,14 @@ class Answer:
 
 
 @dataclass(slots=True)
-class _Ahead:
-    """Points reserved ahead: what is left of each reservation, and what was used lately; each with its instant."""
+class _Reserved:
+    """Points reserved in advance: those left of each reservation, and those used recently; each with its instant."""
 
     left: deque[tuple[datetime, int]] = field(default_factory=deque)
     used: deque[tuple[datetime, int]] = field(default_factory=deque)
 
     def take(self, cost: int, now: datetime) -> bool:
-        """Use what is left for a call that costs so much; False, and nothing is used, where that is too little."""
+        """Use reserved points for a call; return False, and use none, if they are too few."""
         self.left = deque((at, points) for at, points in self.left if at <= now < at + VALID)
         if cost > sum(points for _, points in self.left):
             return False
@@ -62,56 +62,56 @@ class _Ahead:
         return True
 
     def wanted(self, cost: int, now: datetime) -> int:
-        """How much to reserve ahead with a call that costs so much: what was used within the last second with it."""
-        self.used = deque((at, points) for at, points in self.used if at <= now < at + _LATELY)
-        return min(_MOST_AHEAD, cost + sum(points for _, points in self.used))
+        """Return how much to reserve in advance with a call of this cost: as much as was used within a second."""
+        self.used = deque((at, points) for at, points in self.used if at <= now < at + _RECENT)
+        return min(_MAX_RESERVED, cost + sum(points for _, points in self.used))
 
 
 class SharedPace:
-    """Reserves in the database what this process sends."""
+    """Reserves the calls of this process in the database."""
 
     def __init__(self, store: Store, owner: str) -> None:
         """`owner` names this process."""
         self._store = store
         self._owner = owner
-        self._ahead: defaultdict[tuple[int | None, RequestPriority, str], _Ahead] = defaultdict(_Ahead)
-        self._turns: defaultdict[int | None, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._reserved: defaultdict[tuple[int | None, RequestPriority, str], _Reserved] = defaultdict(_Reserved)
+        self._locks: defaultdict[int | None, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def admit(
         self, installation_id: int | None, call: Call, priority: RequestPriority, now: datetime, pacing: Pacing
-    ) -> Answer:
-        """Reserve what the call costs, or say when to come back. Raises what the database raises."""
-        ahead = self._ahead[installation_id, priority, points_kind(call)]
-        async with self._turns[installation_id]:
-            if content_of(call) is not None or not ahead.take(points_of(call), now):
+    ) -> Admission:
+        """Reserve the cost of a call, or return its wait. Raises errors of the database."""
+        reserved = self._reserved[installation_id, priority, points_kind(call)]
+        async with self._locks[installation_id]:
+            if content_of(call) is not None or not reserved.take(points_of(call), now):
                 answer = await self._reserve(installation_id, call, priority, now, pacing)
             else:
-                answer = Answer(None)
+                answer = Admission(None)
             if answer.wait is None:
-                ahead.used.append((now, points_of(call)))
+                reserved.used.append((now, points_of(call)))
             return answer
 
     async def pause(self, installation_id: int | None, until: datetime) -> None:
-        """Tell all processes that GitHub asked for a pause."""
+        """Share a pause that GitHub asked for with all processes."""
         async with self._store.transaction() as tx:
             await tx.pace.pause(installation_id or _APP, until)
 
     async def _reserve(
         self, installation_id: int | None, call: Call, priority: RequestPriority, now: datetime, pacing: Pacing
-    ) -> Answer:
+    ) -> Admission:
         kind, points, cost = content_of(call), points_kind(call), points_of(call)
-        ahead = self._ahead[installation_id, priority, points]
+        reserved = self._reserved[installation_id, priority, points]
         async with self._store.transaction() as tx:
             shared = await tx.pace.lock(installation_id or _APP, now)
             pacing.fill((each.kind, each.at, each.amount) for each in shared.reservations)
-            owners = len({self._owner, *(each.owner for each in shared.reservations if now - each.at < _AT_WORK)})
+            owners = len({self._owner, *(each.owner for each in shared.reservations if now - each.at < _ACTIVE_FOR)})
             if shared.paused_until is not None and shared.paused_until > now:
-                return Answer(shared.paused_until - now, shared.paused_until, owners)
+                return Admission(shared.paused_until - now, shared.paused_until, owners)
             if (wait := pacing.admit(call, priority, now)) is not None:
-                return Answer(wait, None, owners)
-            found = 0 if kind is not None else pacing.reserve_points(points, ahead.wanted(cost, now), now)
+                return Admission(wait, None, owners)
+            found = 0 if kind is not None else pacing.reserve_points(points, reserved.wanted(cost, now), now)
             content = [] if kind is None else [(kind, 1)]
             await tx.pace.reserve(installation_id or _APP, self._owner, [*content, (points, cost + found)], now)
         if found:
-            ahead.left.append((now, found))
-        return Answer(None, None, owners)
+            reserved.left.append((now, found))
+        return Admission(None, None, owners)

@@ -4,8 +4,8 @@ Each token is a request, and GitHub's replicas learn of a new one within seconds
 and again would use up the App's own points, and wait for each new token. That such requests count is the careful
 reading (codecov/shared #328 met 403, Pix4D/cogito #162 denies it).
 
-A token is encrypted with a key made of the App's private key: the database alone opens nothing, and who holds the
-private key can have any token anyway.
+A token is encrypted with a key derived from the App's private key: the database alone is useless to an attacker, and
+the private key can create any token anyway.
 """
 
 import base64
@@ -25,12 +25,12 @@ from bot.settings.private_key import read_key
 from queue_engine.store import Store
 from queue_engine.store.operations.github_tokens import TokenKey
 
-_USE = b"imq installation tokens"
-"""What the key is for: other keys made of the same private key would differ."""
+_KEY_INFO = b"imq installation tokens"
+"""The purpose of the key, which keeps it different from other keys derived from the same private key."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _StoredToken:
     sealed: str
     token: Token
 
@@ -41,16 +41,16 @@ class StoredTokens:
     def __init__(self, store: Store, private_key: SecretStr) -> None:
         """`private_key` is the App's, as PEM."""
         self._store = store
-        self._cipher = Fernet(_key_made_of(private_key))
+        self._cipher = Fernet(_derive_key(private_key))
 
     async def load(self, scope: Scope) -> Token | None:
-        """The newest token of this scope. Raises what the database raises."""
+        """Load the newest token of this scope. Raises errors of the database."""
         found = await self._find(scope)
         return None if found is None else found.token
 
     async def save(self, scope: Scope, token: Token) -> None:
         """Store a token that GitHub just issued."""
-        sealed = self._cipher.encrypt(_written(scope, token)).decode()
+        sealed = self._cipher.encrypt(_serialize(scope, token)).decode()
         async with self._store.transaction() as tx:
             await tx.installation_tokens.put(_row(scope), sealed, token.issued_at)
 
@@ -61,29 +61,29 @@ class StoredTokens:
             async with self._store.transaction() as tx:
                 await tx.installation_tokens.forget(_row(scope), found.sealed)
 
-    async def _find(self, scope: Scope) -> _Found | None:
+    async def _find(self, scope: Scope) -> _StoredToken | None:
         async with self._store.reading() as tx:
             sealed = await tx.installation_tokens.find(_row(scope))
         if sealed is None:
             return None
         try:
-            token = _read(scope, self._cipher.decrypt(sealed))
+            token = _deserialize(scope, self._cipher.decrypt(sealed))
         except InvalidToken:
             return None  # Encrypted with another private key: the operator replaced the App's.
-        return None if token is None else _Found(sealed, token)
+        return None if token is None else _StoredToken(sealed, token)
 
 
-def _key_made_of(private_key: SecretStr) -> bytes:
+def _derive_key(private_key: SecretStr) -> bytes:
     key = read_key(private_key.get_secret_value())
     secret = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-    return base64.urlsafe_b64encode(HKDF(SHA256(), length=32, salt=None, info=_USE).derive(secret))
+    return base64.urlsafe_b64encode(HKDF(SHA256(), length=32, salt=None, info=_KEY_INFO).derive(secret))
 
 
 def _row(scope: Scope) -> TokenKey:
     return TokenKey(scope.installation_id, scope.repository_id, scope.purpose.value)
 
 
-def _written(scope: Scope, token: Token) -> bytes:
+def _serialize(scope: Scope, token: Token) -> bytes:
     return json.dumps(
         {
             "scope": [scope.installation_id, scope.repository_id, scope.purpose],
@@ -95,8 +95,8 @@ def _written(scope: Scope, token: Token) -> bytes:
     ).encode()
 
 
-def _read(scope: Scope, written: bytes) -> Token | None:
-    """What `_written` wrote; None where it was written for another scope."""
+def _deserialize(scope: Scope, written: bytes) -> Token | None:
+    """Parse what `_serialize` wrote; return None if it was written for another scope."""
     read = json.loads(written)
     if read["scope"] != [scope.installation_id, scope.repository_id, scope.purpose]:
         return None

@@ -28,16 +28,16 @@ _JWT_LIFE = timedelta(minutes=8)
 """GitHub refuses JWTs that live longer than ten minutes by its own clock."""
 _JWT_REUSE = timedelta(minutes=5)
 _TOKEN_MARGIN = timedelta(minutes=10)
-"""Tokens are renewed this long before they expire: a token in hand outlasts any request, whatever the clocks."""
-_AHEAD = timedelta(minutes=25)
-"""A token for writing is followed by a new one this long before it expires, where a sweep finds something queued."""
-_MOST_TOKENS = 10_000
+"""Tokens are renewed this long before they expire, so that each outlasts its request although clocks differ."""
+_RENEW_BEFORE = timedelta(minutes=25)
+"""`prepare` fetches the next token for writes this long before one expires."""
+_MAX_TOKENS = 10_000
 
-_NEW = timedelta(seconds=20)
+_NEW_FOR = timedelta(seconds=20)
 """How long a token counts as just issued. GitHub's replicas learn of it within seconds: octokit's auth-app.js tries
 again for five (#65), which was not always enough (#589)."""
-_GIVEN_UP = timedelta(seconds=30)
-"""After so long without an accepted token, new ones included, no replica lags: GitHub is in trouble."""
+_LONGEST_REFUSAL = timedelta(seconds=30)
+"""After so long without an accepted token, replicas do not lag any more: GitHub is failing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Token:
 
 
 class TokenStore(Protocol):
-    """Where processes share their tokens. Answered by `bot.gateway.http.stored_tokens`."""
+    """Stores tokens for all processes. `bot.gateway.http.stored_tokens` implements it."""
 
     async def load(self, scope: Scope) -> Token | None:
-        """The newest token of this scope."""
+        """Load the newest token of this scope."""
         ...
 
     async def save(self, scope: Scope, token: Token) -> None:
@@ -83,7 +83,7 @@ class AppKey:
         self._cached: tuple[SecretStr, datetime] | None = None
 
     def jwt(self) -> SecretStr:
-        """A JWT of the App that GitHub accepts for the next minutes; issued a minute ago, as GitHub advises."""
+        """Return a JWT that GitHub accepts for the next minutes; issued a minute ago, as GitHub advises."""
         now = self._clock.now()
         if self._cached is None or now >= self._cached[1]:
             claims = {"iat": int((now - _CLOCK_SKEW).timestamp()), "exp": int((now + _JWT_LIFE).timestamp())}
@@ -93,7 +93,7 @@ class AppKey:
 
 
 class Tokens:
-    """One cached token per scope; those who ask at the same time share one renewal, and its failure."""
+    """Caches one token per scope; concurrent callers share one renewal, and its failure."""
 
     def __init__(
         self,
@@ -108,25 +108,25 @@ class Tokens:
         self._clock = clock
         self._stored = stored
         self._fits = fits
-        self._renewed_at: LRUCache[int, datetime] = LRUCache(_MOST_TOKENS)
+        self._renewed_at: LRUCache[int, datetime] = LRUCache(_MAX_TOKENS)
         """When an installation's tokens were last void: an older stored one is not used."""
         self._renewals: dict[Scope, asyncio.Task[Token]] = {}
-        self._issued: LRUCache[Scope, tuple[SecretStr, datetime]] = LRUCache(_MOST_TOKENS)
+        self._issued: LRUCache[Scope, tuple[SecretStr, datetime]] = LRUCache(_MAX_TOKENS)
         """The newest token of each scope, and when it was issued."""
-        self._refused: LRUCache[Scope, datetime] = LRUCache(_MOST_TOKENS)
+        self._refused: LRUCache[Scope, datetime] = LRUCache(_MAX_TOKENS)
         """Since when GitHub has accepted no token of a scope."""
         self._cache: TLRUCache[Scope, Token] = TLRUCache(
-            _MOST_TOKENS,
+            _MAX_TOKENS,
             ttu=_use_until,
             timer=lambda: clock.now().timestamp(),
         )
         self._previous: TTLCache[Scope, SecretStr] = TTLCache(
-            _MOST_TOKENS, _NEW.total_seconds(), timer=lambda: clock.now().timestamp()
+            _MAX_TOKENS, _NEW_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
         )
         """The token before one that was renewed ahead of time, until all of GitHub knows the new one."""
 
     async def get(self, scope: Scope) -> SecretStr:
-        """A token with minutes left to live; the one before it while it may be too new."""
+        """Return a token that is valid for minutes; the previous one while GitHub may not know it yet."""
         token: Token | None = self._cache.get(scope)
         if token is not None:
             previous: SecretStr | None = self._previous.get(scope)
@@ -134,9 +134,9 @@ class Tokens:
         return await self._renewed(scope)
 
     async def prepare(self, scope: Scope) -> None:
-        """Have a token at hand, and the one that follows it well before it expires."""
+        """Fetch a token in advance, and the next one well before it expires."""
         token: Token | None = self._cache.get(scope)
-        if token is None or token.expires_at - self._clock.now() < _AHEAD:
+        if token is None or token.expires_at - self._clock.now() < _RENEW_BEFORE:
             await self._renewed(scope)
 
     async def _renewed(self, scope: Scope) -> SecretStr:
@@ -149,9 +149,9 @@ class Tokens:
         return (await asyncio.shield(renewal)).value
 
     async def forget(self, scope: Scope, token: SecretStr) -> None:
-        """GitHub no longer accepts this token. A newer one that somebody else has fetched meanwhile stays.
+        """Drop a token that GitHub no longer accepts. A newer one stays.
 
-        It answers 401 to one that expired (docs) or was revoked (tibdex/github-app-token #98).
+        GitHub answers 401 to a token that expired (docs) or was revoked (tibdex/github-app-token #98).
         """
         cached = self._cache.get(scope)
         if cached is not None and cached.value == token:
@@ -162,7 +162,7 @@ class Tokens:
             await self._stored.forget(scope, token)
 
     def renew(self, installation_id: int) -> None:
-        """The next calls fetch new tokens, with the permissions that the installation has by then.
+        """Drop an installation's tokens, so that the next calls fetch some with its current permissions.
 
         A token keeps those it was issued with: 403 until it expired, after a grant (antifailure/antifailure #51).
         """
@@ -172,31 +172,30 @@ class Tokens:
             self._previous.pop(scope, None)
 
     def accepted(self, scope: Scope) -> None:
-        """A replica of GitHub has accepted a token of this scope; others may not know a new one yet."""
+        """Record that GitHub has accepted a token of this scope."""
         self._refused.pop(scope, None)
 
     def is_new(self, scope: Scope, token: SecretStr) -> bool:
-        """Whether a token was just issued, so that some of GitHub may not know it yet.
+        """Whether a token was just issued, so that some replicas of GitHub may not know it yet.
 
         That another call with the token succeeded proves nothing: its answer may have come from another replica.
         """
         value, issued_at = self._issued.get(scope, (None, None))
-        return value == token and issued_at is not None and self._clock.now() - issued_at < _NEW
+        return value == token and issued_at is not None and self._clock.now() - issued_at < _NEW_FOR
 
     def refused(self, scope: Scope) -> timedelta | None:
-        """Note that GitHub refused a new token; when to ask again, or None after half a minute without any success.
+        """Record that GitHub refused a new token; return the wait, or None after half a minute without success.
 
-        Goes by the token's age, which is about as long as the last wait: 1, 2, 4, 8 seconds. No caller has to count,
-        and a process that starts has new tokens again.
+        The wait is the token's age: 1, 2, 4, 8 seconds. So no caller has to count.
         """
         now = self._clock.now()
-        if now - self._refused.setdefault(scope, now) >= _GIVEN_UP:
+        if now - self._refused.setdefault(scope, now) >= _LONGEST_REFUSAL:
             return None
         _, issued_at = self._issued.get(scope, (None, now))
         return min(max(now - issued_at, OUTDATED.base), OUTDATED.maximum)
 
     async def _renew(self, scope: Scope) -> Token:
-        token = await self._load(scope) or await self._ask(scope)
+        token = await self._load(scope) or await self._fetch_and_store(scope)
         previous: Token | None = self._cache.get(scope)
         if previous is not None:
             self._previous[scope] = previous.value
@@ -205,17 +204,17 @@ class Tokens:
         return token
 
     async def _load(self, scope: Scope) -> Token | None:
-        """The newest token of all processes, if it lives for longer than the one at hand and long enough to be used."""
+        """Load the newest token of all processes, if it expires later than the cached one."""
         token = None if self._stored is None else await self._stored.load(scope)
         if token is None or not self._fits(scope, token):
             return None
         now, renewed_at = self._clock.now(), self._renewed_at.get(scope.installation_id)
         if not token.issued_at <= now or (renewed_at is not None and token.issued_at <= renewed_at):
             return None
-        least = _TOKEN_MARGIN if self._cache.get(scope) is None else _AHEAD
+        least = _TOKEN_MARGIN if self._cache.get(scope) is None else _RENEW_BEFORE
         return token if token.expires_at - now > least else None
 
-    async def _ask(self, scope: Scope) -> Token:
+    async def _fetch_and_store(self, scope: Scope) -> Token:
         token = await self._fetch(scope)
         if self._stored is not None:
             await self._stored.save(scope, token)
@@ -224,10 +223,10 @@ class Tokens:
     def _done(self, scope: Scope, task: asyncio.Task[Token]) -> None:
         self._renewals.pop(scope, None)
         if not task.cancelled():
-            task.exception()  # looked at, so that a failure nobody waits for any more is not reported by asyncio
+            task.exception()  # retrieved, so that asyncio does not report a failure without a waiter
 
 
 def _use_until(_: Scope, token: Token, now: float) -> float:
-    """Until when a token fetched `now` is handed out, both in seconds since the epoch; at least half its life."""
+    """Return until when a token fetched `now` is used, both in seconds since the epoch; at least half its life."""
     expires = token.expires_at.timestamp()
     return expires - min(_TOKEN_MARGIN.total_seconds(), (expires - now) / 2)

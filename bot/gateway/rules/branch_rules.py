@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from bot.gateway.http.answers import listed, understood
+from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.rules import bypasses
 from bot.gateway.rules.schemas import (
     ActorsAnswer,
@@ -25,18 +25,18 @@ def branch_rules(
     *,
     own_app_id: int,
     bypassed: Mapping[int, str] = MappingProxyType({}),
-    untold: frozenset[int] = frozenset(),
+    undisclosed: frozenset[int] = frozenset(),
 ) -> BranchRules:
-    """Both together: the strictest counts. Of protection that is only a summary the checks are all that is known.
+    """Combine both: the strictest counts. A summary of protection has only the checks.
 
-    `bypassed` are the rulesets that IMQ may bypass, by id, with their names: what they demand holds all the same.
-    Of the rulesets `untold` GitHub does not tell whether IMQ may bypass them: IMQ counts their approvals itself.
+    `bypassed` are the rulesets that IMQ may bypass, by id, with their names: their demands still apply. For the
+    rulesets `undisclosed` GitHub does not say whether IMQ may bypass them: IMQ counts their approvals itself.
     """
-    classic = _classic(protection, own_app_id) if protection is not None and protection.enabled else _NONE
-    everywhere = tuple(rules)
-    ruled = _ruled(tuple(bypasses.without_bypassed(everywhere, bypassed)))
+    classic = _from_protection(protection, own_app_id) if protection is not None and protection.enabled else _NONE
+    listed = tuple(rules)
+    ruled = _from_rulesets(tuple(bypasses.without_bypassed(listed, bypassed)))
     return BranchRules(
-        required_checks=classic.required_checks | ruled.required_checks | bypasses.scanned(everywhere, bypassed),
+        required_checks=classic.required_checks | ruled.required_checks | bypasses.scanning_checks(listed, bypassed),
         native_queue=ruled.native_queue,
         linear_history=classic.linear_history or ruled.linear_history,
         approvals=max(classic.approvals, ruled.approvals),
@@ -48,13 +48,13 @@ def branch_rules(
         methods=ruled.methods,
         deployments=ruled.deployments,
         workflows=ruled.workflows,
-        approvals_bypassed=bypasses.approvals_bypassed(everywhere, untold.union(bypassed)),
-        bypassed=_unchecked(everywhere, bypassed),
+        approvals_bypassed=bypasses.approvals_bypassed(listed, undisclosed.union(bypassed)),
+        bypassed=_unchecked(listed, bypassed),
     )
 
 
 def _unchecked(rules: tuple[RuleAnswer, ...], bypassed: Mapping[int, str]) -> tuple[str, ...]:
-    """For each ruleset that IMQ may bypass: its name, and what nobody would check of it."""
+    """List each bypassed ruleset with the demands that neither GitHub nor IMQ would check."""
     found = {
         name: bypasses.unchecked(rule for rule in rules if rule.ruleset_id == number)
         for number, name in bypassed.items()
@@ -62,27 +62,27 @@ def _unchecked(rules: tuple[RuleAnswer, ...], bypassed: Mapping[int, str]) -> tu
     return tuple(f"{name}: {', '.join(demands)}" for name, demands in found.items() if demands)
 
 
-def _classic(protection: ProtectionAnswer, own_app_id: int) -> BranchRules:
-    """Administrators may be spared all of it; an App is none, whatever it may (GitHub's "About protected branches")."""
+def _from_protection(protection: ProtectionAnswer, own_app_id: int) -> BranchRules:
+    """Convert classic protection; its exemption of administrators excludes Apps ("About protected branches")."""
     reviews, pushing = protection.required_pull_request_reviews, protection.restrictions
-    if reviews is not None and own_app_id in _apps(reviews.bypass_pull_request_allowances):
+    if reviews is not None and own_app_id in _app_ids(reviews.bypass_pull_request_allowances):
         reviews = None
     return BranchRules(
         required_checks=_protected_checks(protection),
         native_queue=False,
-        linear_history=_holds(protection.required_linear_history),
+        linear_history=_is_enabled(protection.required_linear_history),
         approvals=reviews.required_approving_review_count if reviews is not None else 0,
         code_owners=reviews is not None and reviews.require_code_owner_reviews,
-        conversations=_holds(protection.required_conversation_resolution),
-        signatures=_holds(protection.required_signatures),
-        locked=_holds(protection.lock_branch),
-        push_restricted=pushing is not None and pushing.apps is not None and own_app_id not in _apps(pushing),
+        conversations=_is_enabled(protection.required_conversation_resolution),
+        signatures=_is_enabled(protection.required_signatures),
+        locked=_is_enabled(protection.lock_branch),
+        push_restricted=pushing is not None and pushing.apps is not None and own_app_id not in _app_ids(pushing),
     )
 
 
-def _ruled(rules: tuple[RuleAnswer, ...]) -> BranchRules:
+def _from_rulesets(rules: tuple[RuleAnswer, ...]) -> BranchRules:
     types = {rule.type for rule in rules}
-    reviewed = [understood(PullRequestRuleAnswer, rule.parameters or {}) for rule in rules if rule.type == _REVIEWED]
+    reviewed = [parse_answer(PullRequestRuleAnswer, rule.parameters or {}) for rule in rules if rule.type == _REVIEWED]
     return BranchRules(
         required_checks=_ruled_checks(rules),
         native_queue="merge_queue" in types,
@@ -101,11 +101,11 @@ def _ruled(rules: tuple[RuleAnswer, ...]) -> BranchRules:
 _REVIEWED = "pull_request"
 
 
-def _holds(part: EnabledAnswer | None) -> bool:
+def _is_enabled(part: EnabledAnswer | None) -> bool:
     return part is not None and part.enabled
 
 
-def _apps(actors: ActorsAnswer | None) -> set[int]:
+def _app_ids(actors: ActorsAnswer | None) -> set[int]:
     return {app.id for app in (actors.apps if actors is not None else None) or () if app is not None}
 
 
@@ -124,21 +124,21 @@ def _ruled_checks(rules: Iterable[RuleAnswer]) -> frozenset[RequiredCheck]:
         RequiredCheck(check.context, _source(check.integration_id))
         for rule in rules
         if rule.type == "required_status_checks"
-        for check in listed(RuledCheckAnswer, rule.parameters or {}, "required_status_checks")
+        for check in parse_list(RuledCheckAnswer, rule.parameters or {}, "required_status_checks")
     )
 
 
 def _ruled_methods(rules: Iterable[PullRequestRuleAnswer]) -> frozenset[MergeMethod] | None:
-    said = [set(rule.allowed_merge_methods) for rule in rules if rule.allowed_merge_methods]
-    return frozenset(method for method in MergeMethod if all(method in names for names in said)) if said else None
+    allowed = [set(rule.allowed_merge_methods) for rule in rules if rule.allowed_merge_methods]
+    return frozenset(method for method in MergeMethod if all(method in names for names in allowed)) if allowed else None
 
 
 def _ruled_deployments(rules: Iterable[RuleAnswer]) -> tuple[str, ...]:
     ruled = [rule.parameters or {} for rule in rules if rule.type == "required_deployments"]
-    answers = [understood(DeploymentsRuleAnswer, parameters) for parameters in ruled]
+    answers = [parse_answer(DeploymentsRuleAnswer, parameters) for parameters in ruled]
     return tuple(sorted({name for answer in answers for name in answer.required_deployment_environments}))
 
 
 def _source(app_id: int | None) -> int | None:
-    """The App a check must come from; GitHub writes "any" as null or -1."""
+    """Return the App that must report a check; GitHub writes "any" as null or -1."""
     return app_id if app_id is not None and app_id > 0 else None

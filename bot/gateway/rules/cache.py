@@ -17,62 +17,66 @@ from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
 
-_REMEMBERED = timedelta(hours=2)
-"""Webhooks tell of changes; this bounds how long one that was lost can mislead."""
-_MOST_BRANCHES = 10_000
-_BOUND = (None, "never")
-"""What GitHub tells of a ruleset that IMQ is not known to bypass."""
+_CACHED_FOR = timedelta(hours=2)
+"""The bound on the effect of a lost webhook."""
+_MAX_BRANCHES = 10_000
+_NOT_BYPASSABLE = (None, "never")
+"""GitHub's values for a ruleset that IMQ is not known to bypass."""
 _PLAN_GATE = "upgrade to github"
 
 
 class BranchRulesCache:
-    """Reads rules and remembers them until they are old or a webhook says that they changed."""
+    """Reads rules and caches them until they expire or a webhook reports a change."""
 
     def __init__(self, connection: Connection, clock: Clock, *, own_app_id: int) -> None:
         self._connection = connection
         self._own_app_id = own_app_id
         self._cache: TTLCache[tuple[int, str], BranchRules] = TTLCache(
-            _MOST_BRANCHES, ttl=_REMEMBERED.total_seconds(), timer=lambda: clock.now().timestamp()
+            _MAX_BRANCHES, ttl=_CACHED_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
         )
-        self._forgotten: Counter[int] = Counter()
-        self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
-        """One lock per branch while somebody reads its rules: who comes meanwhile takes that answer."""
+        self._invalidations: Counter[int] = Counter()
+        self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+        """One lock per branch, so that concurrent callers share one read."""
 
     async def read(self, repository: Repository, branch: str) -> BranchRules:
-        """The rules of a branch. Raises NotFound when it does not exist."""
+        """Return the rules of a branch. Raises NotFound when it does not exist."""
         key = repository.id, branch
-        async with self._turns.setdefault(key, asyncio.Lock()):
+        async with self._locks.setdefault(key, asyncio.Lock()):
             known: BranchRules | None = self._cache.get(key)
-            return known if known is not None else await self._ask(repository, branch)
+            return known if known is not None else await self._fetch(repository, branch)
 
-    async def _ask(self, repository: Repository, branch: str) -> BranchRules:
+    async def _fetch(self, repository: Repository, branch: str) -> BranchRules:
         key = repository.id, branch
-        forgotten = self._forgotten[repository.id]
+        forgotten = self._invalidations[repository.id]
         variables = {**owner_and_repo(repository), "branch": branch}
         protection = await self._protection(repository, variables)
         rulesets = await self._rulesets(repository, variables)
-        asked = {rule.ruleset_id for rule in rulesets if rule.ruleset_id is not None and bypasses.matters(rule)}
-        told = {number: await self._ruleset(repository, number) for number in sorted(asked)}
-        can = {number: answer.current_user_can_bypass for number, answer in told.items()}
-        bypassed = {number: told[number].name or f"ruleset {number}" for number in can if can[number] not in _BOUND}
-        untold = frozenset(number for number in can if can[number] is None)
-        rules = branch_rules(protection, rulesets, own_app_id=self._own_app_id, bypassed=bypassed, untold=untold)
-        if forgotten == self._forgotten[repository.id]:
-            # Otherwise the rules changed while they were read: good for this answer, not for later ones.
+        ids = {rule.ruleset_id for rule in rulesets if rule.ruleset_id is not None and bypasses.matters(rule)}
+        answers = {number: await self._ruleset(repository, number) for number in sorted(ids)}
+        can = {number: answer.current_user_can_bypass for number, answer in answers.items()}
+        bypassed = {
+            number: answers[number].name or f"ruleset {number}" for number in can if can[number] not in _NOT_BYPASSABLE
+        }
+        undisclosed = frozenset(number for number in can if can[number] is None)
+        rules = branch_rules(
+            protection, rulesets, own_app_id=self._own_app_id, bypassed=bypassed, undisclosed=undisclosed
+        )
+        if forgotten == self._invalidations[repository.id]:
+            # Otherwise the rules changed while they were read, so they are not cached.
             self._cache[key] = rules
         return rules
 
     def forget(self, repository_id: int) -> None:
-        """Drop what is remembered of this repository."""
-        self._forgotten[repository_id] += 1
+        """Drop the cached rules of this repository."""
+        self._invalidations[repository_id] += 1
         for key in [key for key in self._cache if key[0] == repository_id]:
             self._cache.pop(key, None)
 
     async def _protection(self, repository: Repository, variables: dict[str, str]) -> ProtectionAnswer | None:
-        """All of it where there is some and the App may read settings: one request. Else what the branch shows of it.
+        """Read the protection in full if there is any and the App may; else its summary in the branch.
 
-        That a branch is not protected only the branch itself is believed: GitHub documents no answer for branches that
-        are protected by a pattern, and none for plans and servers where protection does not exist.
+        Only the branch itself says reliably that it is not protected: GitHub documents no answer for branches that
+        are protected by a pattern, and none for plans and servers without protection.
         """
         template = "/repos/{owner}/{repo}/branches/{branch}"
         try:
@@ -95,7 +99,7 @@ class BranchRulesCache:
             raise
 
     async def _ruleset(self, repository: Repository, ruleset: int) -> RulesetAnswer:
-        """What GitHub tells of a ruleset; an empty answer where it shows IMQ none of it."""
+        """Read a ruleset; return an empty answer if IMQ may not."""
         template = "/repos/{owner}/{repo}/rulesets/{ruleset_id}"
         variables = {**owner_and_repo(repository), "ruleset_id": str(ruleset)}
         try:

@@ -1,4 +1,4 @@
-"""Read a pull request with all that decides about it at once.
+"""Read a pull request with everything that decisions need, in one request.
 
-May not live here: what follows from a snapshot.
+May not live here: decisions.
 """

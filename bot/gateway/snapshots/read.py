@@ -1,4 +1,4 @@
-"""Read a pull request and its surroundings by one GraphQL query, or by REST where GitHub has no GraphQL."""
+"""Read a snapshot of a pull request by one GraphQL query, or by REST where GitHub has no GraphQL."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,10 +8,10 @@ from cachetools import LRUCache
 
 from bot.gateway import facts
 from bot.gateway.http import graphql
-from bot.gateway.http.answers import understood
+from bot.gateway.http.answers import parse_answer
 from bot.gateway.http.client import owner_and_repo
 from bot.gateway.http.connection import Connection
-from bot.gateway.http.graphql import NotOffered, QueryAnswer
+from bot.gateway.http.graphql import QueryAnswer, Unsupported
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import PermissionAnswer, PullRequestAnswer, RepositoryAnswer
 from bot.gateway.snapshots.schemas import (
@@ -41,10 +41,10 @@ from queue_engine.domain.model import Repository
 
 log = structlog.get_logger(__name__)
 
-_MOST_PAGES = 10
-"""Pages of a hundred conversations that are looked through; GitHub's refusal tells of those beyond."""
-_KEPT = timedelta(hours=2)
-_UNOFFERED_FOR = timedelta(hours=1)
+_MAX_PAGES = 10
+"""Pages of a hundred conversations that IMQ reads; beyond them GitHub may refuse the merge."""
+_METHODS_CACHED_FOR = timedelta(hours=2)
+_UNSUPPORTED_FOR = timedelta(hours=1)
 _MERGEABLE = {"MERGEABLE": True, "CONFLICTING": False}
 
 
@@ -55,10 +55,10 @@ class Snapshots(RepositoryApi):
         super().__init__(connection, app_id=app_id)
         self._api_url = api_url
         self._clock = clock
-        self._unoffered_until: datetime | None = None
+        self._unsupported_until: datetime | None = None
         self._no_stacks_until: datetime | None = None
         self._methods: LRUCache[int, tuple[datetime, tuple[MergeMethod, ...]]] = LRUCache(1000)
-        """Which merge methods each repository allows, and until when that is believed."""
+        """The merge methods of each repository, and until when they are cached."""
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}`."""
@@ -80,19 +80,19 @@ class Snapshots(RepositoryApi):
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
-        """`POST /graphql`; REST for what it does not tell: other people's permissions, or all where GraphQL is missing.
+        """`POST /graphql`; REST for permissions of people who are no collaborators, or if GraphQL is missing.
 
-        GraphQL lists collaborators alone: who reads a public repository, or is a bot, is asked for by REST.
+        GraphQL lists only collaborators; for others, such as bots and readers of public repositories, REST is used.
         """
         now = self._clock.now()
-        if self._unoffered_until is None or now >= self._unoffered_until:
+        if self._unsupported_until is None or now >= self._unsupported_until:
             try:
                 found = await self._query(repository, number, login, head_sha)
-            except NotOffered as error:
-                self._unoffered_until = now + _UNOFFERED_FOR
+            except Unsupported as error:
+                self._unsupported_until = now + _UNSUPPORTED_FOR
                 log.warning("graphql_not_offered", message=str(error))
             else:
-                return await self._completed(repository, found, login)
+                return await self._complete(repository, found, login)
         return await self._by_rest(repository, number, login)
 
     def _forget_methods(self, repository_id: int) -> None:
@@ -110,18 +110,18 @@ class Snapshots(RepositoryApi):
             "head": head_sha or "",
             "compared": head_sha is not None,
         }
-        return understood(Answer, await self._asked(repository, variables)).repository
+        return parse_answer(Answer, await self._query_with_stacks(repository, variables)).repository
 
-    async def _asked(self, repository: Repository, variables: dict[str, Any]) -> Any:
-        """The query's answer, with stacks where GitHub's schema has them: Enterprise Server follows later."""
+    async def _query_with_stacks(self, repository: Repository, variables: dict[str, Any]) -> Any:
+        """Send the query, with stacks if GitHub's schema has them, which Enterprise Server may lack."""
         now = self._clock.now()
         if self._no_stacks_until is None or now >= self._no_stacks_until:
             try:
                 return await self._graphql(repository, PULL_REQUEST_IN_STACK, variables)
-            except NotOffered as error:
+            except Unsupported as error:
                 if "'stack'" not in str(error):
                     raise
-                self._no_stacks_until = now + _UNOFFERED_FOR
+                self._no_stacks_until = now + _UNSUPPORTED_FOR
         return await self._graphql(repository, PULL_REQUEST, variables)
 
     async def _graphql(self, repository: Repository, text: str, variables: dict[str, Any]) -> Any:
@@ -129,15 +129,15 @@ class Snapshots(RepositoryApi):
         try:
             page = await self._connection.call(repository, call)
         except NotFound as error:
-            raise NotOffered(error.message) from error
-        answer = understood(QueryAnswer, page.data)
+            raise Unsupported(error.message) from error
+        answer = parse_answer(QueryAnswer, page.data)
         graphql.check(answer, [("repository",), ("repository", "pullRequest")])
         return answer.data
 
-    async def _completed(self, repository: Repository, found: RepositoryPart, login: str | None) -> Snapshot:
+    async def _complete(self, repository: Repository, found: RepositoryPart, login: str | None) -> Snapshot:
         pull = found.pull_request
         methods = _methods(found)
-        self._methods[repository.id] = self._clock.now() + _KEPT, methods
+        self._methods[repository.id] = self._clock.now() + _METHODS_CACHED_FOR, methods
         permission = _permission(found, login)
         if permission is None and login:
             permission = await self.permission(repository, login)
@@ -150,12 +150,12 @@ class Snapshots(RepositoryApi):
             behind=pull.base_ref.compare.behind_by if pull.base_ref and pull.base_ref.compare else None,
             decision=_decision(pull.review_decision),
             reviews=_reviews(pull),
-            resolved=None if threads is None else await self._resolved(repository, pull.number, threads),
+            resolved=None if threads is None else await self._are_resolved(repository, pull.number, threads),
         )
 
-    async def _resolved(self, repository: Repository, number: int, threads: Threads) -> bool | None:
-        """Whether every conversation is resolved; None if there are more than are looked through."""
-        for _ in range(_MOST_PAGES):
+    async def _are_resolved(self, repository: Repository, number: int, threads: Threads) -> bool | None:
+        """Whether every conversation is resolved; None if there are more than IMQ reads."""
+        for _ in range(_MAX_PAGES):
             if any(thread is not None and not thread.is_resolved for thread in threads.nodes or ()):
                 return False
             if not threads.page_info.has_next_page:
@@ -167,16 +167,16 @@ class Snapshots(RepositoryApi):
                 "after": threads.page_info.end_cursor,
             }
             data = await self._graphql(repository, THREADS, variables)
-            threads = understood(ThreadsAnswer, data).repository.pull_request.review_threads
+            threads = parse_answer(ThreadsAnswer, data).repository.pull_request.review_threads
         return None
 
     async def _by_rest(self, repository: Repository, number: int, login: str | None) -> Snapshot:
-        """What REST tells of it: neither decision nor conversations."""
+        """Read a snapshot by REST, without decision and conversations."""
         if self._remembered_methods(repository) is None:
             answer = await self._connection.get(
                 repository, RepositoryAnswer, "/repos/{owner}/{repo}", owner_and_repo(repository)
             )
-            self._methods[repository.id] = self._clock.now() + _KEPT, facts.methods(answer)
+            self._methods[repository.id] = self._clock.now() + _METHODS_CACHED_FOR, facts.methods(answer)
         pull = await self.pull_request(repository, number)
         return Snapshot(pull, await self.permission(repository, login) if login else None)
 
@@ -195,12 +195,12 @@ def _methods(found: RepositoryPart) -> tuple[MergeMethod, ...]:
 
 
 def _permission(found: RepositoryPart, login: str | None) -> Permission | None:
-    """The person's permission as a collaborator; None if this is not told."""
+    """Return the person's permission as a collaborator; None if it is unknown."""
     edges = found.collaborators.edges if found.collaborators else None
     for edge in edges or ():
         if edge is not None and login and edge.node.login.casefold() == login.casefold():
-            word = edge.permission.lower()
-            return Permission(word) if word in set(Permission) else None
+            role = edge.permission.lower()
+            return Permission(role) if role in set(Permission) else None
     return None
 
 
@@ -235,7 +235,7 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
 
 
 def _comparison(pull: PullPart) -> Comparison | None:
-    """The head against the base's tip, where the head contains it: GraphQL names no merge base, and that is it then."""
+    """Compare the head with the base's tip if the head contains it, which then is the merge base."""
     compared = pull.base_ref.compare if pull.base_ref else None
     head = _head(pull)
     if compared is None or head is None or compared.behind_by > 0 or compared.head_target.oid != head.oid:
@@ -246,19 +246,19 @@ def _comparison(pull: PullPart) -> Comparison | None:
 
 
 def _head(pull: PullPart) -> CommitPart | None:
-    """The head's commit, if the list of commits is as new as the head."""
+    """Return the head's commit, if the list of commits is as new as the head."""
     last = [node.commit for node in (pull.commits.nodes if pull.commits else None) or () if node is not None]
     return last[-1] if last and last[-1].oid == pull.head_ref_oid else None
 
 
 def _decision(word: str | None) -> ReviewOutcome | None:
-    """GitHub's decision; a word that IMQ does not know decides nothing, and the reviews are counted."""
-    small = (word or "").lower()
-    return ReviewOutcome(small) if small in set(ReviewOutcome) else None
+    """Convert GitHub's decision; None for an unknown one, so that the reviews are counted."""
+    decision = (word or "").lower()
+    return ReviewOutcome(decision) if decision in set(ReviewOutcome) else None
 
 
 def _reviews(pull: PullPart) -> tuple[Review, ...] | None:
-    """The verdicts of those who may write, as GitHub counts them."""
+    """Convert the reviews of people with write access, as GitHub counts them."""
     opinions = pull.latest_opinionated_reviews
     if opinions is None:
         return None

@@ -1,4 +1,4 @@
-"""The query for a pull request and its surroundings, and the schema of its answer.
+"""The query of a snapshot, and the schema of its answer.
 
 Names and types are those of GitHub's public schema, which a test holds. A
 bot's login comes without `[bot]` (policy-bot's `GetV3Login`).
@@ -78,13 +78,13 @@ class ActorPart(Part):
 
     @property
     def rest_login(self) -> str:
-        """The login as REST and webhooks tell it."""
+        """Return the login as in REST and webhooks."""
         bare = self.kind != "Bot" or self.login.endswith("[bot]")
         return self.login if bare else f"{self.login}[bot]"
 
 
 class RepositoryName(Part):
-    """A repository of which only the name matters."""
+    """A repository's name."""
 
     name_with_owner: str
 
@@ -97,7 +97,7 @@ class Edge(Part):
 
 
 class Collaborators(Part):
-    """Those whom the filter leaves: one, or nobody."""
+    """The collaborators that match the filter: one, or none."""
 
     edges: list[Edge | None] | None = None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.demo.manifest import NotUnderstood, read_manifest
-from bot.webhooks.normalize import _DISTILLERS
+from bot.webhooks.normalize import _NORMALIZERS
 from sandbox.webhooks.webhooks import _NEEDED
 
 MANIFEST = read_manifest()
@@ -22,7 +22,7 @@ Whether it takes the last one is not known; it is read where an App was subscrib
 
 def test_manifest_events_are_those_that_imq_reads() -> None:
     """Every event that means something to a queue is subscribed to, and no other one."""
-    assert set(MANIFEST.events) == set(_DISTILLERS) - AUTOMATIC
+    assert set(MANIFEST.events) == set(_NORMALIZERS) - AUTOMATIC
 
 
 def test_manifest_events_about_installations_are_not_listed() -> None:

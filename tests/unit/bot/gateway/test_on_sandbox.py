@@ -317,7 +317,7 @@ async def test_pull_request_is_read_whole_where_people_and_settings_are_told_to_
         seen = await place.gateway.snapshot(place.repository, place.pull.number, login="mona")
         assert seen.permission is Permission.WRITE
         assert seen.pull.methods == tuple(MergeMethod)
-        place.gateway._unoffered_until = None
+        place.gateway._unsupported_until = None
 
 
 @pytest.mark.parametrize("shown", [True, False])

@@ -60,7 +60,7 @@ async def test_branch_rules_that_say_nothing_of_reviews_demand_none(
 async def test_branch_rules_that_are_not_githubs_are_trouble(
     gateway: Gateway, github: GitHubDouble, repository: Repository, parameters: dict[str, Any]
 ) -> None:
-    """P1: what is not understood is not taken for nothing."""
+    """P1: an answer that cannot be parsed does not count as empty."""
     github.on("GET", BRANCH, Says({}))
     github.on("GET", RULES, Says([reviewed(**parameters)]))
     with pytest.raises(Unavailable, match="not GitHub's"):

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from bot.http.connections import Connections
 from bot.http.limits import Limits
-from bot.http.protocol import ClientConnection, announcing
+from bot.http.protocol import ClientConnection, notifying
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 LIMITS = Limits()
@@ -103,7 +103,7 @@ async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
         return web.Response()
 
     server, connections, wire = web.Server(serve), Counted(), Wire()
-    server.request_factory = announcing(server.request_factory)
+    server.request_factory = notifying(server.request_factory)
     connection = ClientConnection(server, connections, LIMITS, loop=loop)
     found = Bench(connection, wire, connections, timers)
 

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import Metric
 
 from bot.metrics import FAMILIES, Kind, Metrics
-from bot.metrics.exposition import merged, parsed, text, told_by
+from bot.metrics.exposition import merged, parsed, text, with_process_label
 from bot.metrics.families import Source
 from docs.generate import ROOT
 
@@ -27,7 +27,7 @@ def values(page: str, name: str) -> dict[tuple[str, ...], float]:
 
 def page(metrics: Metrics, process: str = "run") -> str:
     """What one process says."""
-    return text(told_by(process, metrics.read()))
+    return text(with_process_label(process, metrics.read()))
 
 
 def test_meter_counts_and_times_under_prometheus_names() -> None:
@@ -120,7 +120,7 @@ def test_page_of_several_processes_describes_each_family_once() -> None:
     one.count("jobs_done", kind="hint")
     two.count("jobs_done", 5, kind="hint")
     two.observe("github_duration", 0.2, call="GET /rate_limit")
-    told = text(merged(told_by("web-1", one.read()), parsed(page(two, "worker-2"))))
+    told = text(merged(with_process_label("web-1", one.read()), parsed(page(two, "worker-2"))))
     assert values(told, "imq_jobs_done_total") == {("hint", "web-1"): 1, ("hint", "worker-2"): 5}
     assert values(told, "imq_github_duration_seconds_count") == {("GET /rate_limit", "worker-2"): 1}
     described = re.findall(r"^# TYPE (\S+)", told, re.MULTILINE)
@@ -142,5 +142,5 @@ def test_page_leaves_out_what_contradicts_it() -> None:
     ours.count("jobs_done", kind="hint")
     other = Metric("imq_jobs_done", "Once a gauge.", "gauge")
     other.add_sample("imq_jobs_done", {"process": "old"}, 7)
-    told = text(merged(told_by("run", ours.read()), [other], told_by("run", ours.read())))
+    told = text(merged(with_process_label("run", ours.read()), [other], with_process_label("run", ours.read())))
     assert told == page(ours)

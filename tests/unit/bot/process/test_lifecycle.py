@@ -69,7 +69,9 @@ async def a_worker(settings: Settings) -> AsyncIterator[Bot]:
     await migrate(bot.database)
     await bot.start()
     with capture_logs() as logs:
-        living = asyncio.create_task(lifecycle._live(bot, stop, ClockChange(clock), web=False, worker=True))
+        living = asyncio.create_task(
+            lifecycle._run_until_stopped(bot, stop, ClockChange(clock), web=False, worker=True)
+        )
         await until(logs, "listening_to_other_processes")
         yield bot
         stop.set()
@@ -120,7 +122,7 @@ async def test_process_whose_clock_is_set_back_is_put_together_again(
 ) -> None:
     """What was to happen in an hour of the wrong clock would else wait for as long; one set ahead harms nothing."""
     monkeypatch.setattr(lifecycle, "SystemClock", SetClock)
-    monkeypatch.setattr(lifecycle, "_CLOCK_LOOK", timedelta(milliseconds=20))
+    monkeypatch.setattr(lifecycle, "_CLOCK_CHECK_INTERVAL", timedelta(milliseconds=20))
     monkeypatch.setattr(SetClock, "wrong_by", timedelta(0))
     read = load_settings(settings | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"})
     with capture_logs() as logs:
@@ -200,27 +202,27 @@ async def test_loop_tells_when_the_database_is_back(
 ) -> None:
     """Whatever GitHub told meanwhile was not stored: somebody has to look for it, once."""
     monkeypatch.setattr(lifecycle, "_POLL", timedelta(0))
-    over, told, ends = asyncio.Event(), list[str](), [error, error, None, None]
+    ending, told, ends = asyncio.Event(), list[str](), [error, error, None, None]
 
     async def work() -> bool:
         if (end := ends.pop(0)) is not None:
             raise end
         if not ends:
-            over.set()
+            ending.set()
         return bool(ends)
 
     async def next_due() -> datetime | None:
         return None
 
     with capture_logs():
-        await lifecycle._keep_going(
+        await lifecycle._run_loop(
             "loop",
             work,
             next_due,
             Wakeup().waiter(),
             SystemClock(),
             lambda: timedelta(0),
-            over,
+            ending,
             database_is_back=lambda: told.append("back"),
         )
     assert len(told) == times

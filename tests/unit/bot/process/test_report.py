@@ -269,7 +269,7 @@ async def test_page_does_not_wait_for_a_database_that_hangs(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Prometheus gives up after ten seconds; a question that hangs is waited for later, not asked again each time."""
-    monkeypatch.setattr("bot.process.report._PATIENCE", 0.0)
+    monkeypatch.setattr("bot.process.report._TIMEOUT_SECONDS", 0.0)
     away: Any = Away(database)
     web = board(Store(away), clock, "web", "1a")
     for _ in range(3):

@@ -19,7 +19,7 @@ class Database:
         self.away = False
         self.looks = 0
 
-    async def receive(self, hint: WebhookEvent) -> bool:
+    async def receive(self, webhook_event: WebhookEvent) -> bool:
         self._answer()
         return True
 
@@ -34,13 +34,13 @@ class Database:
 
 async def test_delivery_that_was_not_stored_is_looked_for_when_the_database_is_back() -> None:
     """P2: GitHub sends nothing again by itself; the next sweep may be ten minutes away."""
-    database, bell, hint = Database(), Wakeup(), cast(WebhookEvent, cast(Any, None))
+    database, bell, webhook_event = Database(), Wakeup(), cast(WebhookEvent, cast(Any, None))
     missed, ear = MissedDeliveries(database.receive, database.look, bell), bell.waiter((TOPIC,))
-    assert await missed.receive(hint)
+    assert await missed.receive(webhook_event)
     assert (await missed.run_due(), await missed.next_due()) == (False, None)
     database.away = True
     with pytest.raises(ReadOnly):
-        await missed.receive(hint)
+        await missed.receive(webhook_event)
     async with asyncio.timeout(5):
         await ear.wait(timedelta(hours=1))
     with pytest.raises(ReadOnly):

@@ -28,10 +28,10 @@ def _pull_request(action: str, **parts: Any) -> dict[str, Any]:
 
 
 def _distil(event: str, payload: Any) -> WebhookEvent | None:
-    """The hint without its facts, of which `test_told.py` tells."""
-    hint = normalize(event, "d-1", payload, own_app_id=OWN_APP)
-    assert hint is None or may_matter(event, payload.get("action")), "a lost one would never be asked for"
-    return hint and hint.model_copy(update={"facts": ()})
+    """The event without its facts, which `test_known_facts.py` covers."""
+    webhook_event = normalize(event, "d-1", payload, own_app_id=OWN_APP)
+    assert webhook_event is None or may_matter(event, payload.get("action")), "a lost one would never be asked for"
+    return webhook_event and webhook_event.model_copy(update={"facts": ()})
 
 
 def _hint(kind: WebhookKind, **parts: Any) -> WebhookEvent:
@@ -156,9 +156,9 @@ def test_review_given_or_withdrawn_is_a_review_hint(action: str, meant: bool) ->
 )
 def test_push_tells_whether_the_configuration_may_have_changed(push: dict[str, Any], config: bool, named: bool) -> None:
     """By the files of its commits; where the list may not be whole it may have."""
-    hint = _distil("push", _payload(ref="refs/heads/main", before="old", after="new", **push))
-    assert hint is not None
-    assert (hint.config, hint.config_named) == (config, named)
+    webhook_event = _distil("push", _payload(ref="refs/heads/main", before="old", after="new", **push))
+    assert webhook_event is not None
+    assert (webhook_event.config, webhook_event.config_named) == (config, named)
 
 
 def test_push_tells_whether_it_is_to_the_default_branch() -> None:
@@ -166,9 +166,9 @@ def test_push_tells_whether_it_is_to_the_default_branch() -> None:
     payload = _payload(ref="refs/heads/main", before="old", after="new")
     for default, told in (("main", True), ("trunk", False)):
         payload["repository"]["default_branch"] = default
-        hint = _distil("push", payload)
-        assert hint is not None
-        assert hint.default_branch is told
+        webhook_event = _distil("push", payload)
+        assert webhook_event is not None
+        assert webhook_event.default_branch is told
 
 
 @pytest.mark.parametrize(
@@ -178,21 +178,25 @@ def test_push_tells_whether_it_is_to_the_default_branch() -> None:
 def test_check_run_completed_says_whether_it_passed(conclusion: str | None, passed: bool) -> None:
     """Enough to know, without a request, whether the awaited checks have all reported."""
     run = {"name": "test", "head_sha": "h1", "conclusion": conclusion, "app": {"id": 15}}
-    hint = _distil("check_run", _payload(action="completed", check_run=run))
-    assert hint == _hint(WebhookKind.CHECK, action="completed", head_sha="h1", check_name="test", passed=passed)
+    webhook_event = _distil("check_run", _payload(action="completed", check_run=run))
+    assert webhook_event == _hint(
+        WebhookKind.CHECK, action="completed", head_sha="h1", check_name="test", passed=passed
+    )
 
 
 @pytest.mark.parametrize(("state", "passed"), [("success", True), ("failure", False), ("error", False)])
 def test_commit_status_reported_says_whether_it_passed(state: str, passed: bool) -> None:
     """Older CI reports by commit status only."""
-    hint = _distil("status", _payload(sha="h1", context="lint", state=state))
-    assert hint == _hint(WebhookKind.CHECK, head_sha="h1", check_name="lint", passed=passed)
+    webhook_event = _distil("status", _payload(sha="h1", context="lint", state=state))
+    assert webhook_event == _hint(WebhookKind.CHECK, head_sha="h1", check_name="lint", passed=passed)
 
 
 def test_check_suite_completed_names_its_head() -> None:
     """All of an App's runs have reported."""
-    hint = _distil("check_suite", _payload(action="completed", check_suite={"head_sha": "h1", "app": {"id": 15}}))
-    assert hint == _hint(WebhookKind.CHECKS, action="completed", head_sha="h1")
+    webhook_event = _distil(
+        "check_suite", _payload(action="completed", check_suite={"head_sha": "h1", "app": {"id": 15}})
+    )
+    assert webhook_event == _hint(WebhookKind.CHECKS, action="completed", head_sha="h1")
 
 
 @pytest.mark.parametrize(
@@ -209,8 +213,8 @@ def test_workflow_run_that_is_parked_or_starts_names_its_head(
     event: str, action: str, told: dict[str, Any], unapproved: bool
 ) -> None:
     """P5: it is told at once, in whichever of its deliveries and words."""
-    hint = _distil(event, _payload(action=action, **{event: {"head_sha": "h1", **told}}))
-    assert hint == _hint(WebhookKind.CHECKS, action=action, head_sha="h1", unapproved=unapproved)
+    webhook_event = _distil(event, _payload(action=action, **{event: {"head_sha": "h1", **told}}))
+    assert webhook_event == _hint(WebhookKind.CHECKS, action=action, head_sha="h1", unapproved=unapproved)
 
 
 @pytest.mark.parametrize(("deleted", "tip"), [(False, "new"), (True, None)])
@@ -219,8 +223,8 @@ def test_push_to_a_branch_names_its_new_tip(deleted: bool, tip: str | None) -> N
     after = "0" * 40 if deleted else "new"
     commits = [] if deleted else [{"modified": ["app.py"]}]
     payload = _payload(ref="refs/heads/release/1.0", before="old", after=after, deleted=deleted, commits=commits)
-    hint = _distil("push", payload)
-    assert hint == _hint(WebhookKind.BASE_MOVED, branch="release/1.0", before="old", head_sha=tip)
+    webhook_event = _distil("push", payload)
+    assert webhook_event == _hint(WebhookKind.BASE_MOVED, branch="release/1.0", before="old", head_sha=tip)
 
 
 @pytest.mark.parametrize("event", ["branch_protection_configuration", "branch_protection_rule", "repository_ruleset"])
@@ -304,5 +308,5 @@ def test_payload_without_what_its_event_needs_is_malformed(event: str, payload: 
     [("check_run", "created"), ("pull_request", "opened"), ("star", "created"), ("issue_comment", "edited")],
 )
 def test_delivery_whose_action_means_nothing_is_not_worth_asking_for(event: str, action: str) -> None:
-    """Whatever else its payload says, there is no hint in it."""
+    """Whatever else its payload says, it concerns no queue."""
     assert not may_matter(event, action)

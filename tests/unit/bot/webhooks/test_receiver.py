@@ -41,11 +41,11 @@ class Inbox:
     hints: list[WebhookEvent] = field(default_factory=list)
     broken: bool = False
 
-    async def store(self, hint: WebhookEvent) -> bool:
+    async def store(self, webhook_event: WebhookEvent) -> bool:
         if self.broken:
             raise OSError("disk full")
-        known = hint.delivery in {each.delivery for each in self.hints}
-        self.hints += [] if known else [hint]
+        known = webhook_event.delivery in {each.delivery for each in self.hints}
+        self.hints += [] if known else [webhook_event]
         return not known
 
 
@@ -92,8 +92,12 @@ async def _post(
 async def test_delivery_signed_is_stored_and_accepted(session: aiohttp.ClientSession, url: str, inbox: Inbox) -> None:
     """What is answered with 202 is stored first."""
     assert await _post(session, url, json.dumps(PAYLOAD).encode()) == (202, {"result": "stored"})
-    (hint,) = inbox.hints
-    assert (hint.kind, hint.number, hint.delivery) == (WebhookKind.CONSENT, 3, "72d3162e-cc78-11e3-81ab-4c9367dc0958")
+    (webhook_event,) = inbox.hints
+    assert (webhook_event.kind, webhook_event.number, webhook_event.delivery) == (
+        WebhookKind.CONSENT,
+        3,
+        "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+    )
 
 
 async def test_delivery_again_is_accepted_and_does_nothing(
@@ -120,7 +124,7 @@ async def test_delivery_without_meaning_is_accepted_and_not_stored(
     """GitHub's ping when the App is registered, and whatever else it may send."""
     assert await _post(session, url, b'{"zen": "x"}', X_GitHub_Event=event) == (
         202,
-        {"result": "ignored", "why": f"{event} is no event that a queue goes by"},
+        {"result": "ignored", "why": f"{event} is no event that concerns a queue"},
     )
     assert inbox.hints == []
 
@@ -334,8 +338,8 @@ async def test_push_that_lists_as_many_commits_as_github_does_is_read_whole(
     assert 5_000_000 < len(body) < MAX_BODY
     async with session.post(url, data=io.BytesIO(body), headers=_headers(body, X_GitHub_Event="push")) as response:
         assert response.status == 202
-    (hint,) = inbox.hints
-    assert (hint.config, hint.config_named, hint.head_sha) == (True, True, "c" * 40)
+    (webhook_event,) = inbox.hints
+    assert (webhook_event.config, webhook_event.config_named, webhook_event.head_sha) == (True, True, "c" * 40)
 
 
 async def test_delivery_refused_again_and_again_is_logged_once_a_minute(

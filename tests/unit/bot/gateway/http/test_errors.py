@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from bot.gateway import Gateway
 from bot.gateway.http.client import Call, Client, Credential
-from bot.gateway.http.errors import asked_wait
+from bot.gateway.http.errors import requested_wait
 from queue_engine.domain.errors import (
     Forbidden,
     GitHubError,
@@ -215,7 +215,7 @@ def test_retry_after_given_as_a_date_is_understood_and_nonsense_names_no_time(
 ) -> None:
     """HTTP allows dates; what cannot be read means GitHub's documented minute, like no word at all."""
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    assert asked_wait(headers, now) == (None if wait is None else timedelta(seconds=wait))
+    assert requested_wait(headers, now) == (None if wait is None else timedelta(seconds=wait))
 
 
 async def test_connection_cut_raises_unavailable(

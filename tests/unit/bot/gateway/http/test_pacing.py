@@ -125,7 +125,7 @@ async def test_call_that_finds_the_line_full_is_sent_back_to_come_later(
     figures: Figures,
 ) -> None:
     """Nothing piles up without bound; the port's error says when to come back."""
-    monkeypatch.setattr(connection, "_MOST_WAITING", 1)
+    monkeypatch.setattr(connection, "_MAX_WAITING", 1)
     github.on("GET", PULL, Says(pull_request(), hang=True))
     calls = [asyncio.create_task(gateway.pull_request(repository, 3)) for _ in range(9)]
     await soon(lambda: gateway.slots_status().rt_queue == 1)

@@ -9,7 +9,7 @@ import pytest
 
 from bot.demo.manifest import read_manifest
 from bot.gateway.http.client import Call
-from bot.gateway.http.scopes import NEEDED, OPTIONAL, Purpose, Scope, asked_permissions, scope_of, without
+from bot.gateway.http.scopes import NEEDED, OPTIONAL, Purpose, Scope, requested_permissions, scope_of, without
 from queue_engine.domain.model import Repository
 
 REPOSITORY = Repository(5, "ada", "engine", 9)
@@ -77,7 +77,7 @@ def test_permissions_asked_for_are_never_more_than_is_granted(
     purpose: Purpose, granted: dict[str, str] | None, asked: dict[str, Any]
 ) -> None:
     """GitHub would refuse the whole token; and one without any permission named would have all of them."""
-    assert asked_permissions(Scope(9, 5, purpose), granted) == asked
+    assert requested_permissions(Scope(9, 5, purpose), granted) == asked
 
 
 def test_optional_permissions_are_named_with_what_stops_working() -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event
 from bot.gateway import Gateway
 from bot.gateway.http import pacing
 from bot.gateway.http.pacing import Rates
-from bot.gateway.http.shared_pace import SharedPace, _Ahead
+from bot.gateway.http.shared_pace import SharedPace, _Reserved
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.domain.errors import RateLimitError
 from queue_engine.domain.facts import MergeMethod
@@ -216,6 +216,6 @@ async def test_process_that_is_alone_asks_the_database_nothing(
 )
 def test_points_reserved_ahead_are_used_while_they_are_valid(passed: timedelta, usable: bool) -> None:
     """P7: other processes count them until a minute after `VALID`; used later they would exceed the limit."""
-    ahead = _Ahead(deque([(NOW, 1), (NOW, 2)]))
+    ahead = _Reserved(deque([(NOW, 1), (NOW, 2)]))
     assert ahead.take(2, NOW + passed) is usable
     assert ahead.left == deque([(NOW, 1)] if usable else [])
