@@ -51,13 +51,11 @@ async def _at_once() -> None:
 async def handle_enqueue_request(
     engine: Engine, request: EnqueueRequest, *, turn: Callable[[], Awaitable[None]] = _at_once
 ) -> None:
-    """Check a pull request's eligibility and store the answer. Raises GitHubError when the facts cannot be read.
+    """Check the eligibility of a pull request that is not queued, and store the answer. Raises GitHubError.
 
     `turn` waits for earlier requests: facts are read side by side, places are given in order (P3).
     """
     async with engine.store.reading() as tx:
-        if await tx.entries.find(request.repository.id, request.number) is not None:
-            return
         before = await rejection_history(tx, request.repository.id, request.number)
         states = await label_states(tx, request.repository.id, request.number)
     if before is not None and not _allows_retry(engine, request, before, request.head_sha or ""):
@@ -70,7 +68,8 @@ async def handle_enqueue_request(
     pull = taken.pull
     if before is not None and not _allows_retry(engine, request, before, pull.head_sha):
         return
-    policy = await engine.policies.of(request.repository, pull.base_branch)
+    request = replace(request, case=await request.case.with_policy(engine, pull.base_branch))
+    policy = request.case.policy
     if not pull.open or not policy.has_trigger_label(pull.labels):
         await count_label_gone(engine, request.repository, policy, request.by, taken.permission)
         return
@@ -80,10 +79,10 @@ async def handle_enqueue_request(
     request, pull = labelled
     if before is not None and not _allows_retry(engine, request, before, pull.head_sha):
         return
-    taken, by = replace(taken, pull=pull), request.by or ""
+    taken = replace(taken, pull=pull)
     if taken.permission is None:
-        taken = replace(taken, permission=await engine.github.permission(request.repository, by))
-    await admit(engine, request, taken, by=by, turn=turn)
+        taken = replace(taken, permission=await engine.github.permission(request.repository, request.by or ""))
+    await admit(engine, request, taken, turn=turn)
 
 
 async def _labelled(
@@ -146,39 +145,37 @@ async def admit(
     request: EnqueueRequest,
     taken: Snapshot,
     *,
-    by: str,
     answered: bool = False,
     turn: Callable[[], Awaitable[None]] = _at_once,
-    leaving: Entry | None = None,
-    why: Reason = Reason.HEAD_CHANGED,
 ) -> Admission:
     """Judge a pull request by facts just read, and store what follows.
 
-    With `answered` the caller answers the requester: a rejected request leaves no trace here. `leaving`
-    is an entry of it that stands, and leaves in the same transaction for the reason `why`. Raises GitHubError when
-    the branch's rules cannot be read, and StaleRecord if that entry changed since it was read.
+    With `answered` the caller answers the requester: a rejected request leaves no trace here. Raises GitHubError when
+    the branch's rules cannot be read, and StaleRecord if the entry that leaves first changed since it was read.
     """
-    policy = await engine.policies.of(request.repository, taken.pull.base_branch)
+    request = replace(request, case=await request.case.with_policy(engine, taken.pull.base_branch))
+    policy = request.case.policy
     taken, requirements = await requirements_of(engine, request.repository, taken, policy)
     pull = taken.pull
-    request = replace(request, by=by)
-    standing: Entry | None = None
     await turn()
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
         if pull.comments != 0:
             await change.tx.outbox.look_first(request.repository, pull.number, change.now)
-        if leaving is not None:
-            await _leave(change, queue, leaving, why, policy, request.delivery)
+        await _leave(change, queue, request)
         depth = await occupied_slots(change, queue, pull.number)
+        standing = await change.tx.entries.find(request.repository.id, pull.number)
+        if standing is not None:
+            # Somebody else has queued it since the case was loaded: it is judged as an entry then.
+            return standing
         waiting = await change.tx.held.find(request.repository.id, pull.number)
-        if (before := waiting or leaving) is None and not request.gives_consent:
+        if (before := waiting or request.leaving) is None and not request.gives_consent:
             # It was taken out of the line in this moment.
             return Ignore()
         trusted = _trusted_labels(request, pull, before)
         answer = judged(request, taken, requirements, policy, depth=depth)
         if not (answered and isinstance(answer, Reject)):
-            await count_label(change, request.repository, by, answer)
+            await count_label(change, request.repository, request.by, answer)
         if request.gives_consent and isinstance(answer, Admit | Hold):
             await keep_consent(change, request, pull)
         match answer:
@@ -188,9 +185,10 @@ async def admit(
             case Hold() if not answered:
                 await hold_back(engine, change, queue, pull, policy, request, trusted)
             case Reject(reason, detail) if not answered:
-                await refuse(change, queue, pull, reason, policy, by=by, delivery=request.delivery, detail=detail)
-    name = request.repository.full_name
-    _log.info("eligibility", repository=name, number=request.number, answer=type(answer).__name__)
+                await refuse(
+                    change, queue, pull, reason, policy, by=request.by, delivery=request.delivery, detail=detail
+                )
+    _log.info("eligibility", repository=queue.repository.full_name, number=pull.number, answer=type(answer).__name__)
     return answer if standing is None else standing
 
 
@@ -203,12 +201,14 @@ def _trusted_labels(
     return of_these(pull.labels, before.trusted_labels)
 
 
-async def _leave(
-    change: Change, queue: Queue, leaving: Entry, why: Reason, policy: Policy, delivery: str | None
-) -> None:
+async def _leave(change: Change, queue: Queue, request: EnqueueRequest) -> None:
+    """Dequeue the entry that the request replaces, if there is one."""
+    if request.leaving is None or request.leaves_for is None:
+        return
     # Others give places and then wake the queue: in this order nobody waits for each other.
     await change.tx.queues.give_places(queue.id)
-    await record.dequeue(change, leaving, DequeueReason(why, delivery=delivery), policy)
+    why = DequeueReason(request.leaves_for, delivery=request.delivery)
+    await record.dequeue(change, request.leaving, why, request.case.policy)
 
 
 def judged(

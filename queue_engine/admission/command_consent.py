@@ -11,6 +11,7 @@ from datetime import datetime
 
 import structlog
 
+from queue_engine.admission.case import Case
 from queue_engine.admission.rejection import drop_held
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.known_facts import KEPT, CommandConsent, Fact, Known, PullRequestState, of_pull
@@ -59,15 +60,15 @@ async def consents(engine: Engine, repository: Repository, number: int, head_sha
     return True
 
 
-async def overtaken(engine: Engine, repository: Repository, hint: WebhookEvent) -> bool:
+async def overtaken(engine: Engine, case: Case, hint: WebhookEvent) -> bool:
     """Whether a command has queued, or holds, a head or base branch although its push or change may be newer.
 
     Then the pull request is dequeued, and people read why.
     """
-    number = hint.number or 0
+    repository, number, entry = case.repository, case.number, case.entry
     async with engine.store.reading() as tx:
         known = await _known(tx, repository, number, engine.clock.now())
-        entry, waiting = await tx.entries.find(repository.id, number), await tx.held.find(repository.id, number)
+        waiting = await tx.held.find(repository.id, number)
     queued = entry.queued_head if entry is not None else waiting.head_sha if waiting is not None else ""
     head = hint.head_sha or queued
     commands = [one.told for one in known if isinstance(one.told, CommandConsent) and one.told.head == head]
@@ -78,15 +79,14 @@ async def overtaken(engine: Engine, repository: Repository, hint: WebhookEvent) 
         return await _release(engine, repository, hint, waiting, reason)
     if entry.merge_requested_at is not None:
         return False
-    await _dequeue(engine, entry, hint, reason)
+    await _dequeue(engine, await case.with_policy(engine, entry.base_branch), entry, reason)
     return True
 
 
-async def _dequeue(engine: Engine, entry: Entry, hint: WebhookEvent, reason: Reason) -> None:
-    policy = await engine.policies.of(entry.repository, entry.base_branch)
+async def _dequeue(engine: Engine, case: Case, entry: Entry, reason: Reason) -> None:
     async with engine.change() as change:
-        why = DequeueReason(reason, _DETAILS.get(reason), people=(entry.author,), delivery=hint.delivery)
-        await record.dequeue(change, entry, why, policy)
+        why = DequeueReason(reason, _DETAILS.get(reason), people=(entry.author,), delivery=case.delivery)
+        await record.dequeue(change, entry, why, case.policy)
     _log.info("left", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from queue_engine.admission.admit import admit, judged
+from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import keep_consent
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
@@ -73,7 +74,7 @@ async def enqueue(
         return Queued(standing, new=delivery is not None and standing.delivery == delivery)
     taken, policy = await _read_snapshot(engine, repository, number, by, taken)
     pull = taken.pull
-    request = EnqueueRequest(repository, number, by, head_sha or pull.head_sha, delivery=delivery)
+    request = EnqueueRequest(Case(repository, number, delivery=delivery), by, head_sha or pull.head_sha)
     labelled = replace(taken, pull=with_label(pull, policy))
     waited = await _reserve_slot(engine, request, labelled, policy)
     try:
@@ -82,7 +83,7 @@ async def enqueue(
         if not waited and not isinstance(error, Unavailable):
             await _release_slot(engine, request)
         raise
-    answer = await admit(engine, request, labelled, by=by, answered=True)
+    answer = await admit(engine, request, labelled, answered=True)
     if isinstance(answer, Entry):
         _log.info("queued", repository=repository.full_name, number=number, by=by, position=answer.position)
         return Queued(answer, new=True)
@@ -116,9 +117,10 @@ async def requeue(
     pull = taken.pull
     if head_sha not in {None, pull.head_sha}:
         raise RejectionError(Reason.HEAD_CHANGED)
-    request = EnqueueRequest(repository, number, by, pull.head_sha, delivery=delivery)
+    case = Case(repository, number, leaving, delivery)
+    request = EnqueueRequest(case, by, pull.head_sha, leaves_for=Reason.UNQUEUED)
     labelled = replace(taken, pull=with_label(pull, policy))
-    answer = await admit(engine, request, labelled, by=by, leaving=leaving, why=Reason.UNQUEUED)
+    answer = await admit(engine, request, labelled)
     if isinstance(answer, Reject):
         raise RejectionError(answer.reason, policy.trigger_label, answer.detail)
     await add_label(engine, repository, pull, policy)

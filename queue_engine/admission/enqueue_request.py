@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from queue_engine.domain.model import Repository
+from queue_engine.admission.case import Case
+from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +19,7 @@ class EnqueueRequest:
     its place, or somebody pushed to it, and only the labels that were trusted before count.
     """
 
-    repository: Repository
-    number: int
+    case: Case
     by: str | None
     head_sha: str | None
     base_branch: str | None = None
@@ -29,5 +30,22 @@ class EnqueueRequest:
     by_machine: bool = False
     arrived_at: datetime | None = None
     """When it was asked for, if a failure has delayed the answer: it is queued as if it had come then (P3)."""
-    delivery: str | None = None
     gives_consent: bool = True
+    leaves_for: Reason | None = None
+    """Why the present entry leaves its queue in the same transaction, if the pull request is queued again."""
+
+    @property
+    def repository(self) -> Repository:
+        return self.case.repository
+
+    @property
+    def number(self) -> int:
+        return self.case.number
+
+    @property
+    def delivery(self) -> str | None:
+        return self.case.delivery
+
+    @property
+    def leaving(self) -> Entry | None:
+        return None if self.leaves_for is None else self.case.entry

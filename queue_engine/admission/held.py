@@ -10,6 +10,7 @@ from dataclasses import replace
 import structlog
 
 from queue_engine.admission.admit import admit
+from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.rejection import refuse
 from queue_engine.admission.revalidate import Push
@@ -91,10 +92,9 @@ class HeldPullRequests:
         permission = await self._engine.github.permission(queue.repository, push.by)
         if may_queue(policy, push.by, permission) is not None:
             return False
-        request = EnqueueRequest(
-            queue.repository, pull.number, push.by, pull.head_sha, delivery=waiting.delivery, gives_consent=False
-        )
-        await admit(self._engine, request, Snapshot(pull, permission), by=push.by)
+        case = Case(queue.repository, pull.number, delivery=waiting.delivery)
+        request = EnqueueRequest(case, push.by, pull.head_sha, gives_consent=False)
+        await admit(self._engine, request, Snapshot(pull, permission))
         return True
 
     async def _effective_labels(self, queue: Queue, waiting: HeldPullRequest, pull: PullRequest) -> PullRequest:
@@ -122,9 +122,9 @@ class HeldPullRequests:
             pull = await self._effective_labels(queue, waiting, taken.pull)
             if not await self._still_wanted(queue, waiting, pull):
                 return
-            head, delivery = waiting.head_sha, waiting.delivery
-            request = EnqueueRequest(queue.repository, waiting.number, by, head, delivery=delivery, gives_consent=False)
-            await admit(self._engine, request, replace(taken, pull=pull), by=by)
+            case = Case(queue.repository, waiting.number, delivery=waiting.delivery)
+            request = EnqueueRequest(case, by, waiting.head_sha, gives_consent=False)
+            await admit(self._engine, request, replace(taken, pull=pull))
         except (RateLimitError, StaleRead):
             raise
         except GitHubError as error:

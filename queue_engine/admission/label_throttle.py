@@ -128,7 +128,7 @@ async def numbers_put_off(tx: Transaction, repository_id: int) -> set[int]:
     return {int(request["number"]) for request in requests}
 
 
-async def count_label(change: Change, repository: Repository, by: str, answer: Answer) -> None:
+async def count_label(change: Change, repository: Repository, by: str | None, answer: Answer) -> None:
     """Count a label that was refused because its sender may not queue; any other answer proves the right."""
     if not by or isinstance(answer, Ignore):
         return

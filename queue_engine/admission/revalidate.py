@@ -11,6 +11,7 @@ from datetime import datetime
 import structlog
 
 from queue_engine.admission.admit import admit
+from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
@@ -39,34 +40,26 @@ class Push:
     head_sha: str
 
 
-async def revalidate(
-    engine: Engine,
-    repository: Repository,
-    number: int,
-    *,
-    delivery: str | None = None,
-    push: Push | None = None,
-) -> PullRequest | None:
-    """Read a queued pull request, and dequeue it if consent is gone; returns it as read, None if it is not queued.
+async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) -> Case:
+    """Read a queued pull request, and dequeue it if consent is gone; returns the case as it is then.
 
     No entry leaves or changes by facts older than its own last change: where it changed while GitHub was asked, and
     the answer speaks against it, GitHub is asked again. Raises GitHubError, and StaleRecord when the entry changes each
     time.
     """
     for _ in range(_TRIES):
-        async with engine.store.reading() as tx:
-            entry = await tx.entries.find(repository.id, number)
-        if entry is None:
-            return None
-        pull = await engine.github.pull_request(repository, number)
-        policy = await engine.policies.of(repository, entry.base_branch)
-        pull = await effective_labels(engine.store, repository, pull, entry.trusted_labels, policy)
+        if (entry := case.entry) is None:
+            return case
+        pull = await engine.github.pull_request(case.repository, case.number)
+        case = await case.with_policy(engine, entry.base_branch)
+        pull = await effective_labels(engine.store, case.repository, pull, entry.trusted_labels, case.policy)
+        case = replace(case, pull=pull)
         with suppress(StaleRecord):
-            if push is not None and await _requeue_new_head(engine, entry, pull, push, policy, delivery):
-                return pull
-            await _judge(engine, entry, pull, policy, delivery)
-            return pull
-    raise StaleRecord(f"the entry of pull request {number} changed each time that it was read")
+            if push is not None and (requeued := await _requeue_new_head(engine, case, entry, pull, push)) is not None:
+                return requeued
+            return replace(case, entry=await _judge(engine, entry, pull, case.policy, case.delivery))
+        case = await case.reload(engine)
+    raise StaleRecord(f"the entry of pull request {case.number} changed each time that it was read")
 
 
 async def left_to_pass(engine: Engine, repository: Repository, number: int) -> bool:
@@ -86,73 +79,73 @@ async def left_to_pass(engine: Engine, repository: Repository, number: int) -> b
 
 async def contradicts(engine: Engine, repository: Repository, listed: PullRequest) -> bool:
     """Whether a listed pull request, which may be older than its entry, gives cause to read it once more."""
-    async with engine.store.reading() as tx:
-        entry = await tx.entries.find(repository.id, listed.number)
-    if entry is None:
+    case = await load_case(engine, repository, listed.number)
+    if (entry := case.entry) is None:
         return False
-    policy = await engine.policies.of(repository, entry.base_branch)
+    policy = (await case.with_policy(engine, entry.base_branch)).policy
     pull = await effective_labels(engine.store, repository, listed, entry.trusted_labels, policy)
     changed, reason = _verdict(entry, pull, policy, engine.clock.now())
     return changed is not None or reason is not None
 
 
-async def _requeue_new_head(
-    engine: Engine, entry: Entry, pull: PullRequest, push: Push, policy: Policy, delivery: str | None
-) -> bool:
-    """Whether nothing but this push speaks against the pull request, and it has joined again with the new head.
+async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullRequest, push: Push) -> Case | None:
+    """The case as it is after it was queued again with the new head; None if more than this push speaks against it.
 
     A head that is newer than the push has a push of its own on its way, which is the one to judge.
     """
-    repository = entry.repository
+    repository, policy = case.repository, case.policy
     if entry.merge_requested_at is not None or policy.on_push is not PushPolicy.REQUEUE:
-        return False
+        return None
     # While an update is under way too, the head that was queued is compared with the one that was pushed.
     reason = entry_consent_lost(replace(entry, status=EntryStatus.PENDING), pull, policy)
     if reason is not Reason.HEAD_CHANGED:
-        return False
+        return None
     if pull.head_sha != push.head_sha:
-        return True
+        return case
     if entry.status is EntryStatus.UPDATING:
         compared = await engine.github.comparison(repository, entry.base_branch, pull.head_sha)
         if is_own_update(entry.head, compared, policy):
-            return False
+            return None
     permission = await engine.github.permission(repository, push.by)
     if may_queue(policy, push.by, permission) is not None:
-        return False
-    request = EnqueueRequest(repository, pull.number, push.by, pull.head_sha, delivery=delivery, gives_consent=False)
-    await admit(engine, request, Snapshot(pull, permission), by=push.by, leaving=entry)
-    return True
+        return None
+    request = EnqueueRequest(case, push.by, pull.head_sha, gives_consent=False, leaves_for=Reason.HEAD_CHANGED)
+    answer = await admit(engine, request, Snapshot(pull, permission))
+    return replace(case, entry=answer if isinstance(answer, Entry) else None)
 
 
-async def _judge(engine: Engine, before: Entry, pull: PullRequest, policy: Policy, delivery: str | None) -> None:
-    """Store what the facts mean for the entry. Raises StaleRecord if they are older than its last change.
+async def _judge(
+    engine: Engine, before: Entry, pull: PullRequest, policy: Policy, delivery: str | None
+) -> Entry | None:
+    """Store what the facts mean for the entry, and return it as it is then, None if it left.
+
+    Raises StaleRecord if the facts are older than its last change.
 
     While its merge is asked for, only the pass that asked may judge: it is told to look first.
     """
     async with engine.change() as change:
         entry = await change.tx.entries.find(before.repository.id, before.number)
         if entry is None:
-            return
+            return None
         changed, reason = _verdict(entry, pull, policy, change.now)
         if changed is None and reason is None:
-            return
+            return entry
         if (entry.id, entry.version) != (before.id, before.version) and entry.merge_requested_at is None:
             raise StaleRecord(f"pull request {pull.number} was read before its entry changed")
-        if changed is not None:
-            await change.tx.entries.save(changed)
-            await change.tx.queues.wake(entry.queue_id, change.now)
-            return
-        assert reason is not None
         if reason is Reason.MERGED_ELSEWHERE and await merged_by_imq(change.tx, entry, change.now):
-            await change.tx.entries.save(replace(entry, merge_requested_at=change.now, needs_refetch=True))
+            changed = replace(entry, merge_requested_at=change.now, needs_refetch=True)
+        if changed is not None:
+            saved = await change.tx.entries.save(changed)
             await change.tx.queues.wake(entry.queue_id, change.now)
-            return
+            return saved
+        assert reason is not None
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
         bar = blocked_by_config(pull, policy)
         detail = bar.detail if bar is not None and bar.reason is reason else None
         why = DequeueReason(reason, detail, people=people, delivery=delivery)
         await record.dequeue(change, entry, why, policy)
     _log.info("left", repository=before.repository.full_name, number=pull.number, reason=reason.value)
+    return None
 
 
 def _verdict(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> tuple[Entry | None, Reason | None]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from queue_engine.admission import enqueue
 from queue_engine.admission.admit import admit
+from queue_engine.admission.case import Case
 from queue_engine.admission.command_consent import consents
 from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user, without_label
 from queue_engine.admission.enqueue_request import EnqueueRequest
@@ -111,8 +112,10 @@ async def _request_enqueue(asked: CommandContext, typed: CommandRequest, head: s
     engine, repository, pull = asked.engine, asked.repository, asked.pull
     await asked.permission()
     labelled = replace(asked.taken, pull=enqueue.with_label(pull, asked.policy))
-    request = EnqueueRequest(repository, pull.number, asked.by, head, delivery=asked.delivery)
-    answer = await admit(engine, request, labelled, by=asked.by, leaving=leaving, why=Reason.UNQUEUED)
+    case = Case(repository, pull.number, leaving, asked.delivery)
+    leaves_for = None if leaving is None else Reason.UNQUEUED
+    request = EnqueueRequest(case, asked.by, head, leaves_for=leaves_for)
+    answer = await admit(engine, request, labelled)
     if isinstance(answer, Reject):
         return _refused(asked, typed, answer.reason, answer.detail)
     await enqueue.add_label(engine, repository, pull, asked.policy)

@@ -39,10 +39,6 @@ class Unavailable(GitHubError):
     """
 
 
-class LinkError(Unavailable):
-    """GitHub's answer points to a next page or another place by what is no address."""
-
-
 class StaleRead(Unavailable):
     """GitHub answered from a replica that lacks what is known: an older state, or 404 for what was just named. The
     same question is answered rightly seconds later.

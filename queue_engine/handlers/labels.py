@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 
 import structlog
 
+from queue_engine.admission.case import Case
 from queue_engine.admission.held import HeldPullRequests
 from queue_engine.admission.revalidate import revalidate
 from queue_engine.admission.throttle import count_without_right, is_throttled, labelling
@@ -32,23 +33,24 @@ class LabelChanges:
         self._engine = engine
         self._waiting = waiting
 
-    async def changed(self, repository: Repository, hint: WebhookEvent) -> None:
+    async def changed(self, case: Case, hint: WebhookEvent) -> None:
         """A label that lets nobody in may keep out what waits, give it another priority, or keep it wanted."""
+        repository = case.repository
         if await self._waits(repository, hint):
             await self._waiting.revalidate(repository, hint.number or 0)
             await self._vouch(repository, hint)
-        entry = await self._entry(repository, hint)
-        if entry is None:
+        if case.entry is None:
             return
-        policy = await self._engine.policies.of(repository, entry.base_branch)
-        ranks = _ranks(policy, hint)
-        if not has_label([hint.label or ""], policy.blocking_labels) and not (
+        case = await case.with_policy(self._engine, case.entry.base_branch)
+        ranks = _ranks(case.policy, hint)
+        if not has_label([hint.label or ""], case.policy.blocking_labels) and not (
             ranks and not await is_throttled(self._engine, repository, labelling(hint.sender or ""))
         ):
             return
-        pull = await revalidate(self._engine, repository, entry.number, delivery=hint.delivery)
-        if ranks and pull is not None:
-            await self._rank(repository, pull, policy, hint)
+        if case.pull is None:
+            case = await revalidate(self._engine, case)
+        if ranks and case.entry is not None and case.pull is not None:
+            await self._rank(case, case.entry, case.pull, hint)
 
     async def _waits(self, repository: Repository, hint: WebhookEvent) -> bool:
         async with self._engine.store.reading() as tx:
@@ -76,21 +78,21 @@ class LabelChanges:
                 priority = None if has_label([label], _priorities(policy)) else waiting.priority
                 await change.tx.held.stand_by(repository.id, number, trusted_labels=trusted, priority=priority)
 
-    async def taken_off(self, repository: Repository, hint: WebhookEvent) -> None:
+    async def taken_off(self, case: Case, hint: WebhookEvent) -> None:
         """Of several labels that queue one was taken off: set again by somebody else, it keeps nothing wanted."""
-        standing = await self._entry(repository, hint)
+        standing = case.entry
         if standing is None or not has_label(standing.trusted_labels, [hint.label or ""]):
             return
-        policy = await self._engine.policies.of(repository, standing.base_branch)
+        policy = (await case.with_policy(self._engine, standing.base_branch)).policy
         async with self._engine.change() as change:
             entry = await change.tx.entries.get(standing.id)
             if entry is not None and policy.has_trigger_label(trusted := _trusted_labels(entry.trusted_labels, hint)):
                 await change.tx.entries.save(replace(entry, trusted_labels=trusted))
 
-    async def _rank(self, repository: Repository, pull: PullRequest, policy: Policy, hint: WebhookEvent) -> None:
+    async def _rank(self, case: Case, standing: Entry, pull: PullRequest, hint: WebhookEvent) -> None:
         """Rank the entry by its labels, if the sender of the change may queue; other senders change no order."""
-        entry = await self._entry(repository, hint)
-        if entry is None or _given(entry, pull, policy, hint) == _order_of(entry):
+        repository, policy = case.repository, case.policy
+        if _given(standing, pull, policy, hint) == _order_of(standing):
             return
         if not await self._may_rank(repository, policy, hint):
             return
@@ -98,13 +100,11 @@ class LabelChanges:
             entry = await change.tx.entries.find(repository.id, pull.number)
             if entry is None:
                 return
-            trusted, standing = given = _given(entry, pull, policy, hint)
+            trusted, order = given = _given(entry, pull, policy, hint)
             if given == _order_of(entry):
                 return
-            placed = await change.tx.entries.reprioritise(
-                replace(entry, trusted_labels=trusted), standing, policy.ageing
-            )
-            if standing == _order_of(entry)[1]:
+            placed = await change.tx.entries.reprioritise(replace(entry, trusted_labels=trusted), order, policy.ageing)
+            if order == _order_of(entry)[1]:
                 return
             await change.tx.queues.wake(entry.queue_id, change.now)
             await change.record(
@@ -131,10 +131,6 @@ class LabelChanges:
             "label_without_right", repository=repository.full_name, number=hint.number, label=hint.label, by=sender
         )
         return False
-
-    async def _entry(self, repository: Repository, hint: WebhookEvent) -> Entry | None:
-        async with self._engine.store.reading() as tx:
-            return await tx.entries.find(repository.id, hint.number or 0)
 
 
 def _trusted_labels(before: Iterable[str], hint: WebhookEvent) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ They cost requests only where something queued may change. Nothing in a hint cha
 read would not (webhooks are hints, GitHub is the truth).
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from queue_engine.admission.admit import handle_enqueue_request
+from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.command_consent import overtaken
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.held import HeldPullRequests
@@ -16,7 +16,7 @@ from queue_engine.admission.label_throttle import LabelThrottle
 from queue_engine.admission.revalidate import Push, left_to_pass, revalidate
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead, StaleRecord
-from queue_engine.domain.model import Entry, EntryStatus, Repository
+from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import has_label
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
@@ -43,129 +43,103 @@ class PullRequestChanges:
             self._enqueue_order.enter(repository.id) as turn,
             self._throttled.stand(repository, hint) as turn_of_person,
         ):
+            case = await load_case(self._engine, repository, hint.number, delivery=hint.delivery)
             try:
-                if await self._queues_now(repository, hint, turn, turn_of_person):
-                    return
+                handled, case = await self._request_enqueue(case, hint, turn, turn_of_person)
             except (StaleRead, ReadLagError, LabelOrderError) as why:
                 await postpone(self._engine, repository, hint, why)
                 raise
-        await self._labels.changed(repository, hint)
+        if not handled:
+            await self._labels.changed(case, hint)
 
-    async def _queues_now(
-        self, repository: Repository, hint: WebhookEvent, turn: OrderWait, turn_of_person: OrderWait
-    ) -> bool:
-        """Check the eligibility for a trigger label, after earlier labels; False for any other label."""
-        label, number = hint.label or "", hint.number or 0
+    async def _request_enqueue(
+        self, case: Case, hint: WebhookEvent, turn: OrderWait, turn_of_person: OrderWait
+    ) -> tuple[bool, Case]:
+        """Whether there is nothing else to do about this label: a trigger label was answered. With the case then."""
+        engine, repository = self._engine, case.repository
+        case, queues = await self._triggers(case, hint)
+        if not queues:
+            return False, case
+        if hint.sender == await engine.github.own_login() or await self._throttled.put_off(
+            repository, hint, turn_of_person
+        ):
+            return True, case
+        # The label that queued it may have been taken off before: then it leaves, and this one is judged.
+        case = await revalidate(engine, case)
+        if case.entry is not None:
+            return False, case
+        if hint.arrived_at is not None:
+            # Nothing is read while an earlier label is still to be answered.
+            await await_earlier(engine, repository, hint)
+        async with engine.change() as change:
+            await change.tx.queues.refresh_repository(repository)
 
         async def in_order() -> None:
             await turn()
-            await await_earlier(self._engine, repository, hint)
+            await await_earlier(engine, repository, hint)
 
-        if not await self._queues(repository, hint, label):
-            return False
-        if hint.sender == await self._engine.github.own_login():
-            return True
-        if await self._throttled.put_off(repository, hint, turn_of_person):
-            return True
-        if await self._entry(repository, hint) is not None:
-            # The label that queued it may have been taken off before: then it leaves, and this one is judged.
-            await revalidate(self._engine, repository, number, delivery=hint.delivery)
-            if await self._entry(repository, hint) is not None:
-                return False
-        if hint.arrived_at is not None:
-            # Nothing is read while an earlier label is still to be answered.
-            await await_earlier(self._engine, repository, hint)
-        await self._request_enqueue(repository, hint, number, in_order)
+        await handle_enqueue_request(engine, _request_of(case, hint), turn=in_order)
         await self._throttled.judged(repository, hint)
-        return True
+        return True, case
 
     async def changed(self, repository: Repository, hint: WebhookEvent) -> None:
         """Something about a pull request changed: if it is queued, find out whether it may stay."""
         if hint.number is None:
             return
-        removed_by_person = False
-        if hint.action == "unlabeled" and hint.label is not None:
-            if not await self._queued_by(repository, hint, hint.label):
-                await self._labels.changed(repository, hint)
-                return
-            removed_by_person = hint.sender != await self._engine.github.own_login()
-        elif hint.title is not None and not await self._title_matters(repository, hint):
+        engine, removed_by_person = self._engine, False
+        case = await load_case(engine, repository, hint.number, delivery=hint.delivery)
+        async with engine.store.reading() as tx:
+            waits = case.entry is None and await tx.held.find(repository.id, hint.number) is not None
+        if case.entry is None and not waits:
             return
-        async with self._engine.store.reading() as tx:
-            queued = await tx.entries.stands(repository.id, hint.number)
-            waits = not queued and await tx.held.find(repository.id, hint.number) is not None
-        if (
-            (queued or waits)
-            and hint.action in {"synchronize", "edited"}
-            and await overtaken(self._engine, repository, hint)
-        ):
+        if hint.action == "unlabeled" and hint.label is not None:
+            case, queues = await self._queued_by(case, hint)
+            if not queues:
+                await self._labels.changed(case, hint)
+                return
+            removed_by_person = hint.sender != await engine.github.own_login()
+        elif hint.title is not None:
+            case, matters = await self._retitled(case, hint.title)
+            if not matters:
+                return
+        if hint.action in {"synchronize", "edited"} and await overtaken(engine, case, hint):
             return
         if waits and not await self._waiting.revalidate(repository, hint.number, push=_push_of(hint)):
             raise StaleRecord(f"pull request {hint.number} waits for a place no more")
-        if not queued:
+        if case.entry is None or (hint.action == "synchronize" and await self._own_update(repository, hint)):
             return
-        if hint.action == "synchronize" and await self._own_update(repository, hint):
-            return
-        if not await left_to_pass(self._engine, repository, hint.number):
-            await revalidate(self._engine, repository, hint.number, delivery=hint.delivery, push=_push_of(hint))
+        if not await left_to_pass(engine, repository, hint.number):
+            case = await revalidate(engine, case, push=_push_of(hint))
         if removed_by_person:
-            await self._labels.taken_off(repository, hint)
+            await self._labels.taken_off(case, hint)
 
-    async def _queues(self, repository: Repository, hint: WebhookEvent, label: str) -> bool:
-        """Whether this label queues: on any branch, or on the pull request's base by that branch's own rules."""
-        policies = self._engine.policies
-        if has_label({label}, await policies.labels(repository)):
-            return True
-        return bool(hint.branch) and (await policies.of(repository, hint.branch or "")).has_trigger_label({label})
+    async def _triggers(self, case: Case, hint: WebhookEvent) -> tuple[Case, bool]:
+        """Whether this label queues on the base branch that the webhook names; on any, if it names none."""
+        if hint.branch is None:
+            return case, has_label({hint.label or ""}, await self._engine.policies.labels(case.repository))
+        case = await case.with_policy(self._engine, hint.branch)
+        return case, case.policy.has_trigger_label({hint.label or ""})
 
-    async def _queued_by(self, repository: Repository, hint: WebhookEvent, label: str) -> bool:
+    async def _queued_by(self, case: Case, hint: WebhookEvent) -> tuple[Case, bool]:
         """Whether this label queues, or one of this pull request did before the configuration changed."""
-        if await self._queues(repository, hint, label):
-            return True
-        entry = await self._entry(repository, hint)
-        if entry is None:
-            return False
-        policy = await self._engine.policies.of(repository, entry.base_branch)
+        if (entry := case.entry) is None:
+            return await self._triggers(case, hint)
+        case, label = await case.with_policy(self._engine, entry.base_branch), [hint.label or ""]
         async with self._engine.store.reading() as tx:
-            return has_label([label], await queued_by(tx, repository.id, entry.number, entry.trusted_labels, policy))
+            queuing = await queued_by(tx, case.repository.id, entry.number, entry.trusted_labels, case.policy)
+        return case, case.policy.has_trigger_label(label) or has_label(label, queuing)
 
-    async def _request_enqueue(
-        self, repository: Repository, hint: WebhookEvent, number: int, turn: Callable[[], Awaitable[None]]
-    ) -> None:
-        async with self._engine.change() as change:
-            await change.tx.queues.refresh_repository(repository)
-        await handle_enqueue_request(
-            self._engine,
-            EnqueueRequest(
-                repository,
-                number,
-                by=hint.sender,
-                label=hint.label,
-                head_sha=hint.head_sha,
-                base_branch=hint.branch,
-                labelled_at=hint.updated_at,
-                by_machine=hint.sender_is_bot,
-                arrived_at=hint.arrived_at,
-                delivery=hint.delivery,
-            ),
-            turn=turn,
-        )
-
-    async def _title_matters(self, repository: Repository, hint: WebhookEvent) -> bool:
+    async def _retitled(self, case: Case, title: str) -> tuple[Case, bool]:
         """Keep the new title; whether the configuration keeps any title out."""
-        entry = await self._entry(repository, hint)
-        if entry is None:
-            return True
-        if entry.title != hint.title:
+        if (entry := case.entry) is None:
+            return case, True
+        if entry.title != title:
             async with self._engine.change() as change:
-                standing = await change.tx.entries.get(entry.id)
-                if standing is not None:
-                    await change.tx.entries.save(replace(standing, title=hint.title or ""))
-        return bool((await self._engine.policies.of(repository, entry.base_branch)).blocking_titles)
-
-    async def _entry(self, repository: Repository, hint: WebhookEvent) -> Entry | None:
-        async with self._engine.store.reading() as tx:
-            return await tx.entries.find(repository.id, hint.number or 0)
+                present = await change.tx.entries.get(entry.id)
+                saved = None if present is None else await change.tx.entries.save(replace(present, title=title))
+            case = replace(case, entry=saved)
+        case = await case.with_policy(self._engine, entry.base_branch)
+        return case, bool(case.policy.blocking_titles)
 
     async def _own_update(self, repository: Repository, hint: WebhookEvent) -> bool:
         """Whether a push is known already or is the update that was asked for; the latter is bound by its pass."""
@@ -179,6 +153,20 @@ class PullRequestChanges:
             await change.tx.entries.save(replace(entry, candidate_head=hint.head_sha, candidate_is_ours=True))
             await change.tx.queues.wake(entry.queue_id, change.now)
         return True
+
+
+def _request_of(case: Case, hint: WebhookEvent) -> EnqueueRequest:
+    """The enqueue request of the person who set the label."""
+    return EnqueueRequest(
+        case,
+        by=hint.sender,
+        label=hint.label,
+        head_sha=hint.head_sha,
+        base_branch=hint.branch,
+        labelled_at=hint.updated_at,
+        by_machine=hint.sender_is_bot,
+        arrived_at=hint.arrived_at,
+    )
 
 
 def _push_of(hint: WebhookEvent) -> Push | None:

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from queue_engine.admission.admit import handle_enqueue_request
+from queue_engine.admission.case import load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_throttle import numbers_put_off
 from queue_engine.admission.lost_webhooks import UNSEEN_LABEL_JOB, judge_unseen
@@ -240,11 +241,13 @@ class Reconciler:
         repository = Repository(**job.request["repository"])
         number = job.request["number"]
         with naming(f"pull request {number} of {repository.full_name}"):
-            if await revalidate(self._engine, repository, number) is None and job.request["new"]:
+            case = await load_case(self._engine, repository, number)
+            if case.entry is not None:
+                await revalidate(self._engine, case)
+            elif job.request["new"]:
                 late = bool(job.request.get("webhook_is_late"))
-                await handle_enqueue_request(
-                    self._engine, EnqueueRequest(repository, number, by=None, head_sha=None, webhook_is_late=late)
-                )
+                request = EnqueueRequest(case, by=None, head_sha=None, webhook_is_late=late)
+                await handle_enqueue_request(self._engine, request)
 
     async def sweep_unseen_label(self, job: Job) -> None:
         """The webhook of a label did not come: have its pull request judged without it."""

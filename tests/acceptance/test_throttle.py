@@ -121,7 +121,8 @@ async def test_reviews_of_a_stranger_cost_next_to_nothing_and_move_nobody(world:
     for _ in range(30):
         pull.review("CHANGES_REQUESTED", by="eve")
     await world.settle()
-    assert world.requests() - before <= 6
+    # One of them reads the default branch's configuration, which tells whether readers may queue.
+    assert world.requests() - before <= 7
     assert await world.status(pull) is not None
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
 

@@ -21,7 +21,7 @@ from yarl import URL
 from bot import __version__
 from bot.gateway.http.errors import refusal
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import GitHubError, LinkError, Unavailable
+from queue_engine.domain.errors import GitHubError, Unavailable
 from queue_engine.domain.model import Repository
 
 API_VERSION = "2022-11-28"
@@ -182,7 +182,7 @@ def _parsing_links() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise LinkError(f"the answer is not GitHub's: it points to what is no address ({error})") from error
+        raise Unavailable(f"the answer is not GitHub's: it points to what is no address ({error})") from error
 
 
 async def _no_retry(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from queue_engine.admission.admit import handle_enqueue_request
+from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.throttle import labelling
 from queue_engine.core.database.database import Database
@@ -81,7 +82,7 @@ async def test_label_that_was_set_last_tells_who_queued(
 ) -> None:
     """P4: the reconciler finds two labels, and the newer one is the consent that counts."""
     github.last = {"land": LabelEvent("lee", NOW + land * SECOND), "ship": LabelEvent("sue", NOW + ship * SECOND)}
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, None, None))
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), None, None))
     assert await queued(engine) == [(1, by)]
 
 
@@ -99,7 +100,7 @@ async def test_label_on_a_former_head_is_refused_unless_it_was_set_again_since(
 ) -> None:
     """P4: nobody consented to the present head; but an older delivery that comes late refuses no newer label."""
     github.last = {"land": LabelEvent("lee", NOW - MINUTE), "ship": LabelEvent("sue", NOW)}
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-0", labelled_at=labelled_at))
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-0", labelled_at=labelled_at))
     assert (await queued(engine), await refused(engine, 1)) == ([], reason)
 
 
@@ -108,17 +109,17 @@ async def test_label_waits_for_those_before_it_when_its_facts_are_read_first(eng
 
     async def before() -> None:
         assert await queued(engine) == []
-        await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1"))
+        await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1"))
 
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 2, "max", "head-2"), turn=before)
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 2), "max", "head-2"), turn=before)
     assert await queued(engine) == [(1, "max"), (2, "max")]
 
 
 async def test_label_whose_answer_a_failure_delayed_keeps_its_place(engine: Engine) -> None:
     """P3: it is queued as if it had been judged when it came."""
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 2, "max", "head-2"))
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 3, "max", "head-3", arrived_at=NOW + MINUTE))
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1", arrived_at=NOW - MINUTE))
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 2), "max", "head-2"))
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 3), "max", "head-3", arrived_at=NOW + MINUTE))
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1", arrived_at=NOW - MINUTE))
     assert [number for number, _ in await queued(engine)] == [1, 2, 3]
 
 
@@ -128,7 +129,7 @@ async def test_comment_of_an_earlier_database_is_looked_for_where_there_may_be_o
 ) -> None:
     """P6: GitHub's GraphQL API may tell no count of comments."""
     github.comments = comments
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1"))
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1"))
     async with engine.store.transaction() as tx:
         letter = await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE)
     assert letter is not None
@@ -142,13 +143,12 @@ async def test_label_that_is_older_than_the_dequeue_queues_nothing(
     engine: Engine, labelled_at: datetime | None, queues: bool
 ) -> None:
     """P4: its removal may be undelivered for hours. A newer label is consent, and is not removed any more."""
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1"))
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1"))
     async with engine.store.transaction() as tx:
         (entry,) = await tx.entries.of_repository(REPOSITORY.id)
         await dequeue(Change(tx, NOW), entry, DequeueReason(Reason.CONFLICT), Policy(trigger_labels=LABELS))
-    await handle_enqueue_request(
-        engine, EnqueueRequest(REPOSITORY, 1, "sue", "head-1", label="Land", labelled_at=labelled_at)
-    )
+    request = EnqueueRequest(Case(REPOSITORY, 1), "sue", "head-1", label="Land", labelled_at=labelled_at)
+    await handle_enqueue_request(engine, request)
     assert await queued(engine) == ([(1, "sue")] if queues else [])
     async with engine.store.reading() as tx:
         assert await tx.outbox.wanted_labels(REPOSITORY.id, 1) == {"land": queues, "ship": False}
@@ -162,7 +162,9 @@ async def test_label_set_while_held_is_trusted_only_by_a_request_that_gives_cons
     async with engine.store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
         await tx.held.add(HeldPullRequest(queue.id, REPOSITORY.id, 1, "head-1", "max", NOW, trusted_labels=("land",)))
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "max", "head-1", gives_consent=gives_consent))
+    await handle_enqueue_request(
+        engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1", gives_consent=gives_consent)
+    )
     async with engine.store.reading() as tx:
         (entry,) = await tx.entries.of_repository(REPOSITORY.id)
     assert tuple(sorted(entry.trusted_labels)) == trusted_labels
@@ -176,7 +178,7 @@ async def test_label_of_a_person_without_the_right_is_counted(
 ) -> None:
     """P7: what is the fault of the change is not counted against who set the label."""
     github.right = right
-    await handle_enqueue_request(engine, EnqueueRequest(REPOSITORY, 1, "tria", head, labelled_at=NOW + HOUR))
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "tria", head, labelled_at=NOW + HOUR))
     async with engine.store.reading() as tx:
         throttle = await tx.throttles.find(REPOSITORY.id, labelling("tria"))
     assert await queued(engine) == []

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.admission.case import load_case
 from queue_engine.admission.command_consent import DETAIL, changed_since, consents, overtaken
 from queue_engine.core.database.database import Database
 from queue_engine.domain.known_facts import KEPT, CommandConsent, Fact, Known, PullRequestState, of_pull
@@ -117,7 +118,7 @@ async def is_overtaken(scene: Setup) -> bool:
         number=1,
         head_sha="head-1",
     )
-    return await overtaken(scene.engine, REPOSITORY, hint)
+    return await overtaken(scene.engine, await load_case(scene.engine, REPOSITORY, 1, delivery=hint.delivery), hint)
 
 
 async def left(scene: Setup) -> tuple[Reason | None, str | None, str | None]:

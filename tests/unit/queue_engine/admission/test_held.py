@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from queue_engine.admission.admit import handle_enqueue_request
+from queue_engine.admission.case import Case
 from queue_engine.admission.dequeue import DequeuePermission, NotQueued, dequeue_by_user
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.held import HeldPullRequests
@@ -74,7 +75,7 @@ class Outside:
     async def label(self, *numbers: int) -> None:
         """These are labelled, one after the other."""
         for number in numbers:
-            await handle_enqueue_request(self.engine, EnqueueRequest(REPOSITORY, number, "max", f"head-{number}"))
+            await handle_enqueue_request(self.engine, EnqueueRequest(Case(REPOSITORY, number), "max", f"head-{number}"))
 
     async def leave(self) -> None:
         """The front leaves, and nobody is told of it."""
@@ -289,7 +290,7 @@ async def test_held_that_is_requested_again_at_its_limit_keeps_its_retries(outsi
     outside.allow(timedelta(0))
 
     async def ask_again() -> None:
-        await handle_enqueue_request(outside.engine, EnqueueRequest(REPOSITORY, 2, "eve", "head-2"))
+        await handle_enqueue_request(outside.engine, EnqueueRequest(Case(REPOSITORY, 2), "eve", "head-2"))
 
     outside.github.meanwhile["pull"] = ask_again
     assert isinstance(await outside.retry(2), Hold)

@@ -8,6 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+from queue_engine.admission.case import load_case
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRecord
@@ -103,7 +104,7 @@ async def test_review_of_a_pull_request_read_before_its_entry_changed_reads_it_a
         await scene.hint(**OWN_UPDATE)
 
     scene.github.meanwhile["pull"] = own_update_is_bound
-    await revalidate(scene.engine, REPOSITORY, 1)
+    await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     assert await left(scene) == []
     assert scene.github.asked == ["pull", "pull"]
 
@@ -119,7 +120,7 @@ async def test_review_of_an_entry_that_changes_each_time_gives_up_and_dequeues_n
 
     scene.github.meanwhile["pull"] = entry_changes
     with pytest.raises(StaleRecord):
-        await revalidate(scene.engine, REPOSITORY, 1)
+        await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     assert await left(scene) == []
     assert 1 < len(scene.github.asked) < 10
 
@@ -133,7 +134,7 @@ async def test_review_of_an_entry_whose_merge_was_asked_for_meanwhile_leaves_it_
         await scene.hint(merge_requested_at=NOW)
 
     scene.github.meanwhile["pull"] = merge_is_asked_for
-    await revalidate(scene.engine, REPOSITORY, 1)
+    await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     standing = await entry(scene)
     assert standing is not None
     assert standing.needs_refetch
@@ -236,7 +237,7 @@ async def test_review_of_an_entry_that_left_and_joined_again_meanwhile_judges_th
         await scene.front()
 
     scene.github.meanwhile["pull"] = joins_again
-    await revalidate(scene.engine, REPOSITORY, 1)
+    await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     assert await left(scene) == []
 
 
@@ -275,7 +276,7 @@ async def test_merge_that_imq_asked_for_before_it_was_seen_open_is_left_to_the_p
         async with scene.store.transaction() as tx:
             await tx.known.tell(REPOSITORY.id, [Fact(subject=of_pull(1), told=MergeRequest(head=head))], NOW)
     scene.github.pull = pull(open=False, merged=True)
-    await revalidate(scene.engine, REPOSITORY, 1)
+    await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     standing = await entry(scene)
     assert (standing is not None and standing.merge_requested_at == NOW and standing.needs_refetch) is ours
     assert await left(scene) == ([] if ours else [Reason.MERGED_ELSEWHERE])

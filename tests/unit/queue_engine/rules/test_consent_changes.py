@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from queue_engine.admission.admit import judged
+from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.known_facts import Consent, PullRequestState
@@ -118,13 +119,13 @@ def test_pull_request_is_known_up_to_its_last_change() -> None:
 )
 def test_admission_asks_whether_the_label_is_consent_still(told: tuple[PullRequestState, ...], answer: Answer) -> None:
     """The pull request looks unchanged. The label that another person has set since is judged by its own webhook."""
-    request = EnqueueRequest(REPOSITORY, 1, by="mona", head_sha="head-1", labelled_at=AT)
+    request = EnqueueRequest(Case(REPOSITORY, 1), by="mona", head_sha="head-1", labelled_at=AT)
     taken = Snapshot(pull(told=told), Permission.WRITE)
     assert judged(request, taken, RequiredFacts(rules("ci")), POLICY, depth=0) == answer
 
 
 def test_admission_without_a_known_right_is_refused() -> None:
     """P4: a right that was not read is none, so that nothing lands by it."""
-    request = EnqueueRequest(REPOSITORY, 1, by="mona", head_sha="head-1")
+    request = EnqueueRequest(Case(REPOSITORY, 1), by="mona", head_sha="head-1")
     refused = judged(request, Snapshot(pull()), RequiredFacts(rules("ci")), POLICY, depth=0)
     assert refused == Reject(Reason.LABEL_WITHOUT_RIGHT)

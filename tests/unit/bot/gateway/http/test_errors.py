@@ -17,7 +17,6 @@ from queue_engine.domain.errors import (
     GitHubError,
     HeadConflict,
     Invalid,
-    LinkError,
     MergeError,
     NotFound,
     RateLimitError,
@@ -312,7 +311,7 @@ async def test_redirect_to_what_is_no_address_is_trouble_of_github(
 ) -> None:
     """Each was a ValueError from deep inside, taken for a fault of IMQ's own."""
     github.on("GET", PULL, Says({}, 302, {"location": address}))
-    with pytest.raises(LinkError, match="no address"):
+    with pytest.raises(Unavailable, match="no address"):
         await gateway.pull_request(repository, 3)
 
 
@@ -322,7 +321,7 @@ async def test_link_to_what_is_no_address_is_trouble_of_github(
 ) -> None:
     """Nothing is concluded from half a list."""
     github.on("GET", "/repos/ada/engine/issues", Says([], headers={"link": f'<{address}>; rel="next"'}))
-    with pytest.raises(LinkError, match="no address"):
+    with pytest.raises(Unavailable, match="no address"):
         await gateway.labelled_pull_requests(repository, "merge-queue")
 
 
