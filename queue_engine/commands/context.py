@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from queue_engine.admission.case import Case
 from queue_engine.admission.dequeue import DequeuePermission
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.commands.parse import CommandRequest
 from queue_engine.commands.table import Command, CommandPermission
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot
-from queue_engine.domain.model import Repository
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.notice import Reply
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.replies import ReplyKind
@@ -22,15 +23,33 @@ class CommandContext:
     """One comment with commands: on what, by whom, when. Everything is as it was read after the comment came."""
 
     engine: Engine
-    repository: Repository
+    case: Case
     taken: Snapshot
-    policy: Policy
     by: str
     at: datetime | None
     """When the pull request changed last, as the comment's delivery told it; None if it did not."""
-    delivery: str
     dequeue: DequeuePermission | None = None
     """That this person may dequeue it, once that was asked for."""
+
+    @property
+    def repository(self) -> Repository:
+        """The repository of the pull request."""
+        return self.case.repository
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of its base branch."""
+        return self.case.policy
+
+    @property
+    def delivery(self) -> str | None:
+        """The delivery of the comment."""
+        return self.case.delivery
+
+    async def load_entry(self) -> Entry | None:
+        """Load the entry for one command: the command before it may have changed it."""
+        self.case = await self.case.reload(self.engine)
+        return self.case.entry
 
     @property
     def pull(self) -> PullRequest:

@@ -22,11 +22,14 @@ from queue_engine.rules.eligibility import Hold, Reject
 
 async def queue(asked: CommandContext, typed: CommandRequest) -> Reply:
     """Queue the head that stood there when the command was typed, as its label does. Raises GitHubError."""
-    engine, repository, number = asked.engine, asked.repository, asked.pull.number
-    async with engine.store.reading() as tx:
-        entry = await tx.entries.find(repository.id, number)
+    entry = await asked.load_entry()
     if entry is not None:
         return await _placed(asked, typed, entry, _joined(asked, entry))
+    return await _enqueue(asked, typed)
+
+
+async def _enqueue(asked: CommandContext, typed: CommandRequest) -> Reply:
+    engine, repository, number = asked.engine, asked.repository, asked.pull.number
     head = await _consented(asked)
     if head is None:
         return asked.reply(typed, ReplyKind.CHANGED_SINCE, accepted=False)
@@ -44,10 +47,9 @@ async def queue(asked: CommandContext, typed: CommandRequest) -> Reply:
 
 async def requeue(asked: CommandContext, typed: CommandRequest) -> Reply:
     """Leave and join again at the end, with the present head: consent is renewed. Raises GitHubError, StaleRecord."""
-    async with asked.engine.store.reading() as tx:
-        entry = await tx.entries.find(asked.repository.id, asked.pull.number)
+    entry = await asked.load_entry()
     if entry is None:
-        return await queue(asked, typed)
+        return await _enqueue(asked, typed)
     if entry.delivery == asked.delivery:
         await enqueue.add_label(asked.engine, asked.repository, asked.pull, asked.policy)
         return await _placed(asked, typed, entry, ReplyKind.REQUEUED)

@@ -7,6 +7,7 @@ the last stored answer, and nothing is done twice or left half done.
 
 import structlog
 
+from queue_engine.admission.case import Case
 from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
 from queue_engine.commands.context import CommandContext, misread
 from queue_engine.commands.control import freeze, pause, prioritise, resume
@@ -106,10 +107,11 @@ class Commands:
         rights = {command.right for command in _commands(hint)}
         login = by if rights & {CommandPermission.QUEUEING, CommandPermission.STEERING} else None
         taken = await self._engine.github.snapshot(repository, hint.number or 0, login=login)
-        policy = await self._engine.policies.of(repository, taken.pull.base_branch)
+        case = Case(repository, taken.pull.number, delivery=hint.delivery)
+        case = await case.with_policy(self._engine, taken.pull.base_branch)
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
-        return CommandContext(self._engine, repository, taken, policy, by, hint.updated_at, hint.delivery)
+        return CommandContext(self._engine, case, taken, by, hint.updated_at)
 
     async def _react(self, repository: Repository, comment: int, content: str) -> bool:
         """Show that a command was taken up, or what became of it; False: who typed it has deleted it since."""

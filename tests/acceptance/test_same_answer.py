@@ -10,6 +10,7 @@ import aiohttp
 from bot.cli.current_status import describe_status
 from bot.settings.environment import load_settings
 from notifications import texts
+from queue_engine.admission.case import Case
 from queue_engine.commands import query
 from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import CommandRequest, read
@@ -56,7 +57,8 @@ async def by_command(world: World, pull: Any) -> Answer:
     assert repository is not None
     taken = await engine.github.snapshot(repository, pull.number, login=None)
     policy = await engine.policies.of(repository, "main")
-    context = CommandContext(engine, repository, taken, policy, "mona", None, "delivery")
+    case = Case(repository, taken.pull.number, delivery="delivery", governed=("main", policy))
+    context = CommandContext(engine, case, taken, "mona", None)
     request = read("why")
     assert isinstance(request, CommandRequest)
     async with engine.store.reading() as tx:

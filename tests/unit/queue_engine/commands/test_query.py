@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, cast
 
+from queue_engine.admission.case import Case
 from queue_engine.commands import query
 from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import read
@@ -22,7 +23,8 @@ from tests.unit.queue_engine.queries.examples import happened
 async def facts(command: Any, t: Transaction, policy: Policy = POLICY, **of_pull: Any) -> dict[str, Any]:
     """What the command tells of pull request 1; neither asks the engine for anything."""
     engine = cast(Engine, None)
-    context = CommandContext(engine, REPOSITORY, Snapshot(pull(**of_pull)), policy, "mona", None, "delivery")
+    case = Case(REPOSITORY, 1, delivery="delivery", governed=("main", policy))
+    context = CommandContext(engine, case, Snapshot(pull(**of_pull)), "mona", None)
     reply: Reply = await command(t, context, read("why"), NOW)
     return reply.facts
 
