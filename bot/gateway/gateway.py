@@ -12,7 +12,8 @@ Beside the requests of a usual merge (the table in ARCHITECTURE.md) there are, w
 - Two lists of commits where GitHub cannot make the diff of a comparison.
 - A list of workflow runs, and one request for each run cancelled (at most twenty), when an update of IMQ's is
   outdated.
-- A sweep's request for failed deliveries, and one or two per repository.
+- A sweep's request for failed deliveries, and one or two per repository. For a label whose webhook did not come, the
+  history of the pull request and that of its head branch.
 
 Where reads lag, the first outdated read of each kind (snapshot, checks, landed commit) is sent again, twice where
 they lag 2 s. For the next quarter of an hour such reads wait, and cost no more than the table says.
@@ -27,6 +28,7 @@ from yarl import URL
 
 from bot.gateway import facts
 from bot.gateway.check_reads import CheckReads
+from bot.gateway.head_pushes import head_pushes
 from bot.gateway.histories import compare_histories, may_lack_diff
 from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.http.client import Call, owner_and_repo
@@ -57,6 +59,7 @@ from queue_engine.domain.facts import (
     Commit,
     Comparison,
     Delivery,
+    HeadPush,
     LabelEvent,
     MergeMethod,
     PullRequest,
@@ -130,8 +133,8 @@ class Gateway(CheckReads):
             return await compare_histories(self._connection, repository, base_branch, head_sha, own_login=own_login)
         # When nothing is ahead, no commit is listed, and the head is the merge base.
         last = answer.commits[-1] if answer.commits else answer.merge_base_commit
-        parse_list = facts.listed_commit(last, own_login=own_login)
-        head = parse_list if last.sha == head_sha else await self.commit(repository, head_sha)
+        listed = facts.listed_commit(last, own_login=own_login)
+        head = listed if last.sha == head_sha else await self.commit(repository, head_sha)
         return Comparison(
             base_tip=answer.base_commit.sha,
             merge_base=answer.merge_base_commit.sha,
@@ -227,6 +230,10 @@ class Gateway(CheckReads):
     async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
         return await last_labelling(self._connection, repository, number, label)
+
+    async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
+        """`GET /repos/{owner}/{repo}/activity` of the head's repository."""
+        return await head_pushes(self._connection, repository, pull)
 
     async def installations(self) -> tuple[int, ...]:
         """List the installations that are not suspended, and remember their permissions for tokens."""

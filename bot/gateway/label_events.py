@@ -1,6 +1,5 @@
 """Find who last added a label of a pull request, mostly by two requests at most."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC
 
@@ -17,17 +16,21 @@ async def last_labelling(connection: Connection, repository: Repository, number:
     template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
     call = Call("GET", template, {**owner_and_repo(repository), "issue_number": str(number)})
     first = await connection.call(repository, call)
+    later = set[str]()
     if "last" not in first.links:
-        return next(_labeled_events(first, label), None)
+        return _labelling(first, label, later)
     last = replace(call, link=first.links["last"])
     async for page in connection.pages(repository, last, "prev"):
-        for found in _labeled_events(page, label):
+        if (found := _labelling(page, label, later)) is not None:
             return found
     return None
 
 
-def _labeled_events(page: Page, label: str) -> Iterator[LabelEvent]:
-    """Iterate over the "labeled" events of this label, newest first."""
+def _labelling(page: Page, label: str, later: set[str]) -> LabelEvent | None:
+    """Find the last "labeled" event of this label; `later` gains the kinds of the events after it."""
     for event in reversed(parse_list(EventAnswer, page.data)):
         if event.event == "labeled" and event.label is not None and event.label.name.casefold() == label.casefold():
-            yield LabelEvent(event.actor.login if event.actor else None, event.created_at.astimezone(UTC))
+            by = event.actor.login if event.actor else None
+            return LabelEvent(by, event.created_at.astimezone(UTC), frozenset(later))
+        later.add(event.event)
+    return None

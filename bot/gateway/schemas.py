@@ -259,6 +259,16 @@ class EventAnswer(BaseModel):
     actor: UserAnswer | None = None
 
 
+class ActivityAnswer(BaseModel):
+    """A move of a branch, with the instant at which GitHub took it. Where there was or is no branch, zeros stand."""
+
+    ref: str
+    before: str
+    after: str
+    timestamp: datetime
+    actor: UserAnswer | None = None
+
+
 class CommentAnswer(BaseModel):
     """A comment on a pull request."""
 

@@ -63,8 +63,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "If it is ready to land, comment `/queue` or add the label {label}.",
     ),
     Reason.LABEL_NOT_RECEIVED: ReasonText(
-        "IMQ missed GitHub's webhook for the label {label}, and the pull request changed since. IMQ cannot tell which "
-        "commits the label was for.",
+        "IMQ missed GitHub's webhook for the label {label}, and the pull request may have changed since. IMQ cannot "
+        "tell which commits the label was for.",
         "Review the current commits." + _REQUEUE,
     ),
     Reason.QUEUE_FULL: ReasonText(

@@ -9,7 +9,7 @@ import structlog
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import hold_back, keep_consent, store_entry
 from queue_engine.admission.label_throttle import count_label, count_label_gone
-from queue_engine.admission.lost_webhooks import await_webhook, may_have_changed
+from queue_engine.admission.lost_webhooks import await_webhook, is_labelled_head
 from queue_engine.admission.rejection import refuse
 from queue_engine.admission.rejection_history import RejectionHistory, announce_ignored, rejection_history
 from queue_engine.admission.required_facts import requirements_of
@@ -104,12 +104,14 @@ async def _labelled(
         set_at[request.label.casefold()] = request.labelled_at
     if last is not None:
         request = replace(request, by=request.by or last.by, labelled_at=request.labelled_at or last.at)
-        if request.head_sha is None and may_have_changed(pull, last):
+        if request.head_sha is None and not await is_labelled_head(engine, request.repository, pull, last, policy):
             # A push after a label that IMQ did not hear of must not land by that label (P4).
             if not request.webhook_is_late:
                 await await_webhook(engine, request.repository, request.number)
                 return None
             request = replace(request, head_sha=UNSEEN_HEAD)
+        elif request.head_sha is None:
+            request = replace(request, arrived_at=last.at)
     void = [
         label
         for label in pull.labels

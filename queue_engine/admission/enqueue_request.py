@@ -29,7 +29,8 @@ class EnqueueRequest:
     labelled_at: datetime | None = None
     by_machine: bool = False
     arrived_at: datetime | None = None
-    """When it was asked for, if a failure has delayed the answer: it is queued as if it had come then (P3)."""
+    """When it was asked for, if that is known to be long ago, as after a failure, or of a label whose webhook was lost:
+    it is queued as if it had come then (P3)."""
     gives_consent: bool = True
     leaves_for: Reason | None = None
     """Why the present entry leaves its queue in the same transaction, if the pull request is queued again."""

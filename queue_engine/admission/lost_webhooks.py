@@ -1,22 +1,29 @@
 """P4: a label without its webhook names no head, so IMQ lands nothing that was pushed after it.
 
-The reconciler finds such a label. GitHub tells when it was set and when the pull request changed last: one that has not
-changed since has the head that was labelled. Of any other, IMQ asks for lost deliveries, and the label's own names its
-head. If that does not come within minutes, the pull request is refused as `label_not_received`, and people read that
-they can queue it again.
+The reconciler finds such a label: its webhook was lost, or the database that had the entry. IMQ queues the pull request
+if GitHub proves that it still has the head that was labelled. Of any other, IMQ asks for lost deliveries, and the
+label's own names its head. If that does not come within minutes, the pull request is refused as `label_not_received`,
+and people read that they can queue it again.
 
-A push moves `updated_at` (actions/stale #94, fwouts/prmonitor #91). So does much else: a comment, IMQ's own too
-(fastlane/issue-bot #25, actions/stale #506), or a forced push to the base (actions/stale #1024). Such a change only
-makes IMQ ask people once more.
+The proof is the history of the head branch: each move of it, by GitHub's clock. The last one made the present head, and
+came before the label. Everything else proves nothing:
+
+- Commits have the dates that their authors give them, and so have the commits in GitHub's timeline (rousskov in
+  squid-cache/squid #191, clerk/cli #444).
+- A check suite or workflow run proves that a commit was there, on any branch; policy-bot #602 met that with statuses.
+- `updated_at` moves with comments too, IMQ's own among them (fastlane/issue-bot #25, actions/stale #506). A push moves
+  it (actions/stale #94, fwouts/prmonitor #91), but GitHub's example of a `synchronize` shows otherwise.
 """
 
 from dataclasses import asdict
 from datetime import timedelta
 
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.domain.facts import LabelEvent, PullRequest
+from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
 from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
+from queue_engine.rules.consent import is_own_update
 
 UNSEEN_LABEL_JOB = "unseen_label"
 """Kind of the job that has a pull request judged once more when the label's webhook has not come."""
@@ -27,10 +34,77 @@ _WAIT = timedelta(minutes=5)
 _ONE_CHANGE = timedelta(seconds=1)
 """How far GitHub's two times of one change may differ."""
 
+_SETTLED = timedelta(minutes=1)
+"""How long GitHub may show a pull request without the last push: a label set meanwhile was meant for another head."""
 
-def may_have_changed(pull: PullRequest, label: LabelEvent) -> bool:
-    """Whether anything about the pull request, such as its head, may have changed after the label."""
-    return pull.updated_at is None or pull.updated_at > label.at + _ONE_CHANGE
+_HARMLESS = frozenset(
+    {
+        "added_to_project_v2",
+        "assigned",
+        "auto_merge_disabled",
+        "auto_merge_enabled",
+        "comment_deleted",
+        "connected",
+        "cross-referenced",
+        "demilestoned",
+        "disconnected",
+        "labeled",
+        "locked",
+        "mentioned",
+        "milestoned",
+        "project_v2_item_status_changed",
+        "ready_for_review",
+        "referenced",
+        "removed_from_project_v2",
+        "renamed",
+        "review_dismissed",
+        "review_request_removed",
+        "review_requested",
+        "subscribed",
+        "unassigned",
+        "unlabeled",
+        "unlocked",
+        "unsubscribed",
+    }
+)
+"""Events that withdraw no consent ("Issue event types"). All others may: a close, a draft, a changed base branch."""
+
+
+async def is_labelled_head(
+    engine: Engine, repository: Repository, pull: PullRequest, label: LabelEvent, policy: Policy
+) -> bool:
+    """Whether GitHub proves that the pull request has the head that was labelled, or IMQ's own update of it, and that
+    nothing else withdrew this consent. Raises GitHubError."""
+    own_login = await engine.github.own_login()
+    # IMQ sets the label for a `/queue`: whose, only the lost database knew.
+    if label.by == own_login or label.followed_by - _HARMLESS:
+        return False
+    pushes = await engine.github.head_pushes(repository, pull)
+    if not pushes or pushes[0].after != pull.head_sha:
+        return False
+    if precedes(pushes[0], label, pull):
+        return True
+    # IMQ pushes to forks too, but their owners may craft what looks like its update.
+    if len(pushes) == 1 or pull.head_repository != repository.full_name:
+        return False
+    update, labelled = pushes[:2]
+    if labelled.after != update.before or not precedes(labelled, label, pull):
+        return False
+    if update.by != own_login:
+        return False
+    return is_own_update(
+        update.before, await engine.github.comparison(repository, pull.base_branch, pull.head_sha), policy
+    )
+
+
+def precedes(push: HeadPush, label: LabelEvent, pull: PullRequest) -> bool:
+    """Whether the label was set on what this push made. GitHub's times have whole seconds.
+
+    In the minute after a push the pull request must not have changed after the label either: the push may have
+    appeared on it only then.
+    """
+    unchanged = pull.updated_at is not None and pull.updated_at <= label.at + _ONE_CHANGE
+    return push.at < label.at if unchanged else push.at <= label.at - _SETTLED
 
 
 async def await_webhook(engine: Engine, repository: Repository, number: int) -> None:

@@ -134,6 +134,19 @@ class LabelEvent:
 
     by: str | None
     at: datetime
+    followed_by: frozenset[str] = frozenset()
+    """GitHub's names for the kinds of events that its history of the pull request lists after this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadPush:
+    """One move of a pull request's head branch, by GitHub's clock. `before` and `after` are commits; `by` is None for
+    a deleted account."""
+
+    before: str
+    after: str
+    at: datetime
+    by: str | None
 
 
 class CheckState(StrEnum):

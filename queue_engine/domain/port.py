@@ -15,6 +15,7 @@ from queue_engine.domain.facts import (
     Commit,
     Comparison,
     Delivery,
+    HeadPush,
     LabelEvent,
     MergeMethod,
     OwnComment,
@@ -217,6 +218,13 @@ class GitHub(Protocol):
 
     async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if GitHub does not tell."""
+        ...
+
+    async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
+        """`GET /repos/{o}/{r}/activity?ref=`: the last year's moves of its head branch, newest first; at most 100.
+
+        `{o}/{r}` is the repository of the head. Nothing where GitHub does not tell IMQ: private forks, for example.
+        """
         ...
 
     async def installations(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from queue_engine.domain.facts import (
     Commit,
     Comparison,
     Delivery,
+    HeadPush,
     LabelEvent,
     MergeMethod,
     OwnComment,
@@ -171,6 +172,10 @@ class Forwarding:
     async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:
         """As the port says."""
         return await self._github.own_comments(repository, since)
+
+    async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
+        """As the port says."""
+        return await self._github.head_pushes(repository, pull)
 
     async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """As the port says."""

@@ -92,7 +92,7 @@ def check_eligibility(
     if not pull.open or not policy.has_trigger_label(pull.labels):
         return Ignore()
     refusal = (
-        _of_the_person(policy, consent.by, consent.permission)
+        _of_the_person(policy, consent)
         or _of_the_change(pull, consent, policy)
         or unmet_requirement(pull, repository, requirements, policy)
     )
@@ -121,8 +121,10 @@ def blocked_by_config(pull: PullRequest, policy: Policy) -> Reject | None:
     return None if pattern is None else Reject(Reason.BLOCKED_BY_TITLE, pattern)
 
 
-def _of_the_person(policy: Policy, by: str, permission: Permission) -> Reject | None:
-    reason = may_queue(policy, by, permission)
+def _of_the_person(policy: Policy, consent: Consent) -> Reject | None:
+    if consent.head == UNSEEN_HEAD:
+        return None  # It is refused in any case, and IMQ may have set the label for somebody who typed a command.
+    reason = may_queue(policy, consent.by, consent.permission)
     return None if reason is None else Reject(reason)
 
 

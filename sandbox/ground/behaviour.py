@@ -73,6 +73,11 @@ class Behaviour:
     pushes_touch_pulls: bool = True
     """Whether a push to its head renews a pull request's `updated_at` in what reads show: seen of a forced one
     (actions/stale #94) and of new commits (fwouts/prmonitor #91), but not in octokit/webhooks' `synchronize`."""
+    activity: Literal["all", "own", "none"] = "all"
+    """Of which repositories an installation's token reads the activity: public forks too ("if only public resources
+    are requested", says the page), only its own ones, or none, as of an older Enterprise Server."""
+    activity_of_a_day: bool = False
+    """Whether activity is told of one day where no period is named, as one client found, or of all time."""
     merge_results_need_contents: bool = False
     """Whether the result of `merge-async` needs `contents: read`; its page names no permission."""
     app_commits_signed: bool = True

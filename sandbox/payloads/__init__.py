@@ -11,7 +11,7 @@ from sandbox.payloads.commits import commit, file_change, git_commit, git_tag, g
 from sandbox.payloads.issues import comment, issue, issue_event, label, review, review_comment, thread
 from sandbox.payloads.protection import full_protection
 from sandbox.payloads.pulls import merge_request, pull_request, pull_request_stub, simple_pull_request
-from sandbox.payloads.pushes import push
+from sandbox.payloads.pushes import activity, push
 from sandbox.payloads.repositories import minimal_repository, repository, repository_stub, webhook_repository
 from sandbox.payloads.rules import branch_rules, protection_rule, ruleset, ruleset_heading
 from sandbox.payloads.times import timestamp
@@ -52,6 +52,7 @@ __all__ = [
     "git_commit",
     "git_tag",
     "push",
+    "activity",
     "push_commit",
     "file_change",
     "full_protection",

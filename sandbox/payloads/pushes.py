@@ -3,9 +3,11 @@
 from typing import Any
 
 from sandbox.events.events import RefMoved
+from sandbox.payloads.accounts import node_id, user
 from sandbox.payloads.commits import push_commit
 from sandbox.payloads.source import Source
-from sandbox.state import ZERO_SHA
+from sandbox.payloads.times import timestamp
+from sandbox.state import ZERO_SHA, Activity
 
 COMMITS_LISTED = 2048
 """The most commits that a push lists ("Webhook events and payloads: push")."""
@@ -31,4 +33,18 @@ def push(source: Source, event: RefMoved) -> dict[str, Any]:
         "commits": [push_commit(source, repository, commit) for commit in reversed(new[:COMMITS_LISTED])],
         "head_commit": None if head is None else push_commit(source, repository, head),
         "pusher": {"name": event.actor.user.login, "email": event.actor.user.email},
+    }
+
+
+def activity(source: Source, record: Activity) -> dict[str, Any]:
+    """`activity`: a move of a branch, as the list of a repository's activities shows it."""
+    return {
+        "id": record.id,
+        "node_id": node_id("Push", record.id),
+        "before": record.before or ZERO_SHA,
+        "after": record.after or ZERO_SHA,
+        "ref": record.ref,
+        "timestamp": timestamp(record.at),
+        "activity_type": record.kind,
+        "actor": user(source, record.actor),
     }

@@ -1,5 +1,6 @@
 """Endpoints of branches and of the rules that hold for them."""
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -13,12 +14,36 @@ from sandbox.rest.routing import Routes
 from sandbox.state import Protection, Repository, Ruleset
 
 routes = Routes("branches/branches")
+_PERIODS = {
+    name: timedelta(days=days)
+    for name, days in (("day", 1), ("week", 7), ("month", 30), ("quarter", 90), ("year", 365))
+}
 
 
 @routes.repository("GET", "/branches", "contents=read", docs="#list-branches")
 def list_branches(call: Call) -> Answer:
     """Every branch, by name."""
     return call.page(sorted(call.repository.git.branches()), lambda name: _short(call, name))
+
+
+@routes.repository("GET", "/activity", "contents=read", docs="repos/repos#list-repository-activities")
+def list_activities(call: Call) -> Answer:
+    """The moves of branches, newest first; of one branch with `ref`, within a `time_period` that ends now."""
+    behaviour, query, repository = call.github.behaviour, call.query, call.repository
+    if behaviour.activity == "none":
+        raise not_found()
+    if behaviour.activity == "own" and not call.caller.covers(repository):
+        raise not_accessible("contents=read")
+    period = _PERIODS.get(query.get("time_period", "day" if behaviour.activity_of_a_day else ""))
+    since = None if period is None else call.github.clock.now() - period
+    ref = query.get("ref")
+    found = [
+        one
+        for one in reversed(repository.activities)
+        if (since is None or one.at >= since)
+        and (ref is None or one.ref.removeprefix("refs/heads/") == ref.removeprefix("refs/heads/"))
+    ]
+    return call.page(found, lambda one: payloads.activity(call.github.source, one))
 
 
 # Registered before the branch itself: a branch's name may hold slashes.

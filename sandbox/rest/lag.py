@@ -26,7 +26,7 @@ Kind = Literal[
     "reviews",
     "comments",
     "compare",
-    "branch",  # branches, references, commits and trees
+    "branch",  # branches with their history, references, commits and trees
     "checks",  # check runs, check suites, workflow runs
     "statuses",
     "permission",
@@ -49,7 +49,7 @@ _KINDS_OF_PATHS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("checks", re.compile(r"/(commits/\{ref\}/check-|check-|actions/)")),
     ("statuses", re.compile(r"/commits/\{ref\}/status")),
     ("rules", re.compile(r"/(rules|branches/\{branch\}/protection)")),
-    ("branch", re.compile("/(branches|git/|commits)")),
+    ("branch", re.compile("/(activity|branches|git/|commits)")),
     ("permission", re.compile("/collaborators")),
     ("contents", re.compile("/contents")),
     ("repository", re.compile("")),

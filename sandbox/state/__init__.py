@@ -7,7 +7,7 @@ aware and in UTC.
 from sandbox.state.accounts import ROLES, Actor, App, User
 from sandbox.state.checks import CommitStatus, Workflow
 from sandbox.state.conversation import AutoMerge, Comment, IssueEvent, Label, Reaction, Review, Thread
-from sandbox.state.repositories import CheckRun, CheckSuite, PullRequest, Repository, Stack, WorkflowRun
+from sandbox.state.repositories import Activity, CheckRun, CheckSuite, PullRequest, Repository, Stack, WorkflowRun
 from sandbox.state.rules import METHODS, Protection, RequiredCheck, ReviewRule, Ruleset
 from sandbox.state.world import Delivery, Installation, MergeRequest, State
 
@@ -20,6 +20,7 @@ __all__ = [
     "App",
     "Installation",
     "User",
+    "Activity",
     "CheckRun",
     "CheckSuite",
     "CommitStatus",

@@ -192,6 +192,19 @@ class CheckRun:
         return self.suite.repository
 
 
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Activity:
+    """One move of a branch; `ref` is its full name. None: there was no branch before it, or is none after it."""
+
+    id: int
+    kind: str
+    ref: str
+    before: str | None
+    after: str | None
+    at: datetime
+    actor: User
+
+
 @dataclass(eq=False, slots=True, repr=False)
 class Repository:
     """A repository. `git` is its view of the object store that it shares with its forks."""
@@ -236,6 +249,8 @@ class Repository:
     """Whether runs that an app's push causes wait for approval."""
     statuses: dict[str, list[CommitStatus]] = field(default_factory=dict)
     """By SHA, oldest first."""
+    activities: list[Activity] = field(default_factory=list)
+    """The moves of its branches, oldest first."""
     deployed: dict[str, set[str]] = field(default_factory=dict)
     """SHA -> environments to which it was deployed with success."""
 

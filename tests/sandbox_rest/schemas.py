@@ -42,6 +42,7 @@ SCHEMAS = {
     f"GET {_REPO}/collaborators/{{username}}/permission": "RepositoryCollaboratorPermission",
     f"GET {_REPO}/contents/{{path}}": "ContentFile",
     f"GET {_REPO}/branches": "[ShortBranch]",
+    f"GET {_REPO}/activity": "[Activity]",
     f"GET {_REPO}/branches/{{branch}}": "BranchWithProtection",
     f"GET {_REPO}/branches/{{branch}}/protection": "BranchProtection",
     f"GET {_REPO}/rules/branches/{{branch}}": f"[{_RULES}]",

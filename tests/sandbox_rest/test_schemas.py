@@ -122,6 +122,7 @@ async def use_repository(client: Client) -> None:
     for login in ("acme", "maria", "tom", "stranger"):
         await client.get(f"{R}/collaborators/{login}/permission")
     await client.get(f"{R}/contents/docs/a.txt?ref=main")
+    await client.get(f"{R}/activity")
     await client.get(f"{R}/branches")
     await client.get(f"{R}/branches/main")
     await client.get(f"{R}/branches/main/protection")

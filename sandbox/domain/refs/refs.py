@@ -13,7 +13,7 @@ from sandbox.events.context import Context
 from sandbox.events.events import RefMoved
 from sandbox.ground.errors import Forbidden, Invalid, NotFound
 from sandbox.ground.git import Commit
-from sandbox.state import Actor, PullRequest, Repository
+from sandbox.state import Activity, Actor, PullRequest, Repository
 
 
 class Refs:
@@ -93,7 +93,12 @@ class Refs:
             except (ValueError, GitError) as error:
                 raise Invalid(f"refs/heads/{branch} is not a valid ref name.") from error
         forced = bool(before and after and not git.is_ancestor(before, after))
-        repository.pushed_at = repository.updated_at = self._context.clock.now()
+        repository.pushed_at = repository.updated_at = now = self._context.clock.now()
+        kind = _kind(before, after, forced, landed)
+        activity_id = self._context.state.next_id("activity")
+        repository.activities.append(
+            Activity(activity_id, kind, f"refs/heads/{branch}", before, after, now, actor.user)
+        )
         self._events.publish(RefMoved(repository, f"refs/heads/{branch}", before, after, forced, actor))
         if after is not None:
             self._checks.requested(repository, after, branch, before)
@@ -132,6 +137,17 @@ class Refs:
     def _check_workflows(self, repository: Repository, before: str, after: str, actor: Actor) -> None:
         if not actor.may("workflows"):
             check_workflows([change.filename for change in repository.git.diff(before, after)])
+
+
+def _kind(before: str | None, after: str | None, forced: bool, landed: PullRequest | None) -> str:
+    """GitHub's name for a move of a branch."""
+    if before is None:
+        return "branch_creation"
+    if after is None:
+        return "branch_deletion"
+    if landed is not None:
+        return "pr_merge"
+    return "force_push" if forced else "push"
 
 
 def _landing_commit(pull: PullRequest, brought: Iterable[Commit]) -> str:

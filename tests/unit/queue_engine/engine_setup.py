@@ -10,6 +10,7 @@ from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
     Comparison,
+    HeadPush,
     LabelEvent,
     Permission,
     PullRequest,
@@ -24,6 +25,7 @@ from queue_engine.executor.queue_pass import advance
 from queue_engine.store import Store
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.examples import (
+    HOUR,
     NOW,
     POLICY,
     REPOSITORY,
@@ -61,6 +63,8 @@ class GitHub:
         self.labelled: dict[str, tuple[int, ...]] = {}
         """The open pull requests by label, and who set it on each last."""
         self.labellings: dict[int, LabelEvent] = {}
+        self.pushes: tuple[HeadPush, ...] | None = None
+        """The history of the head branch; None: the present head was pushed an hour ago."""
         self.meanwhile: dict[str, Meanwhile] = {}
         self.asked: list[str] = []
         self.tip: Branch | None = None
@@ -110,6 +114,13 @@ class GitHub:
 
     async def last_labelling(self, _repository: object, number: int, _label: str) -> LabelEvent | None:
         return await self._answer("labelling", self.labellings.get(number))
+
+    async def head_pushes(self, _repository: object, pull: PullRequest) -> tuple[HeadPush, ...]:
+        pushed = (HeadPush("before", pull.head_sha, NOW - HOUR, pull.author),)
+        return await self._answer("head_pushes", pushed if self.pushes is None else self.pushes)
+
+    async def own_login(self) -> str:
+        return "imq[bot]"
 
     async def permission(self, _repository: object, login: str) -> Permission:
         return await self._answer("permission", _permission(login))

@@ -103,7 +103,8 @@ async def test_last_labelling_is_the_last_who_set_it(
         {"event": "renamed", "created_at": "2026-01-05T09:00:00Z", "actor": None},
     ]
     github.on("GET", f"{REPO}/issues/3/events", Says(events))
-    assert await gateway.last_labelling(repository, 3, "merge-queue") == LabelEvent("grace", LABELLED_AT)
+    later = frozenset({"labeled", "unlabeled", "renamed"})
+    assert await gateway.last_labelling(repository, 3, "merge-queue") == LabelEvent("grace", LABELLED_AT, later)
 
 
 async def test_last_labelling_is_read_from_the_last_page_backwards(
@@ -113,9 +114,11 @@ async def test_last_labelling_is_read_from_the_last_page_backwards(
     events, pages = f"{REPO}/issues/3/events", f"{github.url}/events"
     last = {"link": f'<{pages}/2>; rel="next", <{pages}/3>; rel="last"'}
     github.on("GET", events, Says([_labeled("ada")], headers=last))
-    github.on("GET", "/events/3", Says([], headers={"link": f'<{pages}/2>; rel="prev"'}))
+    closed = {"event": "closed", "created_at": "2026-01-05T09:00:00Z", "actor": None}
+    github.on("GET", "/events/3", Says([closed], headers={"link": f'<{pages}/2>; rel="prev"'}))
     github.on("GET", "/events/2", Says([_labeled("grace")], headers={"link": f'<{pages}/1>; rel="prev"'}))
-    assert await gateway.last_labelling(repository, 3, "merge-queue") == LabelEvent("grace", LABELLED_AT)
+    told = LabelEvent("grace", LABELLED_AT, frozenset({"closed"}))
+    assert await gateway.last_labelling(repository, 3, "merge-queue") == told
     assert github.asked_for("GET", "/events/1") == []
 
 

@@ -2,30 +2,103 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
-from queue_engine.admission.lost_webhooks import UNSEEN_LABEL_JOB, await_webhook, judge_unseen, may_have_changed
+from queue_engine.admission.lost_webhooks import (
+    UNSEEN_LABEL_JOB,
+    await_webhook,
+    is_labelled_head,
+    judge_unseen,
+    precedes,
+)
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.domain.facts import LabelEvent
+from queue_engine.domain.facts import Commit, HeadPush, LabelEvent
 from queue_engine.store import Store
 from tests.store.examples import LEASE, TICK
 from tests.unit.queue_engine.engine_setup import Setup
-from tests.unit.queue_engine.examples import MINUTE, NOW, REPOSITORY, SECOND, pull
+from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, REPOSITORY, SECOND, pull
+
+LABEL = LabelEvent("mona", NOW)
+AT_ONCE, LATER = NOW + SECOND, NOW + SECOND + TICK
+
+
+def push(after: str = "head-1", at: datetime = NOW - HOUR, *, before: str = "head-0", by: str = "ada") -> HeadPush:
+    return HeadPush(before, after, at, by)
 
 
 @pytest.mark.parametrize(
-    ("changed", "maybe"), [(None, True), (NOW - MINUTE, False), (NOW + SECOND, False), (NOW + SECOND + TICK, True)]
+    ("pushed", "changed", "proved"),
+    [
+        (NOW - MINUTE, LATER, True),
+        (NOW - MINUTE, None, True),
+        (NOW - MINUTE + TICK, LATER, False),
+        (NOW - MINUTE + TICK, None, False),
+        (NOW - SECOND, AT_ONCE, True),
+        (NOW, AT_ONCE, False),
+        (NOW + SECOND, AT_ONCE, False),
+    ],
 )
-def test_pull_request_that_changed_after_its_label_may_have_another_head(changed: datetime | None, maybe: bool) -> None:
-    """GitHub's two times of the label itself may differ by a second; without a time nothing is certain."""
-    assert may_have_changed(pull(updated_at=changed), LabelEvent("mona", NOW)) is maybe
+def test_label_counts_for_a_head_that_was_pushed_before_it(
+    pushed: datetime, changed: datetime | None, proved: bool
+) -> None:
+    """P4: within a second nothing has an order, and a push may show on the pull request as late as a minute."""
+    assert precedes(push(at=pushed), LABEL, pull(updated_at=changed)) is proved
 
 
 @pytest.fixture
 def scene(sqlite_database: Database) -> Setup:
     return Setup(Store(sqlite_database))
+
+
+@pytest.mark.parametrize(
+    ("pushes", "followed_by", "proved"),
+    [
+        ((push(),), (), True),
+        ((push(),), ("renamed", "mentioned", "unlabeled"), True),
+        ((push(), push("head-0", NOW - 2 * HOUR)), (), True),
+        ((), (), False),
+        ((push(at=NOW + MINUTE),), (), False),
+        ((push("head-9"), push()), (), False),
+        ((push(at=NOW + MINUTE), push()), (), False),
+        *(
+            ((push(),), (kind,), False)
+            for kind in ("closed", "reopened", "convert_to_draft", "base_ref_changed", "head_ref_force_pushed", "news")
+        ),
+    ],
+)
+async def test_label_without_a_webhook_counts_only_if_the_history_of_the_head_proves_it(
+    scene: Setup, pushes: tuple[HeadPush, ...], followed_by: tuple[str, ...], proved: bool
+) -> None:
+    """P4: the last move of the branch made the present head, before the label; nothing since withdrew consent."""
+    scene.github.pushes = pushes
+    label = replace(LABEL, followed_by=frozenset(followed_by))
+    changed = pull(updated_at=NOW + HOUR)
+    assert await is_labelled_head(scene.engine, REPOSITORY, changed, label, POLICY) is proved
+
+
+@pytest.mark.parametrize(
+    ("by", "parents", "fork", "labelled", "proved"),
+    [
+        ("imq[bot]", ("head-0", "base-1"), False, push("head-0"), True),
+        ("eve", ("head-0", "base-1"), False, push("head-0"), False),
+        ("imq[bot]", ("head-0", "eve-1"), False, push("head-0"), False),
+        ("imq[bot]", ("head-0", "base-1"), True, push("head-0"), False),
+        ("imq[bot]", ("head-0", "base-1"), False, push("head-0", NOW + SECOND), False),
+        ("imq[bot]", ("head-0", "base-1"), False, push("head-9"), False),
+    ],
+)
+async def test_update_of_imq_after_the_label_keeps_its_consent(
+    scene: Setup, by: str, parents: tuple[str, ...], fork: bool, labelled: HeadPush, proved: bool
+) -> None:
+    """P4: a lost database may have had its front entry updated; anybody else's push, or content, counts as a push."""
+    scene.github.pushes = (push(at=NOW + MINUTE, by=by), labelled)
+    scene.github.compared = replace(scene.github.compared, head=Commit("head-1", "tree", parents))
+    changes: dict[str, Any] = {"head_repository": "eve/fork"} if fork else {}
+    changed = pull(updated_at=NOW + HOUR, **changes)
+    assert await is_labelled_head(scene.engine, REPOSITORY, changed, LABEL, POLICY) is proved
 
 
 async def claimed(scene: Setup, after: timedelta) -> tuple[Job, ...]:
