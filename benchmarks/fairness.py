@@ -165,7 +165,7 @@ async def _engine(url: str, seconds: float) -> AsyncIterator[tuple[Engine, _Slow
 @asynccontextmanager
 async def _processing(engine: Engine) -> AsyncIterator[None]:
     """The processor's loop, as a process has it."""
-    processor, ear, over = Processor(engine), engine.bell.waiter((WakeupKind.QUEUES,)), asyncio.Event()
+    processor, ear, over = Processor(engine), engine.wakeup.waiter((WakeupKind.QUEUES,)), asyncio.Event()
 
     async def loop() -> None:
         while not over.is_set():

@@ -32,10 +32,10 @@ _DELAYED = "a delayed answer"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The loops of a client, which run side by side, the bell that wakes them, and what waits for their tasks."""
+    """The loops of a client, which run side by side, the wakeup that wakes them, and what waits for their tasks."""
 
     parts: Sequence[Part]
-    bell: Wakeup
+    wakeup: Wakeup
     drains: Sequence[Callable[[], Coroutine[None, None, None]]] = ()
 
 
@@ -47,7 +47,7 @@ def client_of_bot(bot: Bot) -> Client:
         (bot.processor.start_due, bot.processor.next_due),
         (bot.dispatcher.run_due, bot.dispatcher.next_due),
     )
-    return Client(parts, bot.engine.bell, (bot.worker.drain, bot.processor.drain))
+    return Client(parts, bot.engine.wakeup, (bot.worker.drain, bot.processor.drain))
 
 
 def client_of_poller(poller: Poller) -> Client:
@@ -113,7 +113,7 @@ class VirtualTime:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._stage.github.schedule.run(stop))
             for work, _ in self._client.parts:
-                group.create_task(self._loop(work, self._client.bell.waiter()))
+                group.create_task(self._loop(work, self._client.wakeup.waiter()))
 
     async def _loop(self, work: Callable[[], Awaitable[bool]], ear: WakeupListener) -> None:
         while True:
@@ -149,7 +149,7 @@ class VirtualTime:
         return busy
 
     def _wake(self) -> None:
-        self._client.bell.notify()
+        self._client.wakeup.notify()
         # An appointment for now is what wakes the sandbox's schedule, which cannot know that its clock was moved.
         self._stage.github.schedule.at(self._clock.now(), self._touch, name="the clock moved")
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from bot.api.payload import Payload
-from queue_engine.commands.table import MOST_POINTS
+from queue_engine.commands.table import MAX_POINTS
 
 _HEAD = r"^([0-9a-f]{40}|[0-9a-f]{64})$"
 """A full SHA."""
@@ -22,7 +22,7 @@ def _integer(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Points = Annotated[int, Field(strict=True, ge=-MOST_POINTS, le=MOST_POINTS), BeforeValidator(_integer)]
+Points = Annotated[int, Field(strict=True, ge=-MAX_POINTS, le=MAX_POINTS), BeforeValidator(_integer)]
 Priority = Points | Literal["high", "normal", "low"]
 """Points, or one of the levels that commands accept."""
 

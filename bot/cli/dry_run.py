@@ -23,7 +23,7 @@ from queue_engine.domain.policy import Policy, SharedConfig, has_label
 from queue_engine.domain.port import GitHub
 from queue_engine.rules.checks import judge, required_checks
 from queue_engine.rules.eligibility import Admit, Answer, Consent, Reject, check_eligibility
-from queue_engine.rules.merge_method import commit_words, merge_method
+from queue_engine.rules.merge_method import commit_message, merge_method
 from queue_engine.rules.priority import precedence_of
 
 
@@ -244,7 +244,7 @@ def _states(reports: Iterable[CheckReport], names: Iterable[str]) -> Mapping[str
 def _merge_sentence(pull: PullRequest, rules: BranchRules, policy: Policy) -> str:
     method = merge_method(pull, rules, policy)
     assert method is not None, "what cannot be merged is not eligible"
-    title, _ = commit_words(pull, method, policy)
+    title, _ = commit_message(pull, method, policy)
     message = "" if title is None else f' as "{title}"'
     after = ", and its branch is deleted unless another pull request needs it" if policy.delete_branch else ""
     return f"It would land by {method.value}{message}{after}."

@@ -157,7 +157,7 @@ async def _run_until_stopped(
         await _until_stopped_or_set_back(stop, clock_change)
         _log.info("draining")
         ending.set()
-        bot.engine.bell.notify()
+        bot.engine.wakeup.notify()
         closing = [runner.cleanup()] if runner is not None else []
         await asyncio.gather(*closing, _drain(bot, loops))
 
@@ -217,7 +217,7 @@ def _loops(
     ]
     receiving: list[_Part] = [("missed", bot.missed.run_due, bot.missed.next_due, (MISSED,))]
     parts = [*reporting, *(receiving if web else []), *(working if worker else [])]
-    wakeup = bot.engine.bell
+    wakeup = bot.engine.wakeup
     back = bot.sweeper.look_again if worker else bot.missed.note
     return [
         _run_loop(name, work, due, wakeup.waiter(topics), bot.clock, longest, ending, database_is_back=back)

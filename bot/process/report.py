@@ -58,7 +58,7 @@ class ProcessReporter:
         self._slots = slots
         self._budget = budget
         self._due = clock.now()
-        self._parse_metrics: list[Metric] | None = None
+        self._last_report: list[Metric] | None = None
         self._reading: asyncio.Task[list[Metric]] | None = None
         self._page: tuple[datetime, str] | None = None
         alone = store.database.dialect == "sqlite"
@@ -77,7 +77,7 @@ class ProcessReporter:
         told = self._own_figures()
         async with self._store.transaction() as tx:
             await tx.processes.tell(self._owner, now, self.status(), text(told))
-        self._due, self._parse_metrics = now + INTERVAL, told
+        self._due, self._last_report = now + INTERVAL, told
         return True
 
     async def next_due(self) -> datetime | None:
@@ -88,7 +88,7 @@ class ProcessReporter:
         """Delete this process's report; if the database is down, it expires after two minutes."""
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
-        if self._parse_metrics is None:
+        if self._last_report is None:
             return
         try:
             async with self._store.transaction() as tx:
@@ -118,7 +118,7 @@ class ProcessReporter:
         now = self._clock.now()
         if self._page is not None and timedelta(0) <= now - self._page[0] < _CACHED_FOR:
             return self._page[1]
-        page = text(merged(self._parse_metrics or self._own_figures(), await self._database_figures()))
+        page = text(merged(self._last_report or self._own_figures(), await self._database_figures()))
         self._page = (now, page)
         return page
 

@@ -83,7 +83,7 @@ class Bot:
         self.engine = self._engine(owner)
         self.sweeper = Reconciler(self.engine, interval=settings.sweep, matters=may_matter)
         self.inbox = Inbox(self.engine, self.sweeper)
-        self.missed = MissedDeliveries(self.inbox.receive, self.sweeper.look_for_deliveries, self.engine.bell)
+        self.missed = MissedDeliveries(self.inbox.receive, self.sweeper.look_for_deliveries, self.engine.wakeup)
         self.worker = self._worker()
         self.processor = Processor(self.engine)
         self.dispatcher = self._dispatcher()
@@ -142,10 +142,10 @@ class Bot:
         """Create the listener that wakes this process for work of others; None on SQLite."""
         if self.database.dialect == "sqlite":
             return None
-        store, wakeup = self.engine.store, self.engine.bell
+        store, wakeup = self.engine.store, self.engine.wakeup
         return DatabaseListener(
             self.database,
-            store.voice,
+            store.notifier,
             wakeup.notify,
             clock=self.clock,
             random=self._random,
@@ -227,7 +227,7 @@ class Bot:
                 is_retryable=is_retryable,
                 meter=self.metrics,
             ),
-            done=partial(self.engine.bell.notify, WakeupKind.JOBS),
+            done=partial(self.engine.wakeup.notify, WakeupKind.JOBS),
         )
 
     def _dispatcher(self) -> OutboxDispatcher:

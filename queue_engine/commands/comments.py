@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from queue_engine.commands.parse import LONGEST, is_ours
-from queue_engine.commands.table import MOST_COMMANDS
+from queue_engine.commands.table import MAX_COMMANDS
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
@@ -30,7 +30,7 @@ _HIDDEN = "\x00"
 
 
 def commands_in(text: str) -> tuple[str, ...]:
-    """The commands in a comment, in their order, without the slash; at most one more than are carried out."""
+    """The commands in a comment, in their order, without the slash; at most one more than are executed."""
     lines = _LINE_END.split(text)
     if not any(is_ours(line) for line in lines):
         return ()
@@ -42,7 +42,7 @@ def commands_in(text: str) -> tuple[str, ...]:
         for line, typed in zip(shown, block, strict=True):
             if not quoted and line == typed and is_ours(line) and not inline.open:
                 found.append(line[1 : LONGEST + 1])
-            if len(found) > MOST_COMMANDS:
+            if len(found) > MAX_COMMANDS:
                 return tuple(found)
             inline.take(line)
     return tuple(found)

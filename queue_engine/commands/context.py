@@ -27,9 +27,9 @@ class CommandContext:
     taken: Snapshot
     by: str
     at: datetime | None
-    """When the pull request changed last, as the comment's delivery told it; None if it did not."""
+    """When the pull request changed last, by the comment's delivery; None if it does not say."""
     dequeue: DequeuePermission | None = None
-    """That this person may dequeue it, once that was asked for."""
+    """The grant to dequeue the pull request, once admission gave it."""
 
     @property
     def repository(self) -> Repository:
@@ -53,48 +53,48 @@ class CommandContext:
 
     @property
     def pull(self) -> PullRequest:
-        """The pull request itself."""
+        """Return the pull request."""
         return self.taken.pull
 
     async def permission(self) -> Permission:
-        """The person's right, asked of GitHub now; once for all the commands of a comment. Raises GitHubError."""
+        """Read the person's permission from GitHub, once for all commands of a comment. Raises GitHubError."""
         if self.taken.permission is None:
             permission = await self.engine.github.permission(self.repository, self.by)
             self.taken = replace(self.taken, permission=permission)
             return permission
         return self.taken.permission
 
-    async def refusal(self, typed: CommandRequest) -> Reply | None:
+    async def refusal(self, request: CommandRequest) -> Reply | None:
         """Return why this person may not give this command; None if they may, or if admission decides."""
-        match typed.command.right:
+        match request.command.right:
             case CommandPermission.ANYBODY:
                 return None
             case CommandPermission.STEERING:
                 has = await self.permission()
-                return None if has in CONTROL_ROLES else _not_allowed(typed, Permission.MAINTAIN, has)
+                return None if has in CONTROL_ROLES else _not_allowed(request, Permission.MAINTAIN, has)
             case CommandPermission.LEAVING if self.by.casefold() == self.pull.author.casefold():
                 return None
             case CommandPermission.QUEUEING | CommandPermission.LEAVING:
                 has = await self.permission()
                 allowed = may_queue(self.policy, self.by, has) is None
-                return None if allowed else _not_allowed(typed, self.policy.may_queue, has)
+                return None if allowed else _not_allowed(request, self.policy.may_queue, has)
 
-    def reply(self, typed: CommandRequest, code: ReplyKind, *, accepted: bool = True, **facts: Any) -> Reply:
-        """An answer to a command; the base branch is one of its facts."""
+    def reply(self, request: CommandRequest, code: ReplyKind, *, accepted: bool = True, **facts: Any) -> Reply:
+        """Return a reply to a command; the base branch is one of its facts."""
         return Reply(
-            command=typed.line,
+            command=request.line,
             accepted=accepted,
             code=code,
             facts={"base_branch": self.pull.base_branch, **facts},
         )
 
 
-def misread(line: str, command: Command, argument: str) -> Reply:
-    """The answer to a command with an argument that it does not take."""
+def parse_failure(line: str, command: Command, argument: str) -> Reply:
+    """Return the reply to a command with an invalid argument."""
     facts = {"name": command.name.value, "argument": argument, "usage": command.usage}
     return Reply(command=line, accepted=False, code=ReplyKind.NOT_UNDERSTOOD, facts=facts)
 
 
-def _not_allowed(typed: CommandRequest, needs: Permission, has: Permission) -> Reply:
+def _not_allowed(request: CommandRequest, needs: Permission, has: Permission) -> Reply:
     facts = {"needs": needs.value, "has": has.value}
-    return Reply(command=typed.line, accepted=False, code=ReplyKind.NOT_ALLOWED, facts=facts)
+    return Reply(command=request.line, accepted=False, code=ReplyKind.NOT_ALLOWED, facts=facts)

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from queue_engine.admission import enqueue
-from queue_engine.commands.context import CommandContext, misread
+from queue_engine.commands.context import CommandContext, parse_failure
 from queue_engine.commands.instants import until
 from queue_engine.commands.parse import CommandRequest, parse_priority
 from queue_engine.commands.query import blocker_facts
@@ -17,63 +17,63 @@ from queue_engine.effects.queue_depth import find_held
 from queue_engine.queries.queue_status import queue_blockers
 
 
-async def pause(change: Change, asked: CommandContext, typed: CommandRequest) -> Reply:
-    """Stop the queue of the base branch until somebody resumes it."""
-    branch = asked.pull.base_branch
-    done = await pauses.pause(change, asked.repository, branch, by=asked.by, reason=typed.argument)
-    facts: dict[str, Any] = {"depth": len(done.concerned), "detail": typed.argument}
+async def pause(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Pause the queue of the base branch until somebody resumes it."""
+    branch = context.pull.base_branch
+    done = await pauses.pause(change, context.repository, branch, by=context.by, reason=request.argument)
+    facts: dict[str, Any] = {"depth": len(done.concerned), "detail": request.argument}
     freeze = done.queue.pause(Reason.FROZEN)
     if freeze is not None and freeze.until is not None and not freeze.has_ended(change.now):
         facts["then"] = freeze.until.isoformat()
-    return asked.reply(typed, ReplyKind.PAUSED, **facts)
+    return context.reply(request, ReplyKind.PAUSED, **facts)
 
 
-async def freeze(change: Change, asked: CommandContext, typed: CommandRequest) -> Reply:
-    """Stop it until an instant."""
+async def freeze(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Freeze the queue until an instant."""
     try:
-        end, reason = until(typed.argument, asked.policy, change.now)
+        end, reason = until(request.argument, context.policy, change.now)
     except ValueError as fault:
-        answer = misread(typed.line, typed.command, typed.argument)
+        answer = parse_failure(request.line, request.command, request.argument)
         return answer.model_copy(update={"facts": {**answer.facts, "fault": str(fault)}})
-    branch = asked.pull.base_branch
-    done = await pauses.freeze(change, asked.repository, branch, by=asked.by, until=end, reason=reason)
+    branch = context.pull.base_branch
+    done = await pauses.freeze(change, context.repository, branch, by=context.by, until=end, reason=reason)
     facts: dict[str, Any] = {"depth": len(done.concerned), "until": end.isoformat(), "detail": reason}
     if any(pause.reason is not Reason.FROZEN for pause in done.queue.pauses):
         facts["paused"] = True
-    return asked.reply(typed, ReplyKind.FROZEN, **facts)
+    return context.reply(request, ReplyKind.FROZEN, **facts)
 
 
-async def resume(change: Change, asked: CommandContext, typed: CommandRequest) -> Reply:
-    """Let it go on; what still holds it is said with the answer."""
-    done = await pauses.resume(change, asked.repository, asked.pull.base_branch, by=asked.by)
+async def resume(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Resume the queue; the reply names its other blockers."""
+    done = await pauses.resume(change, context.repository, context.pull.base_branch, by=context.by)
     facts: dict[str, Any] = {"depth": len(done.concerned)}
-    if blockers := queue_blockers(done.queue, asked.policy, change.now):
+    if blockers := queue_blockers(done.queue, context.policy, change.now):
         facts["halts"] = [blocker_facts(blocker) for blocker in blockers]
     if not done.changed:
-        return asked.reply(typed, ReplyKind.NOT_PAUSED, accepted=False, **facts)
+        return context.reply(request, ReplyKind.NOT_PAUSED, accepted=False, **facts)
     facts["reason"] = done.lifted[0][0].value
-    return asked.reply(typed, ReplyKind.RESUMED, **facts)
+    return context.reply(request, ReplyKind.RESUMED, **facts)
 
 
-async def prioritise(change: Change, asked: CommandContext, typed: CommandRequest) -> Reply:
-    """Move a queued pull request within its queue, and say whom that delays. Raises StaleRecord.
+async def prioritise(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Set the priority of an entry, and reply which pull requests that delays. Raises StaleRecord.
 
     One that waits for a place is given it when it joins.
     """
-    tx, repository, number = change.tx, asked.repository, asked.pull.number
-    priority = parse_priority(typed.argument) or 0
+    tx, repository, number = change.tx, context.repository, context.pull.number
+    priority = parse_priority(request.argument) or 0
     if (waiting := await find_held(tx, repository.id, number)) is not None:
         await tx.held.stand_by(repository.id, number, trusted_labels=waiting.trusted_labels, priority=priority)
         ahead = await tx.held.ahead(waiting.queue_id, repository.id, number)
-        return asked.reply(typed, ReplyKind.HELD, ahead=ahead, priority=priority)
+        return context.reply(request, ReplyKind.HELD, ahead=ahead, priority=priority)
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
-        return asked.reply(typed, ReplyKind.NOT_QUEUED, accepted=False)
-    done = await enqueue.prioritise(change, entry, priority, asked.policy, by=asked.by, delivery=asked.delivery)
+        return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
+    done = await enqueue.prioritise(change, entry, priority, context.policy, by=context.by, delivery=context.delivery)
     seconds = _seconds(done.delay.by)
     overtakes = [[number, seconds] for number in done.delay.numbers]
-    return asked.reply(
-        typed,
+    return context.reply(
+        request,
         ReplyKind.PRIORITY,
         priority=priority,
         position=done.entry.position,

@@ -9,12 +9,12 @@ import structlog
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
-from queue_engine.commands.context import CommandContext, misread
+from queue_engine.commands.context import CommandContext, parse_failure
 from queue_engine.commands.control import freeze, pause, prioritise, resume
 from queue_engine.commands.enqueue import prepare_dequeue, queue, requeue, unqueue
 from queue_engine.commands.parse import CommandRequest, ParseError, read
 from queue_engine.commands.query import status, why
-from queue_engine.commands.table import MOST_COMMANDS, Command, CommandName, CommandPermission
+from queue_engine.commands.table import MAX_COMMANDS, Command, CommandName, CommandPermission
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import CommandReply, Reply
@@ -37,13 +37,13 @@ _LOOKING = {CommandName.WHY: why, CommandName.STATUS: status}
 
 
 class Commands:
-    """Carries out what people ask for in comments."""
+    """Executes the commands of comments."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def execute(self, repository: Repository, hint: WebhookEvent) -> None:
-        """Do what a comment says, and answer it. Raises GitHubError and StaleRecord: to be done again then."""
+        """Execute the commands of a comment, and reply. Raises GitHubError and StaleRecord, to be retried."""
         number, comment, by = hint.number, hint.comment_id, hint.sender
         if number is None or comment is None or by is None or hint.sender_is_bot or not hint.commands:
             return
@@ -55,16 +55,16 @@ class Commands:
         replies = () if answer is None else answer.replies
         if not replies and not await self._is_answered(repository, hint, by):
             return
-        wanted = min(len(hint.commands), MOST_COMMANDS + 1)
+        wanted = min(len(hint.commands), MAX_COMMANDS + 1)
         if not replies and not await self._react(repository, comment, "eyes"):
             return
         if len(replies) < wanted:
-            asked = await self._context_of(repository, hint, by)
-            if not asked.pull.open:
+            context = await self._context_of(repository, hint, by)
+            if not context.pull.open:
                 await self._react(repository, comment, "confused")
                 return
             for line in hint.commands[len(replies) : wanted]:
-                replies = await self._answer(asked, comment, line, replies)
+                replies = await self._answer(context, comment, line, replies)
         await self._count(repository, hint, by, replies)
         accepted = all(reply.accepted for reply in replies)
         await self._react(repository, comment, "+1" if accepted else "confused")
@@ -89,11 +89,11 @@ class Commands:
         return not await is_outsider(self._engine, repository, by)
 
     async def _count(self, repository: Repository, hint: WebhookEvent, by: str, replies: tuple[Reply, ...]) -> None:
-        """Count a comment none of whose commands its author had the right to; else forget the count.
+        """Count a comment whose author had the right to none of its commands; else reset the count.
 
         What everybody may ask proves no right.
         """
-        codes = [reply.code for line, reply in zip(hint.commands, replies, strict=False) if _takes_right(line)]
+        codes = [reply.code for line, reply in zip(hint.commands, replies, strict=False) if _needs_permission(line)]
         if not codes:
             return
         async with self._engine.change() as change:
@@ -103,7 +103,7 @@ class Commands:
                 await change.tx.throttles.clear(repository.id, by)
 
     async def _context_of(self, repository: Repository, hint: WebhookEvent, by: str) -> CommandContext:
-        """One snapshot tells all that a command is judged by, with the person's right where one of them takes it."""
+        """Read one snapshot for all commands, with the person's permission if one of them needs it."""
         rights = {command.right for command in _commands(hint)}
         login = by if rights & {CommandPermission.QUEUEING, CommandPermission.STEERING} else None
         taken = await self._engine.github.snapshot(repository, hint.number or 0, login=login)
@@ -114,7 +114,7 @@ class Commands:
         return CommandContext(self._engine, case, taken, by, hint.updated_at)
 
     async def _react(self, repository: Repository, comment: int, content: str) -> bool:
-        """Show that a command was taken up, or what became of it; False: who typed it has deleted it since."""
+        """React to the comment, to show that a command was received or executed; return False if it was deleted."""
         try:
             await self._engine.github.react(repository, comment, content)
         except NotFound:
@@ -124,62 +124,64 @@ class Commands:
         return True
 
     async def _answer(
-        self, asked: CommandContext, comment: int, line: str, before: tuple[Reply, ...]
+        self, context: CommandContext, comment: int, line: str, before: tuple[Reply, ...]
     ) -> tuple[Reply, ...]:
-        """Carry out one command, and store its answer behind those `before`."""
-        if len(before) >= MOST_COMMANDS:
-            facts = {"limit": MOST_COMMANDS}
+        """Execute one command, and store its reply after those `before`."""
+        if len(before) >= MAX_COMMANDS:
+            facts = {"limit": MAX_COMMANDS}
             return await self._keep(
-                asked, comment, Reply(command=line, accepted=False, code=ReplyKind.TOO_MANY, facts=facts), before
+                context, comment, Reply(command=line, accepted=False, code=ReplyKind.TOO_MANY, facts=facts), before
             )
-        typed = read(line)
-        if isinstance(typed, ParseError):
-            return await self._keep(asked, comment, misread(typed.line, typed.command, typed.argument), before)
-        refusal = await asked.refusal(typed) or await self._prepared(asked, typed)
+        request = read(line)
+        if isinstance(request, ParseError):
+            return await self._keep(
+                context, comment, parse_failure(request.line, request.command, request.argument), before
+            )
+        refusal = await context.refusal(request) or await self._prepare(context, request)
         if refusal is not None:
-            return await self._keep(asked, comment, refusal, before)
+            return await self._keep(context, comment, refusal, before)
         async with self._engine.change() as change:
-            reply = await self._settled(change, asked, typed)
-            return await self._put(change, asked, comment, (*before, reply))
+            reply = await self._execute_in(change, context, request)
+            return await self._put(change, context, comment, (*before, reply))
 
-    async def _prepared(self, asked: CommandContext, typed: CommandRequest) -> Reply | None:
-        """Do what takes GitHub's answers; the reply, unless there is more to do in one transaction."""
+    async def _prepare(self, context: CommandContext, request: CommandRequest) -> Reply | None:
+        """Do the part that calls GitHub; return the reply, unless the rest is done in a transaction."""
         try:
-            match typed.command.name:
+            match request.command.name:
                 case CommandName.QUEUE:
-                    return await queue(asked, typed)
+                    return await queue(context, request)
                 case CommandName.REQUEUE:
-                    return await requeue(asked, typed)
+                    return await requeue(context, request)
                 case CommandName.UNQUEUE:
-                    return await prepare_dequeue(asked, typed)
+                    return await prepare_dequeue(context, request)
                 case CommandName.PRIORITY:
-                    joined = await queue(asked, typed)
+                    joined = await queue(context, request)
                     return None if joined.accepted else joined
         except (Forbidden, Invalid, NotFound) as refused:
-            return asked.reply(typed, ReplyKind.FAILED, accepted=False, detail=refused.message)
+            return context.reply(request, ReplyKind.FAILED, accepted=False, detail=refused.message)
         return None
 
-    async def _settled(self, change: Change, asked: CommandContext, typed: CommandRequest) -> Reply:
-        """Do what is stored together with its answer."""
-        name = typed.command.name
+    async def _execute_in(self, change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+        """Do the part that is stored together with the reply."""
+        name = request.command.name
         if name in _STEERING:
-            return await _STEERING[name](change, asked, typed)
+            return await _STEERING[name](change, context, request)
         if name in _LOOKING:
-            return await _LOOKING[name](change.tx, asked, typed, change.now)
-        return asked.reply(typed, ReplyKind.HELP)
+            return await _LOOKING[name](change.tx, context, request, change.now)
+        return context.reply(request, ReplyKind.HELP)
 
     async def _keep(
-        self, asked: CommandContext, comment: int, reply: Reply, before: tuple[Reply, ...]
+        self, context: CommandContext, comment: int, reply: Reply, before: tuple[Reply, ...]
     ) -> tuple[Reply, ...]:
         async with self._engine.change() as change:
-            return await self._put(change, asked, comment, (*before, reply))
+            return await self._put(change, context, comment, (*before, reply))
 
     async def _put(
-        self, change: Change, asked: CommandContext, comment: int, replies: tuple[Reply, ...]
+        self, change: Change, context: CommandContext, comment: int, replies: tuple[Reply, ...]
     ) -> tuple[Reply, ...]:
-        """Store the answer, and have it shown."""
-        repository, pull = asked.repository, asked.pull
-        answer = CommandReply(at=change.now, by=asked.by, replies=replies)
+        """Store the replies, and put the comment into the outbox."""
+        repository, pull = context.repository, context.pull
+        answer = CommandReply(at=change.now, by=context.by, replies=replies)
         await change.tx.answers.put(repository.id, pull.number, comment, answer)
         await notices.announce_reply(
             change.tx,
@@ -187,8 +189,8 @@ class Commands:
             pull.number,
             base_branch=pull.base_branch,
             head=pull.head_sha,
-            policy=asked.policy,
-            asked_at=asked.at or change.now,
+            policy=context.policy,
+            asked_at=context.at or change.now,
             now=change.now,
         )
         last = replies[-1]
@@ -196,18 +198,18 @@ class Commands:
             "command",
             repository=repository.full_name,
             number=pull.number,
-            by=asked.by,
+            by=context.by,
             command=last.command,
             answer=last.code.value,
         )
         return replies
 
 
-def _takes_right(line: str) -> bool:
-    typed = read(line)
-    return isinstance(typed, CommandRequest) and typed.command.right is not CommandPermission.ANYBODY
+def _needs_permission(line: str) -> bool:
+    request = read(line)
+    return isinstance(request, CommandRequest) and request.command.right is not CommandPermission.ANYBODY
 
 
 def _commands(hint: WebhookEvent) -> list[Command]:
-    """What a comment asks for, as far as it is understood."""
-    return [typed.command for typed in map(read, hint.commands) if isinstance(typed, CommandRequest)]
+    """Parse the commands of a comment."""
+    return [request.command for request in map(read, hint.commands) if isinstance(request, CommandRequest)]

@@ -9,17 +9,17 @@ from queue_engine.config.freezes import instant
 from queue_engine.domain.policy import Policy, WeeklyFreeze
 
 FARTHEST = timedelta(days=90)
-"""A freeze by hand that lasts longer is a mistake, or belongs into the configuration."""
+"""The longest freeze by hand; longer ones belong into the configuration."""
 
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d{1,2}:\d\d)(Z)?)?", re.ASCII | re.IGNORECASE)
 _TIME = re.compile(r"\d{1,2}:\d\d", re.ASCII)
 
 _MORE_OF_AN_END = re.compile(r"[\d+-].*|(?i:[ap]\.?m\.?|utc|gmt|z)|[A-Z]{1,4}S?T|[A-Za-z]+/[A-Za-z_/+-]+", re.ASCII)
-"""Another number, or a zone: without it the branch would open earlier than was typed."""
+"""Another number, or a zone: without it the freeze would end earlier than requested."""
 
 
 def until(words: str, policy: Policy, now: datetime) -> tuple[datetime, str]:
-    """When the freeze that is typed like this ends, in UTC, and the words that are left: why.
+    """Parse when a freeze ends, in UTC, and the rest of the text, its reason.
 
     The end is a duration, or a date with or without a time, in the zone of the policy's freezes, else in UTC. A day
     without a time is meant as a whole, as in the configuration. Raises ValueError with a sentence's end for people.
@@ -41,7 +41,7 @@ def until(words: str, policy: Policy, now: datetime) -> tuple[datetime, str]:
 
 
 def _zone(policy: Policy) -> tzinfo:
-    """Where the clocks of the people are, as far as the configuration tells."""
+    """Return the time zone of the configuration, else UTC."""
     for each in policy.freezes:
         zone = each.zone if isinstance(each, WeeklyFreeze) else each.start.tzinfo
         if zone is not None:
@@ -50,7 +50,7 @@ def _zone(policy: Policy) -> tzinfo:
 
 
 def _end(rest: list[str], zone: tzinfo, now: datetime) -> datetime:
-    """The instant that the first words name; they are taken off."""
+    """Parse the instant that the first words name, and remove them."""
     word = rest.pop(0)
     if found := _DATE.fullmatch(word):
         at = found[2] or (rest.pop(0) if rest and _TIME.fullmatch(rest[0]) else None)
@@ -69,7 +69,7 @@ def _day(text: str) -> date:
 
 
 def _at(day: date, shown: str | None, zone: tzinfo) -> datetime:
-    """When clocks in this zone show this on this day, in UTC; None: when the day is over."""
+    """Return this time of the day in this zone, in UTC; None means the end of the day."""
     if shown is None:
         return _shown(day, time(), zone, days=1)
     hour, _, minute = shown.partition(":")

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from queue_engine.commands.table import CATALOGUE, MOST_POINTS, PRIORITIES, Command, CommandName
+from queue_engine.commands.table import CATALOGUE, MAX_POINTS, PRIORITIES, Command, CommandName
 
 LONGEST = 300
 """Characters of a command's line that count."""
@@ -16,7 +16,7 @@ _PRIORITY = re.compile(r"priority\s*[=:]?\s*(\S+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """A command as it was typed: which, and what follows its name."""
+    """A command as it was typed: its name, and the text after it."""
 
     line: str
     command: Command
@@ -25,7 +25,7 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True)
 class ParseError:
-    """A command of ours with an argument that it does not take, or without one that it needs."""
+    """A command with an invalid argument, or without a required one."""
 
     line: str
     command: Command
@@ -33,13 +33,13 @@ class ParseError:
 
 
 def is_ours(line: str) -> bool:
-    """Whether a line, whose first character is a slash, begins with a word of ours: other bots have commands too."""
+    """Whether a line begins with a command of IMQ's: other bots have commands, too."""
     words = line[1 : LONGEST + 1].split(maxsplit=1)
     return line[:1] == "/" and not line[1:2].isspace() and bool(words) and words[0].casefold() in _FIRST_WORDS
 
 
 def read(line: str) -> CommandRequest | ParseError:
-    """The command in a line that is ours, given without its slash."""
+    """Parse a line that begins with a command, without its slash."""
     line = " ".join(line[:LONGEST].split())
     first, _, rest = line.partition(" ")
     if first.casefold() == _PREFIX:
@@ -74,9 +74,9 @@ def _queue(line: str, rest: str) -> CommandRequest | ParseError:
 
 
 def parse_priority(word: str) -> int | None:
-    """What a word or number behind `priority=` means; None: nothing."""
+    """Parse the level or number after `priority=`; None if it is invalid."""
     if (given := PRIORITIES.get(word.casefold())) is not None:
         return given
     if not re.fullmatch(r"[+-]?\d{1,6}", word, re.ASCII):
         return None
-    return int(word) if abs(int(word)) <= MOST_POINTS else None
+    return int(word) if abs(int(word)) <= MAX_POINTS else None

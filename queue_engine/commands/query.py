@@ -13,20 +13,20 @@ from queue_engine.queries.queue_status import EntryView, load_queue
 from queue_engine.store import Transaction
 
 SHOWN = 10
-"""How many entries of a queue are shown."""
+"""The number of entries that a reply shows."""
 
 
-async def why(tx: Transaction, asked: CommandContext, typed: CommandRequest, now: datetime) -> Reply:
-    """Where this pull request stands and what it waits for."""
-    policies = {asked.pull.base_branch: asked.policy}
-    found = await load_pull_request(tx, asked.repository.id, asked.pull.number, policies, now)
-    facts = _facts(found, asked.policy.trigger_label)
+async def why(tx: Transaction, context: CommandContext, request: CommandRequest, now: datetime) -> Reply:
+    """Reply with the status of the pull request and why it waits."""
+    policies = {context.pull.base_branch: context.policy}
+    found = await load_pull_request(tx, context.repository.id, context.pull.number, policies, now)
+    facts = _facts(found, context.policy.trigger_label)
     if found.base_branch is not None:
         # Its entry is of the branch for which it was queued; the pull request may just have got another one.
         facts["base_branch"] = found.base_branch
-    if asked.policy.not_followed:
-        facts["not_followed"] = list(asked.policy.not_followed)
-    return asked.reply(typed, ReplyKind.WHY, state=found.state, **facts)
+    if context.policy.not_followed:
+        facts["not_followed"] = list(context.policy.not_followed)
+    return context.reply(request, ReplyKind.WHY, state=found.state, **facts)
 
 
 def _facts(found: PullRequestStatus, label: str) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def _facts(found: PullRequestStatus, label: str) -> dict[str, Any]:
 
 
 def entry_facts(view: EntryView) -> dict[str, Any]:
-    """The facts of an entry. Those that do not apply are left out.
+    """Return the facts of an entry; those that do not apply are left out.
 
     `position`, `depth`; `ahead`: the numbers before it, the front first, at most ten; `since`: of its status; `joined`,
     `queued_by`, `priority`; `awaited`: the checks that have not reported; `blocked`: the reason for which its queue
@@ -75,12 +75,12 @@ def blocker_facts(blocker: Blocker) -> dict[str, Any]:
     return {"reason": blocker.reason.value, "detail": blocker.detail, "until": until}
 
 
-async def status(tx: Transaction, asked: CommandContext, typed: CommandRequest, now: datetime) -> Reply:
-    """The queue of its base branch."""
-    queue = await tx.queues.find(asked.repository.id, asked.pull.base_branch)
+async def status(tx: Transaction, context: CommandContext, request: CommandRequest, now: datetime) -> Reply:
+    """Reply with the queue of the base branch."""
+    queue = await tx.queues.find(context.repository.id, context.pull.base_branch)
     if queue is None:
-        return asked.reply(typed, ReplyKind.STATUS, depth=0, entries=[], held=0)
-    found = await load_queue(tx, queue, asked.policy, now)
+        return context.reply(request, ReplyKind.STATUS, depth=0, entries=[], held=0)
+    found = await load_queue(tx, queue, context.policy, now)
     entries = [view.entry for view in found.entries[:SHOWN]]
     facts: dict[str, Any] = {
         "depth": found.depth,
@@ -89,4 +89,4 @@ async def status(tx: Transaction, asked: CommandContext, typed: CommandRequest, 
     }
     if found.blockers:
         facts["halts"] = [blocker_facts(blocker) for blocker in found.blockers]
-    return asked.reply(typed, ReplyKind.STATUS, **facts)
+    return context.reply(request, ReplyKind.STATUS, **facts)

@@ -1,4 +1,4 @@
-"""The commands: one table, from which help, documents and rights are made."""
+"""The table of commands, for help, documents and permissions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class CommandName(StrEnum):
-    """A command's name, as it is typed behind the slash."""
+    """A command's name, as it is typed after the slash."""
 
     QUEUE = "queue"
     PRIORITY = "queue priority"
@@ -21,7 +21,7 @@ class CommandName(StrEnum):
 
 
 class CommandPermission(StrEnum):
-    """Who may give a command. Asked of GitHub at that moment, never remembered."""
+    """Who may give a command. IMQ reads the permission from GitHub each time."""
 
     ANYBODY = "everyone who can comment"
     QUEUEING = "people who may queue (write access, unless configured otherwise)"
@@ -31,7 +31,7 @@ class CommandPermission(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One row: how it is written, whether text may follow, what it does, in one line, and who may give it."""
+    """A command: its usage, its help in one line, and who may give it."""
 
     name: CommandName
     usage: str
@@ -86,13 +86,13 @@ CATALOGUE: Mapping[CommandName, Command] = {
         Command(CommandName.HELP, "/queue help", "Show these commands.", CommandPermission.ANYBODY),
     )
 }
-"""In the order in which help shows them."""
+"""The commands, in the order of the help."""
 
 PRIORITIES: Mapping[str, int] = {"high": 10, "normal": 0, "low": -10}
-"""What the words mean, in points; how long one point may overtake is the policy's `ageing`."""
+"""The points of each level; the policy's `ageing` is the head start of one point."""
 
-MOST_POINTS = 1000
-"""The most that a number may say, to either side; as in the configuration."""
+MAX_POINTS = 1000
+"""The highest and lowest number of points, as in the configuration."""
 
-MOST_COMMANDS = 5
-"""How many commands of one comment are carried out."""
+MAX_COMMANDS = 5
+"""The number of commands of one comment that are executed."""

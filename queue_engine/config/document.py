@@ -24,7 +24,7 @@ from ruamel.yaml.reader import ReaderError
 
 from queue_engine.config.problems import ConfigError, Problem, quoted
 
-MOST_CHARACTERS = 64 * 1024
+MAX_CHARACTERS = 64 * 1024
 _DEEPEST = 20
 _MOST_VALUES = 10_000
 """With everything that aliases stand for: a few lines of them can stand for billions of values."""
@@ -55,8 +55,8 @@ class Document:
 
 def parse(text: str) -> Document:
     """Read one document. Raises ConfigError for what is not YAML, too long, nested too deep, or stands for too much."""
-    if len(text) > MOST_CHARACTERS:
-        raise _fault(1, f"is longer than {MOST_CHARACTERS // 1024} KiB.")
+    if len(text) > MAX_CHARACTERS:
+        raise _fault(1, f"is longer than {MAX_CHARACTERS // 1024} KiB.")
     builder = _Builder()
     try:
         for event in YAML(typ="safe", pure=True).parse(text):

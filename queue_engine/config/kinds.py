@@ -119,7 +119,7 @@ def _text(template: str) -> None:
     merge_commit.checked(template, TEXT_PLACEHOLDERS)
 
 
-def _told(name: str) -> None:
+def _notice_name(name: str) -> None:
     known = {*map(str, NoticeKind), *map(str, Reason)}
     if name not in known:
         raise ValueError(f"is not a reason code or a kind of comment{nearest(name, known)}")
@@ -137,6 +137,6 @@ TitlePattern = Annotated[
 TitleTemplate = Annotated[str, StringConstraints(min_length=1, max_length=250), _kept(merge_commit.title_template)]
 BodyTemplate = Annotated[str, StringConstraints(max_length=5000), _kept(merge_commit.body_template)]
 Why = Annotated[str, StringConstraints(max_length=200), _kept(_one_line)]
-Told = Annotated[str, _kept(_told)]
+NoticeName = Annotated[str, _kept(_notice_name)]
 """A kind of comment, or a reason code."""
 OwnText = Annotated[str, StringConstraints(min_length=1, max_length=1000), _kept(_text)]

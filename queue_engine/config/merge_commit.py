@@ -50,7 +50,7 @@ class MergeCommit:
     body: str | None
 
 
-def commit_words(policy: Policy, pull: PullRequest, co_authors: Sequence[str]) -> MergeCommit:
+def commit_message(policy: Policy, pull: PullRequest, co_authors: Sequence[str]) -> MergeCommit:
     """The words for merging this pull request. `co_authors` are `CommandName <address>`, each once, without its author.
 
     A title that comes out empty is left to GitHub. A template that cannot be read is as well: what a configuration

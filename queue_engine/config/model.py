@@ -16,13 +16,13 @@ from queue_engine.config.kinds import (
     Label,
     Login,
     Many,
+    NoticeName,
     OwnText,
     Settling,
     Some,
     Timeout,
     TitlePattern,
     TitleTemplate,
-    Told,
     Triggers,
     Why,
     Wildcards,
@@ -206,7 +206,7 @@ class Comments(ConfigModel):
     level: Literal["all", "outcomes", "none"] | None = Field(
         None, description="`outcomes` reports only results, and replies to commands; `none` writes nothing."
     )
-    texts: dict[Told, OwnText] | None = Field(
+    texts: dict[NoticeName, OwnText] | None = Field(
         None,
         max_length=MOST,
         description="Texts in the place of IMQ's, by kind of comment or reason code; {base}, {label} and {position} "

@@ -52,7 +52,7 @@ def read(text: str, defaults: Policy | None = None) -> Config:
         raise ConfigError([Problem(1, "", "The file must be keys with values, such as `depth: 20`.")])
     problems = list(document.problems)
     try:
-        config = Config.model_validate(_without_nothings(document.value or {}))
+        config = Config.model_validate(_without_empty(document.value or {}))
     except ValidationError as error:
         problems += (_problem(document, each) for each in error.errors(include_url=False))
         raise ConfigError(problems) from None
@@ -61,11 +61,11 @@ def read(text: str, defaults: Policy | None = None) -> Config:
     return config
 
 
-def _without_nothings(value: Any) -> Any:
+def _without_empty(value: Any) -> Any:
     """A key without a value is as good as not there; so are all lines of a section commented out."""
     if isinstance(value, dict):
-        return {key: _without_nothings(each) for key, each in value.items() if each is not None}
-    return [_without_nothings(each) for each in value] if isinstance(value, list) else value
+        return {key: _without_empty(each) for key, each in value.items() if each is not None}
+    return [_without_empty(each) for each in value] if isinstance(value, list) else value
 
 
 def _problem(document: Document, error: ErrorDetails) -> Problem:
@@ -135,7 +135,7 @@ def _contradictions(config: Config, document: Document, defaults: Policy) -> Ite
     levels: list[tuple[Place, Rules]] = [((), config)]
     levels += [(("branches", index), rules) for index, rules in enumerate(config.branches or ())]
     for at, rules in levels:
-        yield from _twins(rules, at, document)
+        yield from _indistinct_labels(rules, at, document)
         yield from _own_checks(rules, at, document, defaults)
         triggers = rules.trigger_labels or config.trigger_labels or defaults.trigger_labels
         blocking = (rules.blocking and rules.blocking.labels) or (config.blocking and config.blocking.labels) or ()
@@ -145,7 +145,7 @@ def _contradictions(config: Config, document: Document, defaults: Policy) -> Ite
             yield Problem(document.line(place), _shown(document, place), sentence)
 
 
-def _twins(rules: Rules, at: Place, document: Document) -> Iterator[Problem]:
+def _indistinct_labels(rules: Rules, at: Place, document: Document) -> Iterator[Problem]:
     """Labels that GitHub does not tell apart, with a meaning each: one would win in silence."""
     mappings: tuple[tuple[Place, Iterable[str]], ...] = (
         (("merge", "method_labels"), (rules.merge and rules.merge.method_labels) or ()),

@@ -78,7 +78,7 @@ class Engine:
     """Hears how far the checks of entries are; must not raise."""
     lease: timedelta = timedelta(seconds=30)
     """How long a dead process can keep a queue or a job; a living one renews every third of it."""
-    bell: Wakeup = field(default_factory=Wakeup)
+    wakeup: Wakeup = field(default_factory=Wakeup)
     """Rung whenever a queue, a job or a letter may have become due; each topic is a `WakeupKind`."""
     meter: Meter = field(default_factory=NullMeter)
 
@@ -91,6 +91,6 @@ class Engine:
         for event in change.events:
             self.publish(event)
         for due in change.tx.due:
-            self.bell.notify(due)
+            self.wakeup.notify(due)
         for progressed in change.progress:
             await self.progress.on_progress(progressed)

@@ -14,11 +14,11 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.executor import base_labels
 from queue_engine.planner.github_outage import later
 from queue_engine.rules.blockers import (
-    base_looked_at,
-    base_unseen,
+    base_checked,
+    base_unread,
     failed_jobs,
     in_flight,
-    untested_looked_at,
+    untested_checked,
 )
 from queue_engine.rules.checks import required_checks, with_runs
 
@@ -35,7 +35,7 @@ async def look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequ
         tip = (await github.comparison(queue.repository, queue.base_branch, entries[0].head)).base_tip
         wanted = frozenset({RequiredCheck(red.check, red.app_id)})
         reports = await github.check_reports(queue.repository, tip, wanted)
-        known = base_looked_at(red, tip, reports, policy, now)
+        known = base_checked(red, tip, reports, policy, now)
         if known is not None:
             if again := failed_jobs(known, tip, reports, policy):
                 known = replace(known, rerun=tip)
@@ -43,8 +43,8 @@ async def look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequ
     except RateLimitError as limited:
         known = replace(red, look_at=later(limited, now))
     except GitHubError as error:
-        _log.warning("base_unseen", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
-        known = base_unseen(red, policy, now)
+        _log.warning("base_unread", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
+        known = base_unread(red, policy, now)
     async with engine.change() as change:
         for entry_id, by in marked.items():
             await base_labels.let_through(change, entry_id, by)
@@ -79,12 +79,12 @@ async def look_at_untested(engine: Engine, queue: Queue, red: RedBase, policy: P
         tip = tip if found is None else found.sha
         required = required_checks(await github.branch_rules(queue.repository, queue.base_branch), policy)
         reports = await github.check_reports(queue.repository, tip, required)
-        known = untested_looked_at(red, tip, required, reports, policy, now)
+        known = untested_checked(red, tip, required, reports, policy, now)
     except RateLimitError as limited:
         known = replace(red, look_at=later(limited, now))
     except GitHubError as error:
-        _log.warning("base_unseen", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
-        known = base_unseen(red, policy, now)
+        _log.warning("base_unread", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
+        known = base_unread(red, policy, now)
     async with engine.change() as change:
         stored = await change.tx.queues.get(queue.id)
         if not await change.tx.red_bases.note(queue.id, known, seen=red) or stored is None:

@@ -24,7 +24,7 @@ from queue_engine.rules.blockers import (
     blockers_of,
     in_flight,
     is_blocked,
-    next_look,
+    next_check_at,
     select_front,
     unannounced,
     unblocked_at,
@@ -127,7 +127,7 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
         ends = _first(waits_until(queue.red, entry, policy) for entry in waiting)
     chosen = select_front(entries, blockers, now)
     if chosen is None:
-        return QueueWait(_first((next_look(blockers), ends, unblocked_at(entries, now), untested_look)))
+        return QueueWait(_first((next_check_at(blockers), ends, unblocked_at(entries, now), untested_look)))
     front = entries[0]
     if chosen.id != front.id and front.status in PROCESSING:
         await _preempt(engine, front, chosen, policy, len(entries))

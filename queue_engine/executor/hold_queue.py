@@ -6,7 +6,7 @@ from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.model import Entry, Queue, RedBase, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
-from queue_engine.known.own_merges import note_asked
+from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.check_limits import few, waits_for_start
 
 
@@ -38,4 +38,4 @@ async def note_stall(
 async def note_refused(engine: Engine, entry: Entry) -> None:
     """GitHub merges nothing. Stored by itself: a webhook may have changed the entry since it was saved."""
     async with engine.store.transaction() as tx:
-        await note_asked(tx, entry, None, engine.clock.now())
+        await record_merge_request(tx, entry, None, engine.clock.now())

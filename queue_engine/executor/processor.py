@@ -32,7 +32,7 @@ class Processor:
         self._of_repository = max(1, concurrency // 2)
         self._of_installation = max(1, concurrency * 3 // 4)
         self._under_way: set[int] = set()
-        self._pool = Pool(concurrency, done=partial(engine.bell.notify, WakeupKind.QUEUES))
+        self._pool = Pool(concurrency, done=partial(engine.wakeup.notify, WakeupKind.QUEUES))
 
     async def start_due(self) -> bool:
         """Start advancing the queues that are due, as far as there is room; whether any was."""

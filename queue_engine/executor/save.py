@@ -17,7 +17,7 @@ from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.notices import announce_blockers, announce_progress, announce_retrying
 from queue_engine.effects.stale_runs import cancel_later
-from queue_engine.known.own_merges import note_asked
+from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.github_outage import lasts
 from queue_engine.rules.check_progress import progress
 from queue_engine.rules.checks import rerun_names
@@ -65,7 +65,7 @@ class EntryUpdates:
                 changed = await _with_limit(change.tx, changed)
             saved = await change.tx.entries.save(changed)
             if asked:
-                await note_asked(change.tx, saved, saved.head, change.now)
+                await record_merge_request(change.tx, saved, saved.head, change.now)
             if changed.head != entry.head:
                 await cancel_later(change.tx, replace(entry, candidate_head=None), self.policy, change.now)
             if moved or tell:

@@ -114,7 +114,7 @@ class Reconciler:
     def look_again(self) -> None:
         """Let the next sweep be due now: while the database was away, whatever GitHub told was not stored."""
         self._due, self._started = self._engine.clock.now(), False
-        self._engine.bell.notify()
+        self._engine.wakeup.notify()
 
     async def look_for_deliveries(self) -> None:
         """Ask for a look for lost deliveries."""

@@ -25,7 +25,7 @@ class KnownFacts:
         known = (await self.about(repository_id, {subject})).get(subject, ())
         return current_tip(pushes(known, self._clock.now()))
 
-    async def just_named(self, repository_id: int, subjects: Collection[str]) -> bool:
+    async def names_new(self, repository_id: int, subjects: Collection[str]) -> bool:
         """Whether one of these was named by GitHub so lately that a replica may not show it yet."""
         now = self._clock.now()
         known = await self.about(repository_id, subjects)

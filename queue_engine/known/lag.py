@@ -81,10 +81,10 @@ class ReadLag:
         """How long this read is to wait; zero: it is made now. Once it has waited, newer facts hold it up no more."""
         read = (repository_id, kind, subject)
         if (until := self._awaited.get(read)) is None:
-            told_at = _told_at(kind, known)
+            told_at = _reported_at(kind, known)
             until = now if told_at is None else told_at + self.of(repository_id, kind, now)
             if until > now:
-                self._note_awaited(read, until, now)
+                self._record_awaited(read, until, now)
         if until > now:
             return until - now
         self._awaited.pop(read, None)
@@ -99,17 +99,17 @@ class ReadLag:
         if (read := (repository_id, kind, subject)) not in self._outdated:
             return
         self._outdated.discard(read)
-        if (told_at := _told_at(kind, known)) is not None:
+        if (told_at := _reported_at(kind, known)) is not None:
             lag = max(min(now - told_at, LONGEST), self.of(repository_id, kind, now))
             self._lags[repository_id, kind] = lag, now
 
-    def _note_awaited(self, read: _Read, until: datetime, now: datetime) -> None:
+    def _record_awaited(self, read: _Read, until: datetime, now: datetime) -> None:
         if len(self._awaited) >= _AWAITED:
             self._awaited = {each: due for each, due in self._awaited.items() if due > now}
             self._outdated.clear()
         self._awaited[read] = until
 
 
-def _told_at(kind: ReadKind, known: Sequence[Known]) -> datetime | None:
+def _reported_at(kind: ReadKind, known: Sequence[Known]) -> datetime | None:
     """When the newest fact was told that this read is to show."""
     return max((one.at for one in known if isinstance(one.told, kind.shows)), default=None)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from queue_engine.domain.known_facts import KEPT, Fact, MergeRequest, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.known.pulls import asked_to_merge, merged_as
+from queue_engine.known.pulls import merged_as, requested_merge
 from queue_engine.store import Transaction
 
 
@@ -20,7 +20,7 @@ async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | 
     return merged_as((await tx.known.about(entry.repository.id, [subject], since=now - KEPT)).get(subject, ()))
 
 
-async def note_asked(tx: Transaction, entry: Entry, head: str | None, now: datetime) -> None:
+async def record_merge_request(tx: Transaction, entry: Entry, head: str | None, now: datetime) -> None:
     """Remember that GitHub is asked to merge this head of the entry; None: it was not asked after all, or refused."""
     await tx.known.tell(entry.repository.id, [Fact(subject=of_pull(entry.number), told=MergeRequest(head=head))], now)
 
@@ -35,4 +35,4 @@ async def merged_by_imq(tx: Transaction, entry: Entry, now: datetime) -> bool:
         return False
     subject = of_pull(entry.number)
     known = await tx.known.about(entry.repository.id, [subject], since=now - KEPT)
-    return asked_to_merge(known.get(subject, ())) == entry.head
+    return requested_merge(known.get(subject, ())) == entry.head

@@ -75,7 +75,7 @@ def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullR
     )
 
 
-def told_of(known: Sequence[Known], now: datetime) -> tuple[PullRequestState | Consent, ...]:
+def webhooks_since(known: Sequence[Known], now: datetime) -> tuple[PullRequestState | Consent, ...]:
     """What webhooks told of late, and when somebody queued it, in the order in which IMQ was told."""
     return tuple(one.told for one in _of_late(known, now) if isinstance(one.told, PullRequestState | Consent))
 
@@ -85,7 +85,7 @@ def merged_as(known: Sequence[Known]) -> str | None:
     return next((one.told.sha for one in known if isinstance(one.told, MergeResult)), None)
 
 
-def asked_to_merge(known: Sequence[Known]) -> str | None:
+def requested_merge(known: Sequence[Known]) -> str | None:
     """The head that IMQ last asked GitHub to merge."""
     asked = [one.told.head for one in known if isinstance(one.told, MergeRequest)]
     return asked[-1] if asked else None

@@ -65,7 +65,7 @@ from queue_engine.known.lag import (
     ReadKind,
     ReadLag,
 )
-from queue_engine.known.pulls import corrected, outdated_pull, outdated_snapshot, told_of
+from queue_engine.known.pulls import corrected, outdated_pull, outdated_snapshot, webhooks_since
 from queue_engine.known.reviews import outdated_reviews
 from queue_engine.store import Store
 
@@ -92,7 +92,7 @@ class GitHubReads(Forwarding):
         """Compared with its state, head and labels; with what webhooks told of it."""
         ask = partial(self._github.pull_request, repository, number)
         pull = await self._compared(repository, of_pull(number), ask, outdated_pull, PULL)
-        return replace(pull, told=await self._told_of(repository, number))
+        return replace(pull, told=await self._webhooks_since(repository, number))
 
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
@@ -105,7 +105,7 @@ class GitHubReads(Forwarding):
             known = (await self._facts.about(repository.id, {base})).get(base, ())
             if why := outdated_tip(taken.pull.base_branch, taken.base_tip, known, self._clock.now()):
                 raise self._outdated(repository, base, why)
-        return replace(taken, pull=replace(taken.pull, told=await self._told_of(repository, number)))
+        return replace(taken, pull=replace(taken.pull, told=await self._webhooks_since(repository, number)))
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """What is outdated is corrected; what is known to be closed is left out."""
@@ -248,7 +248,7 @@ class GitHubReads(Forwarding):
             try:
                 answer = await ask()
             except (NotFound, Invalid) as missing:
-                if _is_missing(missing) and await self._facts.just_named(repository.id, set(named) | {subject}):
+                if _is_missing(missing) and await self._facts.names_new(repository.id, set(named) | {subject}):
                     words = f"just named, not found: {missing.message}"
                     raise self._outdated(repository, subject, words, kind) from missing
                 raise
@@ -263,10 +263,10 @@ class GitHubReads(Forwarding):
             forget()
         raise self._outdated(repository, subject, why, kind)
 
-    async def _told_of(self, repository: Repository, number: int) -> tuple[PullRequestState | Consent, ...]:
+    async def _webhooks_since(self, repository: Repository, number: int) -> tuple[PullRequestState | Consent, ...]:
         """What webhooks told of a pull request until now, without the labels that IMQ itself took off."""
         subject = of_pull(number)
-        told = told_of((await self._facts.about(repository.id, {subject})).get(subject, ()), self._clock.now())
+        told = webhooks_since((await self._facts.about(repository.id, {subject})).get(subject, ()), self._clock.now())
         removals = [one for one in told if isinstance(one, PullRequestState) and one.removed_label is not None]
         if not removals:
             return told

@@ -33,10 +33,10 @@ from queue_engine.planner.actions import (
 from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
 from queue_engine.rules.checks import former_checks, judge, of_now, required_checks
-from queue_engine.rules.consent import entry_consent_lost, is_own_update, may_be_updated_unseen
+from queue_engine.rules.consent import entry_consent_lost, is_own_update, may_be_updated_silently
 from queue_engine.rules.eligibility import may_queue
-from queue_engine.rules.merge_method import commit_words, merge_method, no_method
-from queue_engine.rules.reviews import missing_approval, reviews_told
+from queue_engine.rules.merge_method import commit_message, merge_method, no_method
+from queue_engine.rules.reviews import counted_reviews, missing_approval
 from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_date, updating, with_candidate
 
 
@@ -126,7 +126,7 @@ def _judge_candidate(entry: Entry, candidate: str, seen: Facts, policy: Policy, 
         return Save(bind_head(entry, candidate, policy, now, proved=False))
     if seen.pull is None:
         return ReadFact(FactKind.PULL)
-    if not may_be_updated_unseen(entry.repository, seen.pull):
+    if not may_be_updated_silently(entry.repository, seen.pull):
         # The webhook that names the sender may be on its way still; without it a fork's new head is a stranger's.
         if entry.next_poll_at is not None and now < entry.next_poll_at:
             return Wait(entry, entry.next_poll_at)
@@ -236,7 +236,7 @@ def _merge(
         merge_requested_at=now,
         next_poll_at=None,
     )
-    return Merge(ready, method, *commit_words(pull, method, policy, seen.co_authors or ()))
+    return Merge(ready, method, *commit_message(pull, method, policy, seen.co_authors or ()))
 
 
 def _of_bypassed_rulesets(seen: Facts, rules: BranchRules) -> Action | None:
@@ -264,7 +264,7 @@ def _of_people(taken: Snapshot | None, rules: BranchRules) -> Dequeue | None:
     changes were requested, or a conversation was opened. GitHub refuses the merge only where it checks that itself."""
     if taken is None:
         return None
-    reviews = reviews_told(taken, rules)
+    reviews = counted_reviews(taken, rules)
     if reviews is not None and (missing := missing_approval(reviews, rules, taken.decision)) is not None:
         return Dequeue(missing[0], detail=missing[1])
     return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and taken.resolved is False else None

@@ -63,7 +63,7 @@ async def load_pull_request(
     """
     queue = await tx.queues.of_pull_request(repository_id, number)
     if queue is None:
-        previous = previous_stay(await tx.timeline.of_pull_request(repository_id, number))
+        previous = last_outcome(await tx.timeline.of_pull_request(repository_id, number))
         rejected = await tx.refusals.find(repository_id, number)
         return PullRequestStatus(number, NOT_QUEUED, None, 0, previous=previous, rejected=rejected)
     return await _of_queue(tx, queue, number, policies.get(queue.base_branch), now)
@@ -82,7 +82,7 @@ async def _of_queue(
     return PullRequestStatus(number, entry.status.value, queue.base_branch, len(entries), view)
 
 
-def previous_stay(events: Sequence[TimelineEvent]) -> QueueHistory | None:
+def last_outcome(events: Sequence[TimelineEvent]) -> QueueHistory | None:
     """How the last stay ended, by the events of the pull request, oldest first; None if it never had one."""
     for event in reversed(events):
         if event.event == EntryStatus.LANDED or event.reason is not None:

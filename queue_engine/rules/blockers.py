@@ -43,7 +43,7 @@ def waits_for_base(blockers: Sequence[Blocker]) -> bool:
     return [blocker.reason for blocker in blockers] == [Reason.BASE_RED]
 
 
-def next_look(blockers: Sequence[Blocker]) -> datetime | None:
+def next_check_at(blockers: Sequence[Blocker]) -> datetime | None:
     """When the blockers are looked at again, if time alone may change them."""
     alone = waits_for_base(blockers)
     looks = (blocker.look_at for blocker in blockers if alone or blocker.reason is not Reason.BASE_RED)
@@ -108,7 +108,7 @@ def waits_until(red: RedBase, entry: Entry, policy: Policy) -> datetime:
     return max(red.since, entry.enqueued_at) + policy.hold_timeout
 
 
-def base_looked_at(
+def base_checked(
     red: RedBase, tip: str, reports: Sequence[CheckReport], policy: Policy, now: datetime
 ) -> RedBase | None:
     """What is known of a base after a look at the reports on its tip; None: nothing holds its queue any more.
@@ -122,10 +122,10 @@ def base_looked_at(
         return None
     if not states:
         return replace(red, looks=1, look_at=now + policy.first_report)
-    return base_unseen(red, policy, now)
+    return base_unread(red, policy, now)
 
 
-def untested_looked_at(
+def untested_checked(
     red: RedBase,
     tip: str,
     required: Collection[RequiredCheck],
@@ -146,7 +146,7 @@ def untested_looked_at(
     if verdict.state is CheckState.PASSED:
         believed = now if required else (verdict.last_completed or now) + policy.first_report
         return None if now >= believed else replace(red, looks=red.looks + 1, look_at=believed)
-    return base_unseen(red, policy, now)
+    return base_unread(red, policy, now)
 
 
 def failed_jobs(red: RedBase, tip: str, reports: Sequence[CheckReport], policy: Policy) -> tuple[CheckReport, ...]:
@@ -159,7 +159,7 @@ def failed_jobs(red: RedBase, tip: str, reports: Sequence[CheckReport], policy: 
     return tuple(r for r in of_check if r.state is CheckState.FAILED and r.by_actions)
 
 
-def base_unseen(red: RedBase, policy: Policy, now: datetime) -> RedBase:
+def base_unread(red: RedBase, policy: Policy, now: datetime) -> RedBase:
     """The same after a look that told nothing new: the next one is later than the last."""
     after = MonitorEntry(now, red.looks).answered(policy.check_look, now)
     return replace(red, looks=after.looks, look_at=after.next_at)

@@ -43,7 +43,7 @@ def judge(
     ignored: Sequence[str] = (),
     expected: Iterable[RequiredCheck] = (),
 ) -> CommitChecks:
-    """Judge a commit. Nothing required: every report must pass, at least one must have come, and all `expected` ones.
+    """Judge the checks of a commit. If none is required, all reports must pass, including all `expected` ones.
 
     `ignored` are names, or patterns with `*`, of checks that then do not count; what is required always does.
     """
@@ -53,8 +53,8 @@ def judge(
         counted = tuple(r for r in reports if any(_matches(q, r) for q in required))
     else:
         counted = tuple(r for r in reports if not _is_ignored(r.name, ignored))
-    awaited_ones = required or {each for each in expected if not _is_ignored(each.name, ignored)}
-    absent = {q.name for q in awaited_ones if not any(_matches(q, r) for r in reports)}
+    wanted = required or {each for each in expected if not _is_ignored(each.name, ignored)}
+    absent = {q.name for q in wanted if not any(_matches(q, r) for r in reports)}
     failed = tuple(r for r in counted if r.state is CheckState.FAILED)
     pending = tuple(r for r in counted if r.state is CheckState.PENDING)
     awaited = tuple(sorted(absent | {r.name for r in pending}))

@@ -78,7 +78,7 @@ def consent_lost(
     return Reason.HEAD_CHANGED if pull.head_sha != head else None
 
 
-def may_be_updated_unseen(repository: Repository, pull: PullRequest) -> bool:
+def may_be_updated_silently(repository: Repository, pull: PullRequest) -> bool:
     """Whether an update whose webhook nobody saw may be judged by its parents alone.
 
     Parents prove what was merged, not how: anyone who pushes can craft a merge with the right parents and any content.

@@ -20,7 +20,7 @@ def withdrawn_since_label(
     pull: PullRequest, *, base_branch: str, policy: Policy, labelled_at: datetime, by: str
 ) -> Reason | None:
     """Why the label that this person set then is no consent any more; None if nothing against it was told since."""
-    since = _told_since(pull, labelled_at, by, place=len(pull.told))
+    since = _changes_since(pull, labelled_at, by, place=len(pull.told))
     return _withdrawn(since, base_branch, policy, by=by, trusted_labels=())
 
 
@@ -41,7 +41,7 @@ def withdrawn_since_queued(
     consents = [(place, one) for place, one in enumerate(pull.told) if isinstance(one, Consent)]
     if consents:
         place, consent = consents[-1]
-        since = _told_since(pull, consent.at, consent.by, place=place)
+        since = _changes_since(pull, consent.at, consent.by, place=place)
     else:
         since = [one for one in pull.told if isinstance(one, PullRequestState) and one.updated_at > queued_at]
     return _withdrawn(since, base_branch, policy, by=queued_by, trusted_labels=tuple(trusted_labels))
@@ -53,7 +53,7 @@ def last_change(pull: PullRequest) -> datetime | None:
     return max((at for at in (*told, pull.updated_at) if at is not None), default=None)
 
 
-def _told_since(pull: PullRequest, at: datetime, by: str | None, *, place: int) -> list[PullRequestState]:
+def _changes_since(pull: PullRequest, at: datetime, by: str | None, *, place: int) -> list[PullRequestState]:
     """What was told since a consent of that time: of the same second, what was told after the label, or after `place`
     if no webhook told of that label."""
     states = [(number, one) for number, one in enumerate(pull.told) if isinstance(one, PullRequestState)]
@@ -66,7 +66,7 @@ def _withdrawn(
     since: Sequence[PullRequestState], base_branch: str, policy: Policy, *, by: str, trusted_labels: tuple[str, ...]
 ) -> Reason | None:
     # What a configuration that cannot be read says of labels is not known.
-    if policy.fault is None and _unlabelled(since, policy, by, trusted_labels):
+    if policy.fault is None and _unlabeled(since, policy, by, trusted_labels):
         return Reason.LABEL_REMOVED
     for state in since:
         if not state.open and not state.merged:
@@ -78,7 +78,7 @@ def _withdrawn(
     return None
 
 
-def _unlabelled(since: Sequence[PullRequestState], policy: Policy, by: str, trusted_labels: tuple[str, ...]) -> bool:
+def _unlabeled(since: Sequence[PullRequestState], policy: Policy, by: str, trusted_labels: tuple[str, ...]) -> bool:
     """Whether a person took the last label off that queues and, if these are known, is trusted_labels for.
 
     The person who queued the pull request may set it again: that renews the consent, and costs no place.

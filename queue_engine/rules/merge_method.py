@@ -39,13 +39,13 @@ def needs_signed_commits(pull: PullRequest, rules: BranchRules, policy: Policy) 
     return rules.signatures and merge_method(pull, rules, policy) is MergeMethod.MERGE
 
 
-def commit_words(
+def commit_message(
     pull: PullRequest, method: MergeMethod, policy: Policy, co_authors: Sequence[str] = ()
 ) -> tuple[str | None, str | None]:
     """Title and body of the commit that lands it; None leaves them to GitHub. A rebase lands commits as they are."""
     if method is MergeMethod.REBASE:
         return None, None
-    words = merge_commit.commit_words(policy, pull, co_authors)
+    words = merge_commit.commit_message(policy, pull, co_authors)
     return words.title, words.body
 
 

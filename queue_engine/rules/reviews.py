@@ -20,7 +20,7 @@ _MOST_ASKED = 10
 """How many reviewers are looked up."""
 
 
-def asks_for_reviews(pull: PullRequest, rules: BranchRules) -> bool:
+def requires_reviews(pull: PullRequest, rules: BranchRules) -> bool:
     """Whether reading the reviews may tell anything: rules demand some, and something may be missing.
 
     Of approvals that IMQ may bypass, GitHub's state of the pull request tells nothing.
@@ -38,30 +38,30 @@ async def reviews_of(
     Only where the snapshot lacks them are they asked for. REST tells of reviewers that they belong to the project, and
     not even that of private members (coder #24299), so that whether they may write is asked for each.
     """
-    told = reviews_told(taken, rules)
-    if told is not None or not asks_for_reviews(taken.pull, rules):
+    told = counted_reviews(taken, rules)
+    if told is not None or not requires_reviews(taken.pull, rules):
         return told
     verdicts = newest(await github.reviews(repository, taken.pull.number))
     standing = [verdict for verdict in verdicts if verdict.state is not ReviewState.DISMISSED]
     # Those of whom GitHub says that they belong first, so that strangers who review keep nobody's from counting.
     asked = sorted(standing, key=lambda verdict: not verdict.by_writer)[:_MOST_ASKED]
     may_write = {each.author: (await github.permission(repository, each.author or "")).may_merge for each in asked}
-    return tuple(replace(each, by_writer=may_write.get(each.author, _counts_unasked(each))) for each in verdicts)
+    return tuple(replace(each, by_writer=may_write.get(each.author, _counts_always(each))) for each in verdicts)
 
 
-def _counts_unasked(verdict: Review) -> bool:
+def _counts_always(verdict: Review) -> bool:
     """Whether the review of somebody who was not looked up counts: no approval does (P4)."""
     return verdict.by_writer and verdict.state is not ReviewState.APPROVED
 
 
-def reviews_told(taken: Snapshot, rules: BranchRules) -> tuple[Review, ...] | None:
+def counted_reviews(taken: Snapshot, rules: BranchRules) -> tuple[Review, ...] | None:
     """The verdicts that the snapshot itself tells; None where it tells none, or they cannot matter.
 
     GitHub's decision stands for the verdicts, except of a ruleset that IMQ may bypass.
     """
     if taken.decision is not None and _demanded(rules) and not rules.approvals_bypassed:
         return taken.reviews or ()
-    return taken.reviews if asks_for_reviews(taken.pull, rules) else None
+    return taken.reviews if requires_reviews(taken.pull, rules) else None
 
 
 def newest(reviews: Iterable[Review]) -> tuple[Review, ...]:

@@ -174,7 +174,7 @@ class Store:
     def __init__(self, database: Database, *, meter: Meter | None = None) -> None:
         self.database = database
         self._meter = meter or NullMeter()
-        self.voice = DatabaseNotifier()
+        self.notifier = DatabaseNotifier()
         """Tells other processes what became due, at each commit."""
 
     @asynccontextmanager
@@ -188,7 +188,7 @@ class Store:
             async with self.database.transaction() as connection:
                 tx = Transaction(connection, self._meter)
                 yield tx
-                await self.voice.send(connection, tx.due)
+                await self.notifier.send(connection, tx.due)
         except DBAPIError as error:
             if lost_race(error):
                 raise StaleRecord("another transaction wanted the same rows") from error

@@ -26,7 +26,7 @@ class Driver:
             WakeupKind.QUEUES: bot.processor,
             WakeupKind.LETTERS: bot.dispatcher,
         }
-        self._parts = [(topic, part, bot.engine.bell.waiter({topic})._event) for topic, part in parts.items()]
+        self._parts = [(topic, part, bot.engine.wakeup.waiter({topic})._event) for topic, part in parts.items()]
         self._dues: dict[WakeupKind, datetime] = {}
 
     async def next_due(self) -> datetime | None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from queue_engine.commands.comments import commands_in
 from queue_engine.commands.parse import LONGEST, read
-from queue_engine.commands.table import CATALOGUE, MOST_COMMANDS
+from queue_engine.commands.table import CATALOGUE, MAX_COMMANDS
 from queue_engine.config import parse
 from queue_engine.config.model import Config
 from queue_engine.config.problems import ConfigError
@@ -105,7 +105,7 @@ def check_commands(text: str) -> None:
     """Each command begins a line, after a slash; their number and length are bounded, and each can be read."""
     lines = re.split(r"\r\n|\n|\r", text)
     found = commands_in(text)
-    assert len(found) <= MOST_COMMANDS + 1
+    assert len(found) <= MAX_COMMANDS + 1
     for command in found:
         assert len(command) <= LONGEST
         assert any(line.startswith(f"/{command}") for line in lines), command

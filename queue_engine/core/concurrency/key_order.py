@@ -8,21 +8,21 @@ from typing import Protocol
 
 
 class OrderWait(Protocol):
-    """Waits until all who stood ahead have left their line, or the `first` of them."""
+    """Waits until all earlier tasks of the key have ended, or the `first` of them."""
 
     def __call__(self, first: int | None = None, /) -> Awaitable[None]:
         """Wait for all of them, or for so many."""
 
 
 class KeyOrder:
-    """One line for each key. A slow task delays only those behind in the same line, and only at their `turn`."""
+    """Orders tasks by key. A slow task delays only later ones of its key, and only when they wait."""
 
     def __init__(self) -> None:
         self._standing: defaultdict[Hashable, list[asyncio.Event]] = defaultdict(list)
 
     @contextmanager
     def enter(self, key: Hashable) -> Iterator[OrderWait]:
-        """Stand at the end of a line while the body runs. Gives `turn`, which waits until all ahead have left."""
+        """Join the tasks of a key while the body runs. Gives a function that waits for all earlier ones."""
         line, gone = self._standing[key], asyncio.Event()
         ahead = tuple(line)
         line.append(gone)

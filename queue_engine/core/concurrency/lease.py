@@ -16,7 +16,7 @@ Renew = Callable[[datetime], Awaitable[bool]]
 
 
 class HeldLease:
-    """Whether a lease still stands, as far as its last renewal told."""
+    """Whether a lease is still held, by its last renewal."""
 
     def __init__(self) -> None:
         self.still = True
@@ -26,11 +26,11 @@ class HeldLease:
 async def kept(clock: Clock, duration: timedelta, renew: Renew) -> AsyncIterator[HeldLease]:
     """Renew a lease at every third of its `duration` while the body runs.
 
-    A renewal that fails for a passing reason is tried again at the next third; the lease ends by itself if it fails on.
+    A renewal that fails is tried again at the next third; if all fail, the lease expires.
     """
     held = HeldLease()
 
-    async def beat() -> None:
+    async def renew_until_end() -> None:
         while held.still:
             await clock.sleep(duration / 3)
             try:
@@ -38,9 +38,9 @@ async def kept(clock: Clock, duration: timedelta, renew: Renew) -> AsyncIterator
             except Exception as error:
                 _log.warning("lease_not_renewed", error=repr(error))
 
-    heart = asyncio.create_task(beat())
+    renewal = asyncio.create_task(renew_until_end())
     try:
         yield held
     finally:
-        heart.cancel()
-        await asyncio.gather(heart, return_exceptions=True)
+        renewal.cancel()
+        await asyncio.gather(renewal, return_exceptions=True)

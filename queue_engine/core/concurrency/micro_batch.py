@@ -15,14 +15,14 @@ R = TypeVar("R")
 
 _CROWD = 10.0
 _MOMENT_SECONDS = 0.25
-"""So many calls within about a moment are a crowd: some forty a second."""
+"""So many recent calls count as a burst: about forty a second."""
 
 
 class MicroBatch(Generic[T, R]):
     """Calls `do` with up to `most` items at once, in the order in which they came; one round at a time."""
 
     def __init__(self, do: Callable[[Sequence[T]], Awaitable[Sequence[R]]], *, most: int = 200) -> None:
-        """`do` answers each item, in the same order. What it raises is raised to everybody of that round."""
+        """`do` answers each item, in the same order. Its exceptions are raised to all callers of that round."""
         self._do = do
         self._most = most
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
@@ -31,7 +31,7 @@ class MicroBatch(Generic[T, R]):
         self._counted_at = 0.0
 
     async def __call__(self, item: T) -> R:
-        """Have one item done and return its answer. A caller that gives up does not take the item back."""
+        """Submit an item and return its answer. A cancelled caller does not withdraw the item."""
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         self._called(1)
@@ -42,7 +42,7 @@ class MicroBatch(Generic[T, R]):
 
     @property
     def under_burst(self) -> bool:
-        """Whether calls come, or came a moment ago, faster than whatever else there is should run beside."""
+        """Whether calls come faster than other work should run beside them."""
         return self._called(0) > _CROWD
 
     async def drain(self) -> None:
@@ -51,7 +51,7 @@ class MicroBatch(Generic[T, R]):
             await asyncio.wait([self._rounds])
 
     def _called(self, times: int) -> float:
-        """Count calls; how many there were lately, those of long ago counting ever less."""
+        """Count calls; return the recent number, in which older calls weigh less."""
         now = asyncio.get_running_loop().time()
         self._lately = self._lately * math.exp((self._counted_at - now) / _MOMENT_SECONDS) + times
         self._counted_at = now
@@ -76,6 +76,6 @@ class MicroBatch(Generic[T, R]):
                 raise
             return
         for (_, future), answer in zip(together, answers, strict=True):
-            # Somebody who gave up waiting has a cancelled future.
+            # A caller that gave up waiting has a cancelled future.
             if not future.done():
                 future.set_result(answer)

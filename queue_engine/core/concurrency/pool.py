@@ -20,9 +20,9 @@ class Pool:
     @property
     def free(self) -> int:
         """How many more tasks may start now."""
-        return self.free_of(self._limit)
+        return self.free_within(self._limit)
 
-    def free_of(self, limit: int) -> int:
+    def free_within(self, limit: int) -> int:
         """The same under a lower limit than its own."""
         return min(limit, self._limit) - len(self._tasks)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class RequestPriority(StrEnum):
-    """Two are enough: what people wait for, and what nobody would miss for a while."""
+    """The priority of a request: work that people wait for, or background work."""
 
     NOW = "now"
     BACKGROUND = "background"
@@ -17,13 +17,13 @@ class RequestPriority(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The unit of work under way; without any it is nobody's, and urgent."""
+    """The unit of work in progress; without one, requests are urgent."""
 
     priority: RequestPriority = RequestPriority.NOW
     holder: str | None = None
-    """Names the work, and is the same when it comes back after a failure: `job:7`."""
+    """The name of the work, which stays the same after a failure: `job:7`."""
     again: timedelta | None = None
-    """How soon at the latest it comes back if it fails now for a passing reason; None if that is not known."""
+    """How soon it is retried at the latest after a transient failure; None if that is not known."""
     yields_to: int = 0
     """How many pieces of more important work wait, for which it leaves room."""
 
@@ -33,7 +33,7 @@ _work: ContextVar[RequestContext] = ContextVar("work", default=_NOBODYS)
 
 
 def current_work() -> RequestContext:
-    """The work under way in this task."""
+    """Return the work in progress in this task."""
     return _work.get()
 
 
@@ -45,7 +45,7 @@ def working(
     again: timedelta | None = None,
     yields_to: int | None = None,
 ) -> Iterator[None]:
-    """What runs inside belongs to this work; what is not given stays as it is outside."""
+    """Set the context of the work inside; parameters that are not given keep their values."""
     outer = _work.get()
     room = outer.yields_to if yields_to is None else yields_to
     token = _work.set(RequestContext(priority or outer.priority, holder or outer.holder, again or outer.again, room))

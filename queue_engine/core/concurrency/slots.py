@@ -23,17 +23,17 @@ from queue_engine.core.timing.clock import Clock
 _LONGEST_KEPT = timedelta(seconds=6)
 """The longest wait of a request's retries (`backoff.REQUEST`), and a margin to notice its end."""
 
-_TURN = 4
-"""After this many urgent grants in a row one of the background gets its turn, if it waits."""
+_MAX_IN_A_ROW = 4
+"""After this many urgent grants in a row a background caller gets a slot, if one waits."""
 
 
 class SlotsBusy(Exception):
-    """Too many are waiting already: come back later."""
+    """Too many callers are waiting; retry later."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotsStatus:
-    """How busy things are: who waits by priority (`rt`: now, `be`: background), and what is free."""
+    """The number of waiting callers by priority (`rt`: now, `be`: background), and of free slots."""
 
     rt_queue: int
     be_queue: int
@@ -44,7 +44,7 @@ class SlotsStatus:
 
 
 class Slot:
-    """A slot in use; `keep` says that the same holder will need it again."""
+    """A slot in use; `keep` reserves it for its holder's retry."""
 
     def __init__(self) -> None:
         self.kept_until: datetime | None = None
@@ -63,7 +63,7 @@ class Slots:
     """
 
     def __init__(self, total: int, *, max_depth: int, clock: Clock) -> None:
-        """`max_depth` bounds those who wait, of both priorities together; 0 = no limit."""
+        """`max_depth` limits the waiting callers of both priorities together; 0 means no limit."""
         if total < 1:
             raise ValueError("there must be at least one slot")
         self._total = total
@@ -76,17 +76,17 @@ class Slots:
             priority: deque() for priority in RequestPriority
         }
         self._in_a_row = 0
-        """Urgent grants since the background, which waits, had its last turn."""
+        """Urgent grants since the last grant to a background caller, while one waits."""
 
     def resize(self, total: int) -> None:
-        """Have so many slots from now on, at least one; those in use beyond that are not given out again."""
+        """Change the number of slots, at least one; slots in use beyond it are removed when they become free."""
         if total != self._total:
             self._total = max(1, total)
             self._share_out()
 
     @asynccontextmanager
     async def hold(self, priority: RequestPriority, holder: str | None = None) -> AsyncIterator[Slot]:
-        """Have a slot while the body runs, after those of the same priority who came before.
+        """Hold a slot while the body runs, after earlier callers of the same priority.
 
         Raises SlotsBusy at once when all slots are taken and too many wait. Without a `holder` nothing is kept.
         """
@@ -142,7 +142,7 @@ class Slots:
         self._share_out()
 
     def _share_out(self) -> None:
-        """Drop reservations that have run out, and give what is free to those who wait."""
+        """Drop expired reservations, and give free slots to waiting callers."""
         now = self._clock.now()
         # A clock that was set back would make a reservation last for as long as that.
         self._kept = {holder: kept for holder, kept in self._kept.items() if kept[0] <= now < kept[1]}
@@ -151,12 +151,12 @@ class Slots:
             turn.set_result(None)
 
     def _next(self) -> asyncio.Future[None] | None:
-        """Take the one whose turn it is out of the line; those who gave up have no turn any more."""
+        """Remove the next waiting caller; cancelled ones are skipped."""
         for line in self._lines.values():
             while line and line[0].done():
                 line.popleft()
         now, background = self._lines[RequestPriority.NOW], self._lines[RequestPriority.BACKGROUND]
-        if background and (not now or self._in_a_row >= _TURN):
+        if background and (not now or self._in_a_row >= _MAX_IN_A_ROW):
             self._in_a_row = 0
             return background.popleft()
         self._in_a_row = self._in_a_row + 1 if background else 0

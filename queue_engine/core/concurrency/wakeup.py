@@ -1,10 +1,10 @@
 """Wake the loops of this process after a commit that may have given them work.
 
-A ring may name what it is about; then only the loops that listen for that wake. In a burst every needless waking
-costs more than the work that was stored.
+A notification may have a topic; then only the loops that listen for it wake. In a burst a needless wakeup costs more
+than the stored work.
 
-Wake-ups may be lost between processes: loops look every ten seconds, and every second while the listener of
-PostgreSQL's notes is not proved to hear. It proves that by notes to itself over another connection.
+Wakeups may be lost between processes: loops check every ten seconds, and every second while PostgreSQL's notifications
+are not known to arrive. The listener tests that by notifications to itself over another connection.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from datetime import timedelta
 
 
 class WakeupListener:
-    """One loop's hearing: a ring is remembered until this loop waits, so that none between two waits is lost."""
+    """Wakes one loop: a wakeup is remembered until the loop waits, so that none between two waits is lost."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def wake(self) -> None:
-        """Remember one ring."""
+        """Remember a wakeup."""
         self._event.set()
 
     async def wait(self, at_most: timedelta) -> None:
-        """Wait until the bell rings or `at_most` of real time has passed."""
+        """Wait for a wakeup, or until `at_most` of real time has passed."""
         try:
             async with asyncio.timeout(max(0.0, at_most.total_seconds())):
                 await self._event.wait()
@@ -34,19 +34,19 @@ class WakeupListener:
 
 
 class Wakeup:
-    """Everybody with an ear hears each ring that concerns them."""
+    """Wakes all listeners of a topic."""
 
     def __init__(self) -> None:
-        self._ears: list[tuple[WakeupListener, Collection[str] | None]] = []
+        self._listeners: list[tuple[WakeupListener, Collection[str] | None]] = []
 
     def waiter(self, topics: Collection[str] | None = None) -> WakeupListener:
-        """An ear of one's own: for the rings about these topics and those about none, or for every ring."""
-        ear = WakeupListener()
-        self._ears.append((ear, topics))
-        return ear
+        """Add a listener for these topics, or for all; notifications without a topic wake every listener."""
+        listener = WakeupListener()
+        self._listeners.append((listener, topics))
+        return listener
 
     def notify(self, topic: str | None = None) -> None:
         """Wake the waiters for this topic; without one, all."""
-        for ear, topics in self._ears:
+        for listener, topics in self._listeners:
             if topic is None or topics is None or topic in topics:
-                ear.wake()
+                listener.wake()

@@ -34,14 +34,14 @@ class Checkpoints:
         self._commits += 1
         if self._commits >= _TRANSACTIONS and (self._task is None or self._task.done()):
             self._commits = 0
-            self._task = asyncio.create_task(self._carry_over())
+            self._task = asyncio.create_task(self._checkpoint())
 
     async def close(self) -> None:
         """Wait for the one that is under way."""
         if self._task is not None:
             await self._task
 
-    async def _carry_over(self) -> None:
+    async def _checkpoint(self) -> None:
         try:
             async with self._engine.connect() as connection:
                 # Not by `execute`, which would begin a transaction; within one no checkpoint is possible.

@@ -160,7 +160,7 @@ class Database:
 
         Do not open a second one inside: on SQLite it would wait for the first (and raise after 30 seconds).
         """
-        async with self._in_turn(), self._writer.begin() as connection:
+        async with self._exclusive(), self._writer.begin() as connection:
             yield connection
         if self._checkpoints is not None:
             self._checkpoints.committed()
@@ -188,8 +188,8 @@ class Database:
         await self._reader.dispose()
 
     @asynccontextmanager
-    async def _in_turn(self) -> AsyncGenerator[None]:
-        """SQLite's one writer serves in the order of asking; a connection pool lets later callers overtake."""
+    async def _exclusive(self) -> AsyncGenerator[None]:
+        """Serve callers of SQLite's one writer in order; a connection pool lets later callers overtake."""
         if self._turn is None:
             yield
             return
@@ -214,7 +214,7 @@ def insert_into(connection: AsyncConnection, table: Table) -> Insert:
 
 
 class Upsert:
-    """An INSERT that minds what is there already: built once for each database, at its first use.
+    """An INSERT that handles conflicts: built once for each database, at its first use.
 
     `conflict` says what is to happen then. Values come beside the statement, as parameters of `execute`.
     """

@@ -15,7 +15,7 @@ _log = structlog.get_logger("imq.database")
 
 
 def keep_private(database: str) -> None:
-    """Create the file with mode 0600 if it is missing, and take what others may do with it and its companions.
+    """Create the file with mode 0600 if it is missing, and remove others' permissions on it and its companions.
 
     SQLite gives new companions the mode of the file (sqlite3's `findCreateFileMode`). A file that cannot be created
     is left to SQLite, which says why.
@@ -24,10 +24,10 @@ def keep_private(database: str) -> None:
     with suppress(OSError):
         os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _MODE))
     for path in (Path(database + ending) for ending in ("", *_COMPANIONS)):
-        _take_from_others(path)
+        _restrict(path)
 
 
-def _take_from_others(path: Path) -> None:
+def _restrict(path: Path) -> None:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & _OTHERS:

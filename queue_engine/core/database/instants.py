@@ -24,14 +24,14 @@ _INFO = "imq_ahead"
 
 
 class InstantKind(StrEnum):
-    """What the instants of a column are, which decides how far ahead they may lie."""
+    """The kind of a column's instants, which decides how far ahead they may lie."""
 
     PAST = "past"
     """When something happened: never later than now."""
     LEASE = "lease"
-    """Until when somebody holds something; a living holder prolongs it."""
+    """The end of a lease; a living holder prolongs it."""
     WAIT = "wait"
-    """When to look at something again."""
+    """When work is due again."""
     KEPT = "kept"
     """Until when something is remembered."""
 

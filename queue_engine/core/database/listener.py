@@ -1,8 +1,8 @@
 """Wake on other processes' commits, by PostgreSQL's LISTEN and NOTIFY, without polling every second.
 
-A note is sent within the transaction that made something due, so that it arrives with the commit or not at all. It may
-be lost with a connection; therefore a listener still looks now and then, and at everything after a new
-connection. SQLite has nothing of the kind: there, one process does all.
+A notification is sent within the transaction that made something due, so that it arrives with the commit or not at all.
+It may be lost with a connection; therefore loops still poll, and check everything after a new connection. SQLite has no
+notifications: there, one process does all.
 """
 
 from collections.abc import Callable, Collection
@@ -28,24 +28,24 @@ _log = structlog.get_logger("imq.listener")
 _CHANNEL = "imq"
 _PROOF = "proof"
 _PROOF_SECONDS = 10.0
-"""How long a note of our own may take to come back before we say that notes do not arrive."""
+"""How long a notification to itself may take before notifications count as not arriving."""
 
 _RECONNECT = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=30))
 
 
 class DatabaseNotifier:
-    """What one process tells the others; it knows its own notes again. Topics are words of the caller's choice."""
+    """Notifies other processes, and recognizes its own notifications. Callers choose the topics."""
 
     def __init__(self) -> None:
         self._name = uuid4().hex
 
     async def send(self, connection: AsyncConnection, topics: Collection[str]) -> None:
-        """Tell every listening process of these topics when this transaction commits; on SQLite, nobody."""
+        """Notify every listening process of these topics when this transaction commits; a no-op on SQLite."""
         if topics and connection.dialect.name == "postgresql":
             await connection.execute(select(func.pg_notify(_CHANNEL, " ".join([self._name, *sorted(topics)]))))
 
-    def understand(self, note: str) -> tuple[bool, tuple[str, ...]]:
-        """Whether a note is our own, and its topics."""
+    def parse(self, note: str) -> tuple[bool, tuple[str, ...]]:
+        """Return whether a notification is this process's own, and its topics."""
         name, *topics = note.split(" ")
         return name == self._name, tuple(topics)
 
@@ -56,23 +56,23 @@ class DatabaseListener:
     def __init__(
         self,
         database: Database,
-        voice: DatabaseNotifier,
-        heard: Callable[[str | None], None],
+        notifier: DatabaseNotifier,
+        notify: Callable[[str | None], None],
         *,
         clock: Clock,
         random: Callable[[], float],
         lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """`heard` is called with each topic of another process, and with None when anything may have happened.
+        """`notify` is called with each topic of another process, and with None when anything may have happened.
 
         `lost` is called when the connection was lost. `random` gives numbers in [0, 1) for jitter.
         """
         self.connected = False
-        """Whether notes are known to arrive: not while the connection is away, and never behind a pooler that gives
-        the statements of a session to several connections. While it is False, look often."""
+        """Whether notifications are known to arrive: not while the connection is lost, and never behind a pooler that
+        gives the statements of a session to several connections. While it is False, loops poll often."""
         self._database = database
-        self._voice = voice
-        self._heard = heard
+        self._notifier = notifier
+        self._notify = notify
         self._clock = clock
         self._random = random
         self._lost = lost
@@ -92,7 +92,7 @@ class DatabaseListener:
             if self.connected:
                 self.connected = False
                 self._lost()
-                self._heard(None)
+                self._notify(None)
             await self._clock.sleep(wait(_RECONNECT, max(0, self._failures - 1), random=self._random))
 
     async def _listen(self) -> None:
@@ -101,9 +101,9 @@ class DatabaseListener:
         connection = await psycopg.AsyncConnection.connect(**self._database.connect_args, autocommit=True)
         try:
             await connection.execute(f"LISTEN {_CHANNEL}")
-            # By another connection: told on this one, it would come back even where nobody else's notes do.
+            # By another connection: sent on this one, it would arrive even if those of other processes do not.
             async with self._database.transaction() as another:
-                await self._voice.send(another, [_PROOF])
+                await self._notifier.send(another, [_PROOF])
             await self._attend(connection, _PROOF_SECONDS)
             if not self.connected:
                 _log.warning("notes_do_not_arrive", advice="connect without a pooler, or give each session its own")
@@ -114,15 +114,15 @@ class DatabaseListener:
     async def _attend(self, connection: "psycopg.AsyncConnection", seconds: float | None) -> None:
         async with aclosing(connection.notifies(timeout=seconds)) as notes:
             async for note in notes:
-                self._take(note.payload)
+                self._receive(note.payload)
 
-    def _take(self, note: str) -> None:
-        own, topics = self._voice.understand(note)
+    def _receive(self, note: str) -> None:
+        own, topics = self._notifier.parse(note)
         if not own:
             for topic in topics:
-                self._heard(topic)
+                self._notify(topic)
         elif not self.connected:
-            # From here on nothing is missed; what came before has to be looked for.
+            # No notification is missed from here on; earlier work has to be polled.
             self.connected, self._failures = True, 0
-            self._heard(None)
+            self._notify(None)
             _log.info("listening_to_other_processes")

@@ -25,7 +25,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 
 class OutageKind(StrEnum):
-    """What is wrong with the database's surroundings."""
+    """A fault of the database or its connection."""
 
     FULL = "disk_full"
     LOCKED = "locked"
@@ -37,7 +37,7 @@ class OutageKind(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """What is wrong and what to do about it, for the operator. It names no address and no secret."""
+        """Say the fault and its solution, for the operator, without addresses or secrets."""
         return _SENTENCES[self]
 
 
@@ -99,11 +99,11 @@ class ReadOnly(Exception):
 
 
 class Busy(TimeoutError):
-    """SQLite's one writer was not free in time: its turn was kept by a transaction that does not end."""
+    """SQLite's one writer was not free in time: another transaction does not end."""
 
 
 def fault_of(error: BaseException | None) -> OutageKind | None:
-    """The fault of the surroundings that this error tells of, or an error that it was raised from; else None."""
+    """Return the fault of the database that this error, or its cause, reports; else None."""
     return next((fault for each in _chain(error) if (fault := _classified(each)) is not None), None)
 
 
@@ -117,7 +117,7 @@ def lost_race(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Only what it was raised from on purpose: a mistake that was met while handling a fault is still a mistake."""
+    """Follow explicit causes only: an exception raised while handling a fault is an error of its own."""
     while error is not None:
         yield error
         error = error.__cause__

@@ -22,7 +22,7 @@ class BatchRejection(Exception):
 
 
 class BatchState(StrEnum):
-    """Where a batch stands."""
+    """The status of a batch."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -33,7 +33,7 @@ class BatchState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """What the provider says of a batch: `done` of `total` jobs. `message` is for people."""
+    """The progress of a batch by its provider: `done` of `total` jobs. `message` is for people."""
 
     state: BatchState
     done: int
@@ -69,7 +69,7 @@ class BatchPort(Protocol):
         ...
 
     async def status(self, batch_job_id: str) -> BatchStatus:
-        """Where a batch stands."""
+        """Return the progress of a batch."""
         ...
 
     async def results(self, batch_job_id: str) -> Mapping[str, Result]:
@@ -77,5 +77,5 @@ class BatchPort(Protocol):
         ...
 
     async def cancel(self, batch_job_id: str) -> None:
-        """Nobody wants it any more. One that has ended, or is unknown, is no error."""
+        """Cancel a batch. One that has ended, or is unknown, is no error."""
         ...

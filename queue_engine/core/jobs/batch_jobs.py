@@ -52,15 +52,15 @@ _REMEMBERED = 1000
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """The provider of batches, and how it is asked. Raises ValueError for a `polling` without bound."""
+    """The provider of batches, and how to poll it. Raises ValueError for a `polling` without bound."""
 
     provider: BatchPort
     strategy: Callable[[Job], BatchKind] = lambda job: BatchKind.BATCH
     polling: Backoff = MONITOR
     is_retryable: Callable[[Exception], bool] = lambda error: True
-    """Whether asking again may help after this error of the provider."""
+    """Whether a retry may help after this error of the provider."""
     asked_delay: Callable[[Exception], timedelta | None] = lambda error: None
-    """For how long the provider asks to be left alone by this answer, which is then no error."""
+    """How long the provider asks to wait by this answer, which is then no error."""
 
     def __post_init__(self) -> None:
         if self.polling.tries is None:
@@ -91,7 +91,7 @@ class BatchJobs:
         self._one_by_one: LRUCache[str, bool] = LRUCache(_REMEMBERED)
 
     def collected(self) -> ResultHandler:
-        """The handler of its jobs, whose results are collected, and which tells of each that is settled."""
+        """Return the handler of its jobs, which collects results and reports each finished job."""
         return ResultHandler(self.do, settled=self.tell)
 
     async def do(self, job: Job) -> Outcome | None:
@@ -118,7 +118,7 @@ class BatchJobs:
         return await self._submitted(batches, job, together, batch)
 
     async def cancel(self, process_id: str) -> None:
-        """Nobody wants these results any more: its batch is cancelled, its jobs are deleted for good."""
+        """Cancel the batch of a process, and delete its jobs for good."""
         batches = {job.batch_job_id for job in await self._unfinished(process_id) if job.batch_job_id is not None}
         for batch in batches:
             if self._batches is not None:
@@ -128,7 +128,7 @@ class BatchJobs:
             await Jobs(connection).delete(ids.all())
 
     async def tell(self, job: Job) -> None:
-        """A job was settled: tell how many of its process are."""
+        """Report the number of finished jobs of a process."""
         async with self._database.reading() as connection:
             counted = await connection.execute(
                 select(jobs.c.status, func.count()).where(jobs.c.process_id == job.process_id).group_by(jobs.c.status)
@@ -203,7 +203,7 @@ class BatchJobs:
         return await self._settle(job, {each.id: BatchError(error) for each in await self._unfinished(job.process_id)})
 
     async def _settle(self, job: Job, results: Mapping[str, Result]) -> Outcome:
-        """Store the results of all the others, then answer with this job's own: while it stands, all is asked again."""
+        """Store the results of all other jobs, then return this job's own, which keeps the batch until then."""
         missing = BatchError("the batch ended without a result for this job")
         now = self._clock.now()
         async with self._database.transaction() as connection:
@@ -224,7 +224,7 @@ class BatchJobs:
             return await Jobs(connection).unfinished(process_id)
 
     async def _store_state(self, job: Job, entry: MonitorEntry, together: Sequence[Job], batch: str | None) -> None:
-        """Store with these jobs which batch they are in, and where its monitor stands. Raises LeaseLost."""
+        """Store with these jobs their batch, and the state of its monitor. Raises LeaseLost."""
         known = {"batch_job_id": batch, "response_json": {"looks": entry.looks, "errors": entry.errors}}
         async with self._database.transaction() as connection:
             await Jobs(connection).assert_lease(job)
@@ -262,7 +262,7 @@ def _row(job: Job, result: Result, now: datetime) -> dict[str, Any]:
 
 
 def _stored(job: Job) -> MonitorEntry:
-    """Where the monitor of its batch stands; a job that is not done has that for its response."""
+    """Return the state of the monitor of its batch, which is stored as the job's response until it is done."""
     known = job.response or {}
     return MonitorEntry(job.not_before, known.get("looks", 0), known.get("errors", 0))
 

@@ -41,7 +41,7 @@ class DeadLetter:
 
     @property
     def place(self) -> tuple[datetime, str]:
-        """Where it stands in the list; the next page begins behind it."""
+        """Return its position in the list, after which the next page begins."""
         return self.failed_at, self.id
 
 
@@ -62,12 +62,12 @@ _AGAIN = Upsert(jobs, lambda insert: insert.on_conflict_do_nothing())
 
 @logged("dead_letters")
 class DeadLetters:
-    """The dead letters, on one connection; what is done here is part of that connection's transaction."""
+    """Dead letters, read and written in the transaction of one connection."""
 
     def __init__(
         self, connection: AsyncConnection, due: Callable[[], None] = lambda: None, *, meter: Meter | None = None
     ) -> None:
-        """`due` is called for everything that becomes a job again."""
+        """`due` is called for every dead letter that becomes a job again."""
         self._connection = connection
         self._due = due
         self._meter = meter or NullMeter()
@@ -92,7 +92,7 @@ class DeadLetters:
         )
 
     async def put(self, letter: DeadLetter) -> None:
-        """Keep what failed for good; it takes the place of an older one with its id."""
+        """Store a dead letter; it replaces an older one with its id."""
         values = {column.name: getattr(letter, column.name) for column in _FIELDS}
         values["payload"] = dict(letter.payload)
         await self._connection.execute(_KEEP.on(self._connection), values)
@@ -107,14 +107,14 @@ class DeadLetters:
         retryable: bool | None = None,
     ) -> tuple[DeadLetter, ...]:
         """The latest first, at most `limit`; `after` is the `place` of the last one of the page before."""
-        wanted = select(*_FIELDS).where(*_that_are(job_type, retryable))
+        wanted = select(*_FIELDS).where(*_matching(job_type, retryable))
         if after is not None:
             wanted = wanted.where(tuple_(failed_jobs.c.failed_at, failed_jobs.c.id) < after)
         latest = wanted.order_by(failed_jobs.c.failed_at.desc(), failed_jobs.c.id.desc()).limit(limit)
         return tuple(map(_letter, await self._connection.execute(latest)))
 
     async def get(self, letter_id: str) -> DeadLetter | None:
-        """One of them; None if there is none with this id."""
+        """Return the dead letter with this id; None if there is none."""
         row = (await self._connection.execute(_GET, {"its_id": letter_id})).one_or_none()
         return None if row is None else _letter(row)
 
@@ -134,16 +134,16 @@ class DeadLetters:
         return (await self._connection.execute(_DISCARD, {"its_id": letter_id})).rowcount == 1
 
     async def discard_all(self, *job_types: str) -> None:
-        """Delete all of these types for good, because what they were for is done in another way."""
+        """Delete all of these types for good, because their work was done in another way."""
         await self._connection.execute(_DISCARD_ALL, [{"its_type": job_type} for job_type in job_types])
 
     async def count(self, *, job_type: str | None = None, retryable: bool | None = None) -> int:
-        """How many there are."""
-        counted = select(func.count()).select_from(failed_jobs).where(*_that_are(job_type, retryable))
+        """Count dead letters."""
+        counted = select(func.count()).select_from(failed_jobs).where(*_matching(job_type, retryable))
         return (await self._connection.execute(counted)).scalar_one()
 
     async def oldest(self) -> datetime | None:
-        """When the one failed that waits longest; None if there is none."""
+        """Return when the oldest dead letter failed; None if there is none."""
         return (await self._connection.execute(_OLDEST)).scalar_one_or_none()
 
     async def _reprocess(self, which: ColumnElement[bool], now: datetime) -> int:
@@ -151,7 +151,7 @@ class DeadLetters:
         letters = sorted(map(_letter, taken), key=lambda letter: letter.place)
         if not letters:
             return 0
-        again = [_job_again(letter, now) for letter in letters]
+        again = [_job_of(letter, now) for letter in letters]
         # A dead letter that is known by what it is about, not by a job, may be on its way already.
         await self._connection.execute(_AGAIN.on(self._connection), again)
         self._due()
@@ -160,7 +160,7 @@ class DeadLetters:
         return len(letters)
 
 
-def _that_are(job_type: str | None, retryable: bool | None) -> list[ColumnElement[bool]]:
+def _matching(job_type: str | None, retryable: bool | None) -> list[ColumnElement[bool]]:
     conditions = []
     if job_type is not None:
         conditions.append(failed_jobs.c.job_type == job_type)
@@ -173,7 +173,7 @@ def _letter(row: Row[Any]) -> DeadLetter:
     return DeadLetter(**row._mapping)
 
 
-def _job_again(letter: DeadLetter, now: datetime) -> dict[str, Any]:
+def _job_of(letter: DeadLetter, now: datetime) -> dict[str, Any]:
     return new_job(letter.job_type, letter.process_id, letter.payload, now, letter.trace) | {
         "id": letter.id,
         "priority": letter.priority,

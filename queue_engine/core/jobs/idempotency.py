@@ -63,7 +63,7 @@ class KeyLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """Nobody has done this yet: it is the caller's to do, and then to `finish` or to `abandon`."""
+    """A new key: the caller does the work, and then calls `finish` or `abandon`."""
 
     scope: str
     key: str
@@ -72,7 +72,7 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyReply:
-    """It was done before; this is what was answered."""
+    """The stored answer of a request that was done before."""
 
     status: int
     body: Any
@@ -95,7 +95,7 @@ Begun = NewKey | KeyReply | KeyConflict | KeyHeld
 
 @logged("keys")
 class Keys:
-    """The keys, on one connection; what is done here is part of that connection's transaction."""
+    """Idempotency keys, read and written in the transaction of one connection."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
@@ -103,7 +103,7 @@ class Keys:
     async def begin(
         self, scope: str, key: str, *, endpoint: str, request_hash: str, now: datetime, lease: timedelta
     ) -> Begun:
-        """Take the key for this request until `now + lease`, or tell why not. Commit before the work begins.
+        """Claim the key for this request until `now + lease`, or return why not. Commit before the work begins.
 
         Of two at the same instant one gets it. A request whose lease has ended may be done again, by the next
         caller that sends it.
@@ -152,7 +152,7 @@ class Keys:
 
         Returns the keys that were not known. The caller that stored a known one also stored its effects.
         """
-        # In one order for everybody: two processes that store the same ones wait for each other, never both at once.
+        # In one order for all processes, so that two that store the same keys do not deadlock.
         times = {"created_at": now, "expires_at": now + KEPT}
         values = [
             {"scope": scope, "key": key, "endpoint": endpoint, "response_status": status, **times}
@@ -167,12 +167,12 @@ class Keys:
         return (await self._connection.execute(_KNOWN, its_own)).one_or_none() is not None
 
     async def purge(self, now: datetime) -> int:
-        """Forget the keys that have expired. Returns how many."""
+        """Delete expired keys. Returns how many."""
         return (await self._connection.execute(_PURGE, {"now": now})).rowcount
 
 
-def _over(insert: Insert, free: ColumnElement[bool], returned: Column[str]) -> Executable:
-    """Store a key also over one that is `free`, in one statement, so that nobody comes between looking and taking."""
+def _replace(insert: Insert, free: ColumnElement[bool], returned: Column[str]) -> Executable:
+    """Store a key, also over one that is `free`, in one statement, so that no other process can intervene."""
     values = {column.name: insert.excluded[column.name] for column in _keys if not column.primary_key}
     return insert.on_conflict_do_update(index_elements=["scope", "key"], set_=values, where=free).returning(returned)
 
@@ -194,8 +194,8 @@ def _expired(request: Any) -> ColumnElement[bool]:
     return expired
 
 
-_BEGIN = Upsert(idempotency_keys, lambda insert: _over(insert, _free_for(insert.excluded), _keys.owner))
-_RECORD = Upsert(idempotency_keys, lambda insert: _over(insert, _expired(insert.excluded), _keys.key))
+_BEGIN = Upsert(idempotency_keys, lambda insert: _replace(insert, _free_for(insert.excluded), _keys.owner))
+_RECORD = Upsert(idempotency_keys, lambda insert: _replace(insert, _expired(insert.excluded), _keys.key))
 _ITS_OWN = and_(_keys.scope == bindparam("its_scope"), _keys.key == bindparam("its_key"))
 _RUNNING = and_(_ITS_OWN, _keys.owner == bindparam("its_owner"))
 _GET = select(idempotency_keys).where(_ITS_OWN)

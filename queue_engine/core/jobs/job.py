@@ -12,12 +12,12 @@ from queue_engine.core.jobs.job_table import POISON_DEATHS, JobStatus, jobs
 
 
 class LeaseLost(Exception):
-    """The lease on this job ended and it is no longer ours: roll back, somebody else does it."""
+    """The lease on this job was lost: roll back, another worker does it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it was when read. `seq` is its place in the order of arrival, never given twice.
+    """A job as it was when read. `seq` is its position in the order of arrival, never used twice.
 
     `attempt` counts the tries that failed, `deaths` the last ones in a row that ended with their worker, and `claims`
     every time that a worker took it. `holds` counts how often it was held, by the reason, where its handler named one.
@@ -76,7 +76,7 @@ def new_job(kind: str, process_id: str, request: Mapping[str, Any], now: datetim
 
 
 def job_of(row: Row[Any]) -> Job:
-    """The job that a row tells of."""
+    """Convert a row to a job."""
     values = {name: row._mapping[column] for name, column in _COLUMNS.items()}
     return Job(**(values | {"status": JobStatus(row.status), "holds": row.holds or {}}))
 
@@ -87,5 +87,5 @@ def claimed(job: Job) -> dict[str, Any]:
 
 
 def lost(job: Job) -> LeaseLost:
-    """What to raise when the claim does not stand any more."""
+    """Return the error for a lost claim."""
     return LeaseLost(f"job {job.id} ({job.kind}) is no longer held by {job.owner}")

@@ -8,7 +8,7 @@ from sqlalchemy import Row, Select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.jobs.job import Job, job_of
-from queue_engine.core.jobs.job_table import LOCK_CONTESTED, POISON_DEATHS, TAKE, TAKE_CONTESTED
+from queue_engine.core.jobs.job_table import CLAIM, CLAIM_CONTESTED, LOCK_CONTESTED, POISON_DEATHS
 
 
 async def claim(
@@ -19,12 +19,12 @@ async def claim(
     now: datetime,
     lease: timedelta,
 ) -> tuple[Job, ...]:
-    """Take up to `limit` jobs of those that `due` selects, until `now + lease`; of poison jobs one at most."""
+    """Claim up to `limit` of the jobs that `due` selects, until `now + lease`; of poison jobs one at most."""
     chosen = await _first_due(connection, due, limit, now)
     put_off = [row for row in chosen if row.deaths >= POISON_DEATHS][1:]
     chosen = [row for row in chosen if row not in put_off]
     by = {"claimed_at": now, "claimed_by": owner, "claimed_until": now + lease}
-    taken = await _take(connection, chosen, by)
+    taken = await _claim(connection, chosen, by)
     return tuple(job_of(taken[row.seq]) for row in chosen if row.seq in taken)
 
 
@@ -43,7 +43,7 @@ async def _first_due(
     return tuple(first.values())
 
 
-async def _take(connection: AsyncConnection, chosen: Iterable[Row[Any]], by: Mapping[str, Any]) -> dict[int, Row[Any]]:
+async def _claim(connection: AsyncConnection, chosen: Iterable[Row[Any]], by: Mapping[str, Any]) -> dict[int, Row[Any]]:
     """Claim these, by their numbers; on PostgreSQL not those of a process that another worker has just taken from.
 
     Two workers may at once see two jobs of one process as next, of which one failed before; neither sees what the
@@ -59,8 +59,8 @@ async def _take(connection: AsyncConnection, chosen: Iterable[Row[Any]], by: Map
     if contested:
         locked = list(await connection.scalars(LOCK_CONTESTED, {"chosen": contested}))
         if locked:
-            rows = await connection.execute(TAKE_CONTESTED, {**by, "chosen": locked})
+            rows = await connection.execute(CLAIM_CONTESTED, {**by, "chosen": locked})
             taken |= {row.seq: row for row in rows}
     if at_once:
-        taken |= {row.seq: row for row in await connection.execute(TAKE, {**by, "chosen": at_once})}
+        taken |= {row.seq: row for row in await connection.execute(CLAIM, {**by, "chosen": at_once})}
     return taken

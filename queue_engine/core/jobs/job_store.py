@@ -49,7 +49,7 @@ _UNFINISHED = select(*FIELDS).where(jobs.c.process_id == bindparam("its_process"
 
 @logged("jobs")
 class Jobs:
-    """The jobs, on one connection; what is done here is part of that connection's transaction."""
+    """Jobs, read and written in the transaction of one connection."""
 
     def __init__(self, connection: AsyncConnection, due: Callable[[], None] = lambda: None) -> None:
         """`due` is called for everything that is enqueued."""
@@ -140,7 +140,7 @@ class Jobs:
         return claimed
 
     async def renew(self, job: Job, until: datetime) -> bool:
-        """Prolong the lease of a claim. False when it no longer stands."""
+        """Prolong the lease of a claim. Returns False when the claim was lost."""
         return await self._changes(RENEW, {**claimed(job), "leased_until": until})
 
     async def complete(self, job: Job, response: Mapping[str, Any] | None, now: datetime) -> None:
@@ -154,7 +154,7 @@ class Jobs:
         )
 
     async def finish(self, done: Sequence[Job]) -> None:
-        """These jobs are done and nobody waits for their results: they are deleted for good.
+        """Delete jobs that are done and have no results to collect.
 
         One whose lease was lost is left to its present worker.
         """
@@ -198,7 +198,7 @@ class Jobs:
             raise lost(job)
 
     async def get_results(self, process_id: str) -> tuple[Job, ...]:
-        """The finished jobs of a process, completed and failed, in the order in which they were enqueued."""
+        """Return the finished jobs of a process, completed and failed, in the order in which they were enqueued."""
         finished = jobs.c.status.in_([JobStatus.COMPLETED, JobStatus.FAILED])
         rows = await self._connection.execute(
             select(*FIELDS).where(jobs.c.process_id == process_id, finished).order_by(jobs.c.seq)
@@ -210,7 +210,7 @@ class Jobs:
         return tuple(map(job_of, await self._connection.execute(_UNFINISHED, {"its_process": process_id})))
 
     async def assert_lease(self, job: Job) -> None:
-        """Make sure that the claim still stands, and will until this transaction ends. Raises LeaseLost."""
+        """Assert that the claim is held until this transaction ends. Raises LeaseLost."""
         if (await self._connection.execute(HOLD_FAST, claimed(job))).first() is None:
             raise lost(job)
 
@@ -247,7 +247,7 @@ class Jobs:
             self._due()
 
     async def unfinished_requests(self, kind: str, processes: str) -> tuple[Mapping[str, Any], ...]:
-        """What the unfinished jobs of one kind are to do, of all processes whose ids begin with `processes`."""
+        """Return the requests of the unfinished jobs of one kind, of all processes with this prefix."""
         of_these = jobs.c.process_id.startswith(processes, autoescape=True)
         statement = select(jobs.c.request_json).where(jobs.c.kind == kind, of_these, UNFINISHED)
         return tuple((await self._connection.scalars(statement.order_by(jobs.c.seq))).all())

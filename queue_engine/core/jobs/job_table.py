@@ -33,7 +33,7 @@ from queue_engine.core.database.instants import InstantKind, instant
 
 
 class JobStatus(StrEnum):
-    """Where a job stands."""
+    """The status of a job."""
 
     PENDING = "PENDING"
     IN_PROGRESS = "IN_PROGRESS"
@@ -88,16 +88,16 @@ failed_jobs = Table(
 
 
 POISON_DEATHS = 3
-"""Tries in a row that ended with their worker, after which a job may be what ends them."""
+"""Attempts in a row that ended with their worker, after which a job may be their cause."""
 
 DEATHS = jobs.c.deaths + case((jobs.c.status == JobStatus.IN_PROGRESS, 1), else_=0)
-"""How many its deaths are by the next claim: who holds it when its lease has ended, has died."""
+"""The attempts that ended with their worker: a claimed job whose lease has expired had one."""
 
 _LOCKS = 20_260
-"""What tells the locks of processes apart from other advisory locks on the same PostgreSQL."""
+"""Distinguishes the locks of processes from other advisory locks on the same PostgreSQL."""
 
 
-def _in_turn() -> ColumnElement[bool]:
+def _is_next() -> ColumnElement[bool]:
     """Nothing of the same process is in progress, and nothing earlier of it is still to be tried.
 
     One that failed, which its error tells, is overtaken while it waits. A job whose lease has ended waits only for
@@ -129,7 +129,7 @@ def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
     at_most = bindparam("at_most", type_=Integer)
     return tuple(
         select(jobs.c.seq, jobs.c.process_id, jobs.c.priority, DEATHS.label("deaths"), _contested().label("contested"))
-        .where(jobs.c.status == status, since <= now, _in_turn(), *conditions)
+        .where(jobs.c.status == status, since <= now, _is_next(), *conditions)
         .order_by(jobs.c.priority.desc(), jobs.c.seq)
         .limit(at_most)
         .with_for_update(skip_locked=True)
@@ -140,7 +140,7 @@ def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
     )
 
 
-def _take(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
+def _claim_statement(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
     return (
         update(jobs)
         .where(jobs.c.seq.in_(bindparam("chosen", expanding=True)), *conditions)
@@ -164,7 +164,7 @@ def _lock() -> Select[Any]:
 def _next_due(*conditions: ColumnElement[bool]) -> Select[Any]:
     due = case((jobs.c.status == JobStatus.IN_PROGRESS, jobs.c.leased_until), else_=jobs.c.not_before)
     unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
-    return select(type_coerce(func.min(due), DatabaseInstant)).where(unfinished, _in_turn(), *conditions)
+    return select(type_coerce(func.min(due), DatabaseInstant)).where(unfinished, _is_next(), *conditions)
 
 
 # Built once: building them takes SQLAlchemy many times as long as running them, and a burst of jobs runs them often.
@@ -185,8 +185,8 @@ CLAIMED = and_(
 `its_claims` tells two claims of one owner apart, and `its_seq` what a job was from what it is when it was done again.
 """
 
-TAKE = _take()
-TAKE_CONTESTED = _take(_in_turn())
+CLAIM = _claim_statement()
+CLAIM_CONTESTED = _claim_statement(_is_next())
 LOCK_CONTESTED = _lock()
 FINISH = delete(jobs).where(CLAIMED)
 RENEW = update(jobs).where(CLAIMED)

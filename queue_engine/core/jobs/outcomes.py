@@ -1,4 +1,4 @@
-"""Outcomes of a job's handler: data, which the worker carries out.
+"""Outcomes of a job's handler: data, which the worker stores.
 
 A handler returns an outcome, or raises. `is_retryable` (`queue_engine.domain.errors`) says whether trying again may
 help: yes for no connection, 5xx, 408 and limits, never for another 4xx. What cannot be read is dead at once; faults
@@ -14,14 +14,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """It is done. `response` is kept where a consumer collects results."""
+    """The job is done. `response` is kept if a consumer collects results."""
 
     response: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """It failed for a reason that may pass: an attempt, and another after `delay`, or after the series of the worker.
+    """A transient failure, which counts as an attempt: retry after `delay`, or after the worker's backoff.
 
     When the attempts are used up it is dead.
     """
@@ -32,7 +32,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """It cannot be done yet, which is nobody's failure and no attempt: again after `delay`.
+    """The job cannot be done yet, which counts as no attempt: again after `delay`.
 
     `Job.holds` counts the holds of each `why`, for a handler that bounds how often it holds a job for that reason.
     """
@@ -43,7 +43,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """It failed for good, and a person should know. `retryable` if doing it again, as it is, may help one day."""
+    """A final failure, for a person to see. `retryable` if a later retry may help."""
 
     error: str
     retryable: bool

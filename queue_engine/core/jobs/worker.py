@@ -25,13 +25,13 @@ from queue_engine.core.timing.clock import Clock
 _log = structlog.get_logger("imq.worker")
 
 _ATTEMPTS = 9
-"""About an hour of tries; then the job is a dead letter, for a person to see."""
+"""About an hour of attempts; then the job is a dead letter, for a person to see."""
 
 _DEATHS = 9
-"""So many tries in a row ended with their worker; then the job is taken for what ends them, and is a dead letter."""
+"""Attempts in a row that ended with their worker; then the job counts as the cause, and is a dead letter."""
 
 _DATABASE_AWAY = timedelta(seconds=1)
-"""When a job is done again that could not be done because the database was away."""
+"""When a job is retried after the database was down."""
 
 Handler = Callable[[Job], Awaitable[Outcome | None]]
 """Does one job. None means done; raising means that it failed, for good or not as the worker's `is_retryable` says."""
@@ -94,7 +94,7 @@ class Worker:
 
     async def start_due(self, *, at_most: int | None = None) -> bool:
         """Start due jobs as far as there is room; whether any was due. `at_most` leaves room for so many at once."""
-        room = self._pool.free if at_most is None else self._pool.free_of(at_most)
+        room = self._pool.free if at_most is None else self._pool.free_within(at_most)
         if room <= 0:
             return False
         now = self._clock.now()
@@ -160,7 +160,9 @@ class Worker:
 
     async def _do(self, job: Job) -> None:
         if job.deaths >= _DEATHS:
-            await self._dead_letter(job, Dead(_given_up(job), retryable=False), attempts=job.attempt + job.deaths)
+            await self._dead_letter(
+                job, Dead(_exhausted_message(job), retryable=False), attempts=job.attempt + job.deaths
+            )
             return
         started = self._clock.now()
         outcome = await self._outcome(job)
@@ -174,7 +176,7 @@ class Worker:
                 async with self._database.transaction() as connection:
                     await Jobs(connection).hold(job, at=now + outcome.delay, now=now, why=outcome.why)
             case Retry() if job.attempt + 1 < _ATTEMPTS:
-                await self._again(job, outcome)
+                await self._retry(job, outcome)
             case Retry():
                 await self._dead_letter(job, Dead(outcome.error, retryable=True), attempts=job.attempt + 1)
             case Dead():
@@ -215,7 +217,7 @@ class Worker:
             await Jobs(connection).finish(done)
         return [None] * len(done)
 
-    async def _again(self, job: Job, outcome: Retry) -> None:
+    async def _retry(self, job: Job, outcome: Retry) -> None:
         now = self._clock.now()
         delay = backoff.wait(backoff.JOB, job.attempt, random=self._settings.random, asked=outcome.delay)
         async with self._database.transaction() as connection:
@@ -243,6 +245,6 @@ class Worker:
         return handler if isinstance(handler, ResultHandler) else None
 
 
-def _given_up(job: Job) -> str:
+def _exhausted_message(job: Job) -> str:
     last = "" if job.error_message is None else f" The last error: {job.error_message}"
     return f"Given up after {job.deaths} tries: its worker ended while it was done.{last}"

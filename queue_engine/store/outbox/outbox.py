@@ -149,7 +149,7 @@ class Outbox:
     async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> OutboxItem | None:
         """Claim the unclaimed item that is due longest, until `now + lease`; None if there is none."""
         lent = {"now": now, "lease_owner": owner, "leased_until": now + lease}
-        letter_id = (await self._connection.execute(sql.TAKE, lent)).scalar_one_or_none()
+        letter_id = (await self._connection.execute(sql.CLAIM, lent)).scalar_one_or_none()
         if letter_id is None:
             return None
         row = (await self._connection.execute(sql.GET, {"its_id": letter_id})).one()

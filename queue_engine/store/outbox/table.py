@@ -70,7 +70,7 @@ _FIRST = (
     .limit(1)
     .with_for_update(skip_locked=True)
 )
-TAKE = update(outbox).where(outbox.c.id == _FIRST.scalar_subquery()).returning(outbox.c.id)
+CLAIM = update(outbox).where(outbox.c.id == _FIRST.scalar_subquery()).returning(outbox.c.id)
 CHANGE = update(outbox).where(outbox.c.id == _ID)
 GET = select(outbox, *REPOSITORY_FIELDS[1:]).join(repositories).where(outbox.c.id == _ID)
 _HELD = and_(outbox.c.id == _ID, outbox.c.lease_owner == bindparam("its_owner"))

@@ -165,7 +165,7 @@ async def test_reprocess_sent_twice_with_a_key_answers_alike(desk: ApiServer) ->
 async def test_reprocess_wakes_the_worker(desk: ApiServer) -> None:
     """Nobody waits for the next poll."""
     await bury(desk, a_letter(1))
-    ear = desk.engine.bell.waiter()
+    ear = desk.engine.wakeup.waiter()
     await desk.call("POST", "/dead-letters/reprocess")
     await ear.wait(timedelta(seconds=60))
 

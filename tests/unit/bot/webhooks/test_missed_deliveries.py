@@ -34,8 +34,8 @@ class Database:
 
 async def test_delivery_that_was_not_stored_is_looked_for_when_the_database_is_back() -> None:
     """P2: GitHub sends nothing again by itself; the next sweep may be ten minutes away."""
-    database, bell, webhook_event = Database(), Wakeup(), cast(WebhookEvent, cast(Any, None))
-    missed, ear = MissedDeliveries(database.receive, database.look, bell), bell.waiter((TOPIC,))
+    database, wakeup, webhook_event = Database(), Wakeup(), cast(WebhookEvent, cast(Any, None))
+    missed, ear = MissedDeliveries(database.receive, database.look, wakeup), wakeup.waiter((TOPIC,))
     assert await missed.receive(webhook_event)
     assert (await missed.run_due(), await missed.next_due()) == (False, None)
     database.away = True

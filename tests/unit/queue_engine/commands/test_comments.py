@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from queue_engine.commands.comments import commands_in
 from queue_engine.commands.parse import CommandRequest, ParseError, parse_priority, read
-from queue_engine.commands.table import CATALOGUE, MOST_COMMANDS, CommandName
+from queue_engine.commands.table import CATALOGUE, MAX_COMMANDS, CommandName
 
 FENCE = "```"
 _PARSER = MarkdownIt("commonmark")
@@ -94,7 +94,7 @@ def test_line_that_is_quoted_shown_or_hidden_is_no_command(text: str) -> None:
 
 def test_comment_with_many_commands_gives_one_more_than_are_carried_out() -> None:
     """Enough for the answer to say that there were too many."""
-    assert len(commands_in("/queue\n" * 9000)) == MOST_COMMANDS + 1
+    assert len(commands_in("/queue\n" * 9000)) == MAX_COMMANDS + 1
 
 
 _PIECES = st.one_of(

@@ -8,14 +8,14 @@ from functools import partial
 import pytest
 
 from queue_engine.commands.comments import commands_in
-from queue_engine.config.merge_commit import commit_words, without_comments
+from queue_engine.config.merge_commit import commit_message, without_comments
 from tests.unit.queue_engine.examples import POLICY, pull
 
 SHORT, LONG = 16_000, 64_000
 
 SHAPES = {
     "commands": "/queue\n",
-    "misread commands": "/queue 12345\n",
+    "parse_failure commands": "/queue 12345\n",
     "lines": "a\n",
     "tags": "<a\n/queue\n",
     "open HTML": "/queue\n<pre>\n",
@@ -61,7 +61,7 @@ def test_description_of_any_length_is_made_a_commits_body_in_as_many_calls(shape
     """Each of them goes over the text once; nothing loops over its parts and copies the rest each time."""
     policy = replace(POLICY, commit_title="{title}", commit_body="{body_text}\n\n{body}")
     short, long = (
-        calls(partial(commit_words, policy, replace(pull(), body=filled(shape, size)), ())) for size in (SHORT, LONG)
+        calls(partial(commit_message, policy, replace(pull(), body=filled(shape, size)), ())) for size in (SHORT, LONG)
     )
     assert long == short
 

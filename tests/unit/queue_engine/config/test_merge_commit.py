@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from queue_engine.config.merge_commit import (
     MergeCommit,
     body_template,
-    commit_words,
+    commit_message,
     filled,
     needs_co_authors,
     title_template,
@@ -20,16 +20,16 @@ from tests.unit.queue_engine.examples import pull
 
 
 def title(template: str, **facts: Any) -> str | None:
-    return commit_words(replace(Policy(), commit_title=template), pull(**facts), ()).title
+    return commit_message(replace(Policy(), commit_title=template), pull(**facts), ()).title
 
 
 def body(template: str, *co_authors: str, **facts: Any) -> str | None:
-    return commit_words(replace(Policy(), commit_body=template), pull(**facts), co_authors).body
+    return commit_message(replace(Policy(), commit_body=template), pull(**facts), co_authors).body
 
 
 def test_commit_words_without_templates_are_githubs() -> None:
     """Who configures nothing keeps what the repository's settings on GitHub say."""
-    assert commit_words(Policy(), pull(), ["A <a@example.com>"]) == MergeCommit(None, None)
+    assert commit_message(Policy(), pull(), ["A <a@example.com>"]) == MergeCommit(None, None)
 
 
 def test_commit_words_hold_every_placeholder() -> None:
@@ -130,7 +130,7 @@ def test_commit_body_co_authors_are_a_block_of_their_own() -> None:
 def test_commit_words_of_anything_are_bounded_and_plain(first: str, second: str) -> None:
     """Whatever people write: a title of one line, and no trailer in the body that names a person."""
     policy = replace(Policy(), commit_title="{title} (#{number})", commit_body="{title}\n\n{body}\n\n{co_authors}")
-    words = commit_words(policy, pull(title=first, body=second + "\nSigned-off-by: x"), ())
+    words = commit_message(policy, pull(title=first, body=second + "\nSigned-off-by: x"), ())
     assert words.title is not None
     assert len(words.title.splitlines()) == 1
     assert not any(line.casefold().startswith("signed-off-by") for line in (words.body or "").split("\n"))
@@ -138,7 +138,7 @@ def test_commit_words_of_anything_are_bounded_and_plain(first: str, second: str)
 
 def test_commit_words_of_the_longest_are_cut() -> None:
     """P5: GitHub's limits for a merge's words are not reached by a long description."""
-    words = commit_words(
+    words = commit_message(
         replace(Policy(), commit_title="{title} (#{number})", commit_body="{body}\n\n{co_authors}"),
         pull(title="t" * 5000, body="b" * 200_000),
         [f"{n} <{n}@x.org>" for n in range(500)],

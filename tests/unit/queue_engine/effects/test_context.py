@@ -69,7 +69,7 @@ async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sq
             happened.append(topic)
 
     setup = Setup(Recorded(sqlite_database))
-    engine = replace(setup.engine, publish=lambda event: happened.append(event.event), bell=Bell())
+    engine = replace(setup.engine, publish=lambda event: happened.append(event.event), wakeup=Bell())
     async with engine.change() as change:
         standing = await queue(change.tx)
         await change.tx.queues.wake(standing.id, change.now)

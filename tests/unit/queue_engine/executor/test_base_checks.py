@@ -11,7 +11,7 @@ from queue_engine.domain.model import Pause, Queue, RedBase
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.base_checks import look_at_untested
 from queue_engine.executor.landing import land
-from queue_engine.rules.blockers import failed_jobs, untested_looked_at
+from queue_engine.rules.blockers import failed_jobs, untested_checked
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import CHECKING, NOW, POLICY, READY, REPOSITORY, comparison, report
@@ -47,7 +47,7 @@ def test_untested_tip_is_what_its_checks_say(
     required: list[RequiredCheck], reports: list[CheckReport], after: str | None
 ) -> None:
     """P1: green lets the queue go on, red makes it a red base, and silence leaves it to a person."""
-    known = untested_looked_at(UNTESTED, "tip-2", required, reports, POLICY, NOW)
+    known = untested_checked(UNTESTED, "tip-2", required, reports, POLICY, NOW)
     if after is None:
         assert known is None
         return

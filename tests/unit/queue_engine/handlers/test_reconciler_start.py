@@ -69,7 +69,7 @@ async def test_sweep_after_an_outage_is_due_at_once_and_looks_at_checks(sweeping
     await sweeping.scene.front(status=EntryStatus.CHECKING)
     assert await sweeping.sweeper.run_due()
     sweeping.clock.instant += timedelta(minutes=1)
-    ear = sweeping.engine.bell.waiter(())
+    ear = sweeping.engine.wakeup.waiter(())
     sweeping.sweeper.look_again()
     async with asyncio.timeout(5):
         await ear.wait(timedelta(hours=1))

@@ -16,11 +16,11 @@ from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Pause, Que
 from queue_engine.domain.policy import FreezeWindow, Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.blockers import (
-    base_looked_at,
-    base_unseen,
+    base_checked,
+    base_unread,
     blockers_of,
     in_flight,
-    next_look,
+    next_check_at,
     select_front,
     unannounced,
     unblocked_at,
@@ -106,8 +106,8 @@ def test_blocker_has_an_end_only_if_that_is_known() -> None:
 
 def test_next_look_comes_when_the_first_blocker_ends_and_at_a_red_base_only_if_it_is_alone() -> None:
     """P7: what lies under a pause asks GitHub nothing; the end of a freeze under a pause is announced in time."""
-    assert [next_look(each) for each in ([], [HALT], [HALT, FREEZE])] == [None, None, FREEZE.until]
-    assert [next_look(each) for each in ([BASE_RED], [HALT, BASE_RED])] == [RED.look_at, None]
+    assert [next_check_at(each) for each in ([], [HALT], [HALT, FREEZE])] == [None, None, FREEZE.until]
+    assert [next_check_at(each) for each in ([BASE_RED], [HALT, BASE_RED])] == [RED.look_at, None]
     assert [waits_for_base(each) for each in ([], [BASE_RED], [FREEZE, BASE_RED])] == [False, True, False]
 
 
@@ -250,7 +250,7 @@ def test_announcement_tells_which_blockers_began_and_ended() -> None:
 
 def test_look_at_the_base_again_does_not_make_another_blocker_of_it() -> None:
     """Nobody is told each time that it was looked at."""
-    (later,) = blockers_of(queue(red=base_unseen(RED, POLICY, NOW)), POLICY, NOW)
+    (later,) = blockers_of(queue(red=base_unread(RED, POLICY, NOW)), POLICY, NOW)
     before = BlockerNotices.of([BASE_RED], line({}))
     assert later != BASE_RED
     assert (before.began([later]), before.ended([later]), told(before, [later], line({}))) == ((), (), [])
@@ -324,7 +324,7 @@ ANYBODYS = report("ci", CheckState.FAILED, app_id=None)
 def test_base_that_was_looked_at_is_red_until_the_check_passes(reports: list[CheckReport], red: bool, tip: str) -> None:
     """Other checks that fail there have held up nobody, nor has another App's of its name; a run and a status of one
     App and name have both to pass."""
-    known = base_looked_at(RED, tip, reports, POLICY, NOW)
+    known = base_checked(RED, tip, reports, POLICY, NOW)
     assert (known is not None) == red
     if known is not None:
         assert (known.check, known.tip, known.since, known.looks) == ("ci", tip, NOW, 1)
@@ -333,18 +333,18 @@ def test_base_that_was_looked_at_is_red_until_the_check_passes(reports: list[Che
 
 def test_base_that_moved_and_on_which_nothing_reports_is_not_held_to_be_red_for_long() -> None:
     """Where checks run on pull requests only, nothing ever says that it is green."""
-    waits = base_looked_at(RED, "tip-2", [OTHER], POLICY, NOW)
+    waits = base_checked(RED, "tip-2", [OTHER], POLICY, NOW)
     assert waits == replace(RED, tip="tip-2", looks=1, look_at=NOW + POLICY.first_report)
     assert waits is not None
-    assert base_looked_at(waits, "tip-2", [], POLICY, waits.look_at) is None
-    assert base_looked_at(waits, "tip-3", [], POLICY, waits.look_at) is not None
+    assert base_checked(waits, "tip-2", [], POLICY, waits.look_at) is None
+    assert base_checked(waits, "tip-3", [], POLICY, waits.look_at) is not None
 
 
 def test_base_is_looked_at_ever_less_often() -> None:
     """A day of a red base costs few requests (P7)."""
     red, now, looks = RED, NOW, 0
     while now < NOW + timedelta(days=1):
-        after = base_looked_at(red, "tip-1", [FAILED], POLICY, now)
+        after = base_checked(red, "tip-1", [FAILED], POLICY, now)
         assert after is not None
         assert after.look_at >= now + 10 * MINUTE - SECOND
         red, now, looks = after, after.look_at, looks + 1

@@ -22,7 +22,7 @@ from queue_engine.rules.eligibility import (
     RequiredFacts,
     check_eligibility,
 )
-from queue_engine.rules.reviews import asks_for_reviews
+from queue_engine.rules.reviews import requires_reviews
 from tests.unit.queue_engine.examples import POLICY, REPOSITORY, pull, rules
 
 MERGE, SQUASH, REBASE = MergeMethod
@@ -271,7 +271,7 @@ def test_reviews_are_asked_for_only_where_they_can_matter(
     merge_state: str, demands: dict[str, Any], asks: bool
 ) -> None:
     """P7: who is not blocked, or where nobody demands reviews, costs no request."""
-    assert asks_for_reviews(pull(merge_state=merge_state), rules("ci", **demands)) is asks
+    assert requires_reviews(pull(merge_state=merge_state), rules("ci", **demands)) is asks
 
 
 @pytest.mark.parametrize(

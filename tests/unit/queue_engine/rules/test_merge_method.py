@@ -7,7 +7,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, FactKind, Merge, ReadFact
 from queue_engine.planner.decide import decide
-from queue_engine.rules.merge_method import commit_words, merge_method, wanted_method
+from queue_engine.rules.merge_method import commit_message, merge_method, wanted_method
 from tests.unit.queue_engine.examples import NOW, POLICY, READY, comparison, entry, pull, report, rules, seen
 
 MERGE, SQUASH, REBASE = MergeMethod
@@ -48,19 +48,19 @@ def test_method_label_overrides_the_configured_method_whatever_its_case() -> Non
 
 def test_commit_words_are_githubs_where_nothing_is_configured() -> None:
     """None is left out of the request."""
-    assert commit_words(pull(), SQUASH, POLICY) == (None, None)
+    assert commit_message(pull(), SQUASH, POLICY) == (None, None)
 
 
 def test_commit_words_follow_the_templates_with_co_authors() -> None:
     """The repository's own form, made of what the pull request says."""
     policy = Policy(commit_title="{title} (#{number})", commit_body="{body}\n\n{co_authors}")
-    title, body = commit_words(pull(title="Add", body="Why."), SQUASH, policy, ("B <b@x.org>",))
+    title, body = commit_message(pull(title="Add", body="Why."), SQUASH, policy, ("B <b@x.org>",))
     assert (title, body) == ("Add (#1)", "Why.\n\nCo-authored-by: B <b@x.org>")
 
 
 def test_commit_words_of_a_rebase_are_its_commits_own() -> None:
     """Nothing is asked for that GitHub would not use."""
-    assert commit_words(pull(), REBASE, Policy(commit_title="{title}", commit_body="{body}")) == (None, None)
+    assert commit_message(pull(), REBASE, Policy(commit_title="{title}", commit_body="{body}")) == (None, None)
 
 
 def ready(policy: Policy, **facts: Any) -> object:

@@ -8,7 +8,7 @@ import pytest
 from queue_engine.domain.facts import Permission, Review, ReviewOutcome, ReviewState, Snapshot
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
-from queue_engine.rules.reviews import missing_approval, newest, reviews_of, reviews_told
+from queue_engine.rules.reviews import counted_reviews, missing_approval, newest, reviews_of
 from tests.unit.queue_engine.examples import REPOSITORY, pull, rules
 
 TAKEN = Snapshot(pull(merge_state="blocked"))
@@ -98,7 +98,7 @@ def test_review_of_a_deleted_account_counts_for_nobody() -> None:
 def test_decision_of_github_stands_for_reviews_unless_imq_may_bypass_what_demands_them(bypassed: bool) -> None:
     """P4: it may be the word of a weaker classic protection."""
     demanded = rules(approvals=1, approvals_bypassed=bypassed)
-    told = reviews_told(Snapshot(pull(), decision=ReviewOutcome.APPROVED), demanded)
+    told = counted_reviews(Snapshot(pull(), decision=ReviewOutcome.APPROVED), demanded)
     assert told == (None if bypassed else ())
     missing = missing_approval((), demanded, ReviewOutcome.APPROVED)
     assert missing == ((Reason.APPROVAL_MISSING, "0 of 1") if bypassed else None)

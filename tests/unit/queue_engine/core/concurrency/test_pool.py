@@ -20,7 +20,7 @@ async def test_pool_counts_its_room() -> None:
     gate.set()
     await pool.join()
     assert pool.free == 2
-    assert [pool.free_of(limit) for limit in (1, 2, 3)] == [1, 2, 2]
+    assert [pool.free_within(limit) for limit in (1, 2, 3)] == [1, 2, 2]
 
 
 async def test_pool_tells_of_every_end() -> None:

@@ -59,13 +59,13 @@ async def test_writers_do_not_wait_for_the_log_to_be_carried_over(
     sqlite: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that takes for ever to flush the log holds up no commit."""
-    stuck, carried_over = asyncio.Event(), checkpoints.Checkpoints._carry_over
+    stuck, carried_over = asyncio.Event(), checkpoints.Checkpoints._checkpoint
 
     async def slowly(self: checkpoints.Checkpoints) -> None:
         await stuck.wait()
         await carried_over(self)
 
-    monkeypatch.setattr(checkpoints.Checkpoints, "_carry_over", slowly)
+    monkeypatch.setattr(checkpoints.Checkpoints, "_checkpoint", slowly)
     async with asyncio.timeout(30):
         await _write(sqlite, 200)
         stuck.set()

@@ -45,11 +45,11 @@ class Ear:
 
 
 @asynccontextmanager
-async def listening(url: str, voice: DatabaseNotifier | None = None) -> AsyncIterator[tuple[DatabaseListener, Ear]]:
+async def listening(url: str, notifier: DatabaseNotifier | None = None) -> AsyncIterator[tuple[DatabaseListener, Ear]]:
     """A process that listens; nothing was heard yet but that it may have missed something before."""
     database, ear = Database(url), Ear()
     listener = DatabaseListener(
-        database, voice or DatabaseNotifier(), ear.hear, clock=Impatient(), random=lambda: 0.5, lost=ear.lose
+        database, notifier or DatabaseNotifier(), ear.hear, clock=Impatient(), random=lambda: 0.5, lost=ear.lose
     )
     task = asyncio.create_task(listener.run())
     try:
@@ -62,11 +62,11 @@ async def listening(url: str, voice: DatabaseNotifier | None = None) -> AsyncIte
         await database.close()
 
 
-async def tell(url: str, *topics: str, voice: DatabaseNotifier | None = None) -> None:
+async def tell(url: str, *topics: str, notifier: DatabaseNotifier | None = None) -> None:
     """Another process commits a transaction that concerns these topics."""
     database = Database(url)
     async with database.transaction() as connection:
-        await (voice or DatabaseNotifier()).send(connection, topics)
+        await (notifier or DatabaseNotifier()).send(connection, topics)
     await database.close()
 
 
@@ -99,10 +99,10 @@ async def tell_and_fail(database: Database) -> None:
 
 
 async def test_listener_does_not_hear_its_own_process(make_postgres_url: MakeUrl) -> None:
-    """One's own bell has rung already."""
+    """One's own wakeup has rung already."""
     url, own = make_postgres_url(), DatabaseNotifier()
     async with listening(url, own) as (_, ear):
-        await tell(url, "own", voice=own)
+        await tell(url, "own", notifier=own)
         await tell(url, "others")
         assert await ear.next() == "others"
 
@@ -156,6 +156,6 @@ async def test_listener_whose_notes_do_not_arrive_is_not_connected(
 
 
 async def test_telling_on_sqlite_does_nothing(sqlite_database: Database) -> None:
-    """There is one process, and it has heard its own bell."""
+    """There is one process, and it has heard its own wakeup."""
     async with sqlite_database.transaction() as connection:
         await DatabaseNotifier().send(connection, ["jobs"])

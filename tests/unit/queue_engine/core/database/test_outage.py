@@ -256,8 +256,8 @@ async def test_postgres_restarted_while_jobs_flow_leaves_every_job_done_once(
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     stored: list[str] = []
     async with open_shop(private_postgres.url) as shop:
-        voice = DatabaseNotifier()
-        listener = DatabaseListener(shop.database, voice, heard.put_nowait, clock=SystemClock(), random=lambda: 0.5)
+        notifier = DatabaseNotifier()
+        listener = DatabaseListener(shop.database, notifier, heard.put_nowait, clock=SystemClock(), random=lambda: 0.5)
         listening = asyncio.create_task(listener.run())
 
         async def receive() -> None:

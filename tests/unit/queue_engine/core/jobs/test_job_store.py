@@ -361,5 +361,5 @@ async def test_claim_on_postgresql_looks_again_at_a_process_that_changed_meanwhi
         assert [row.contested for row in chosen] == [True]
         await one.commit()
         by = {"claimed_at": NOW, "claimed_by": "b", "claimed_until": NOW + LEASE}
-        assert await job_leases._take(other, chosen, by) == {}
+        assert await job_leases._claim(other, chosen, by) == {}
     assert taken.kind == "failed"
