@@ -22,7 +22,7 @@ from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.table import PRIORITIES
 from queue_engine.core.observability import trace
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.model import Repository
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.queries.pull_request_status import load_pull_request
@@ -148,7 +148,7 @@ class QueueRoutes:
         status = 202 if queued.new else 200
         if call.priority is not None:
             return await self._set_priority(request, repository, call.priority, login, status)
-        return web.json_response(QueuedAnswer.of(queued.entry).model_dump(mode="json"), status=status)
+        return await self._queued(queued.entry, status)
 
     async def prioritise(self, request: web.Request) -> web.Response:
         """Answer 200: the priority is set; 403; 404: it is not queued."""
@@ -172,10 +172,7 @@ class QueueRoutes:
                 raise _rejection(refused) from None
             except enqueue.MergePending:
                 raise ApiError(409, "the merge of this pull request has started") from None
-        if queued is not None:
-            answer = QueuedAnswer.of(queued.entry)
-            return web.json_response(answer.model_dump(mode="json"), status=202 if queued.new else 200)
-        return await self._held_answer(repository, number)
+        return await self._queued(queued.entry, 202 if queued.new else 200)
 
     async def dequeue(self, request: web.Request) -> web.Response:
         """Answer 200: dequeued; 202: its merge has started, so GitHub decides; 403; 404: it is not queued."""
@@ -199,6 +196,10 @@ class QueueRoutes:
             except NotQueued:
                 raise _not_queued() from None
 
+    async def _queued(self, entry: Entry, status: int) -> web.Response:
+        policy = await self._engine.policies.of(entry.repository, entry.base_branch)
+        return web.json_response(QueuedAnswer.of(entry, policy).model_dump(mode="json"), status=status)
+
     async def _set_priority(
         self, request: web.Request, repository: Repository, priority: int | str, login: str, status: int
     ) -> web.Response:
@@ -217,32 +218,10 @@ class QueueRoutes:
                 if entry is None:
                     raise _not_queued()
                 result = await enqueue.prioritise(change, entry, points, policy, by=login)
-                answer = QueuedAnswer.of(result.entry, Delays.of(result.delay))
+                answer = QueuedAnswer.of(result.entry, policy, Delays.of(result.delay))
                 return await finish_call(request, change.tx, answer.model_dump(mode="json"), status=status)
 
         return await _retry_on_conflict(attempt)
-
-    async def _held_answer(self, repository: Repository, number: int) -> web.Response:
-        """Answer 202 for a held pull request, or one that was queued just now."""
-        async with self._engine.store.reading() as tx:
-            waiting = await tx.held.find(repository.id, number)
-            entry = await tx.entries.find(repository.id, number)
-            queue = None if waiting is None else await tx.queues.get(waiting.queue_id)
-        if entry is not None:
-            return web.json_response(QueuedAnswer.of(entry).model_dump(mode="json"), status=202)
-        if waiting is None or queue is None:
-            raise _not_queued()
-        answer = QueuedAnswer(
-            repository=repository.full_name,
-            queue=queue.base_branch,
-            number=number,
-            position=None,
-            status="held",
-            head_sha=waiting.head_sha,
-            queued_by=waiting.queued_by,
-            priority=waiting.priority or 0,
-        )
-        return web.json_response(answer.model_dump(mode="json"), status=202)
 
 
 T = TypeVar("T")

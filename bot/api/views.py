@@ -6,9 +6,11 @@ from pydantic import BaseModel
 
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Entry
-from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
+from queue_engine.domain.policy import Policy
+from queue_engine.queries.pull_request_status import HELD, PullRequestStatus, QueueHistory
 from queue_engine.queries.queue_status import EntryView, QueueStatus
 from queue_engine.queries.queue_status import QueueView as Summary
+from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.priority import PriorityEffect
 
 
@@ -139,7 +141,7 @@ class LastOutcome(BaseModel):
 
 
 class WhyAnswer(BaseModel):
-    """The status of a pull request: its entry, if it is queued; how many wait longer, if it is held.
+    """The status of a pull request: its entry, if that has room; how many entries get room before it, if it is held.
 
     `state` is the entry's status, `held`, or `not_queued`.
     """
@@ -202,14 +204,15 @@ class QueuedAnswer(BaseModel):
     delays: Delays | None = None
 
     @classmethod
-    def of(cls, entry: Entry, delays: Delays | None = None) -> "QueuedAnswer":
+    def of(cls, entry: Entry, policy: Policy, delays: Delays | None = None) -> "QueuedAnswer":
         """Convert an entry."""
+        held = waits_for_room(entry.position, policy)
         return cls(
             repository=entry.repository.full_name,
             queue=entry.base_branch,
             number=entry.number,
-            position=entry.position,
-            status=entry.status.value,
+            position=None if held else entry.position,
+            status=HELD if held else entry.status.value,
             head_sha=entry.head,
             queued_by=entry.queued_by,
             priority=entry.priority,

@@ -44,7 +44,7 @@ class DryRun:
     by: str
     permission: str
     outcome: str
-    """queued, refused, held, or closed."""
+    """queued, refused, or closed."""
     reason: str | None
     sentence: str
     detail: str | None
@@ -151,7 +151,6 @@ async def predict(
         Consent(by, permission, head=pull.head_sha, base_branch=pull.base_branch),
         await read_requirements(github, repository, snapshot, rules, policy),
         repository=repository,
-        depth=0,  # the queue's current depth is not a matter of the configuration
         policy=policy,
     )
     outcome, reason, sentence, detail = _outcome(answer, pull, policy)

@@ -7,12 +7,13 @@ from datetime import datetime
 import structlog
 
 from queue_engine.admission.enqueue_request import EnqueueRequest
-from queue_engine.admission.entries import hold_back, keep_consent, store_entry
+from queue_engine.admission.entries import keep_consent, store_entry
 from queue_engine.admission.label_throttle import count_label, count_label_gone
 from queue_engine.admission.lost_webhooks import await_webhook, is_labelled_head
 from queue_engine.admission.rejection import refuse
 from queue_engine.admission.rejection_history import RejectionHistory, announce_ignored, rejection_history
 from queue_engine.admission.required_facts import requirements_of
+from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Queue
@@ -21,21 +22,19 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import LabelStates, label_states
-from queue_engine.effects.queue_depth import occupied_slots
 from queue_engine.rules.consent_changes import withdrawn_since_label
+from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import (
     UNSEEN_HEAD,
     Admit,
     Answer,
     Consent,
-    Hold,
     Ignore,
     Reject,
     RequiredFacts,
     check_eligibility,
 )
 from queue_engine.rules.priority import of_these
-from queue_engine.store.held import HeldPullRequest
 
 _log = structlog.get_logger("imq.admission")
 
@@ -53,7 +52,7 @@ async def handle_enqueue_request(
 ) -> None:
     """Check the eligibility of a pull request that is not queued, and store the answer. Raises GitHubError.
 
-    `turn` waits for earlier requests: facts are read side by side, places are given in order (P3).
+    `turn` waits for earlier requests: facts are read side by side, entries are stored in order (P3).
     """
     async with engine.store.reading() as tx:
         before = await rejection_history(tx, request.repository.id, request.number)
@@ -153,7 +152,8 @@ async def admit(
     """Judge a pull request by facts just read, and store what follows.
 
     With `answered` the caller answers the requester: a rejected request leaves no trace here. Raises GitHubError when
-    the branch's rules cannot be read, and StaleRecord if the entry that leaves first changed since it was read.
+    the branch's rules cannot be read, and StaleRecord if the entry that leaves first changed since it was read. Unless
+    the request `may_wait` for room, raises SlotsBusy when the queue is full: then nothing is stored.
     """
     request = replace(request, case=await request.case.with_policy(engine, taken.pull.base_branch))
     policy = request.case.policy
@@ -162,30 +162,26 @@ async def admit(
     await turn()
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
+        await change.tx.queues.lock_order(queue.id)
         if pull.comments != 0:
             await change.tx.outbox.look_first(request.repository, pull.number, change.now)
-        await _leave(change, queue, request)
-        depth = await occupied_slots(change, queue, pull.number)
+        await _leave(change, request)
         standing = await change.tx.entries.find(request.repository.id, pull.number)
         if standing is not None:
             # Somebody else has queued it since the case was loaded: it is judged as an entry then.
             return standing
-        waiting = await change.tx.held.find(request.repository.id, pull.number)
-        if (before := waiting or request.leaving) is None and not request.gives_consent:
-            # It was taken out of the line in this moment.
-            return Ignore()
-        trusted = _trusted_labels(request, pull, before)
-        answer = judged(request, taken, requirements, policy, depth=depth)
+        answer = judged(request, taken, requirements, policy)
+        if not request.may_wait and isinstance(answer, Admit):
+            await _check_room(engine, change, queue, policy)
         if not (answered and isinstance(answer, Reject)):
             await count_label(change, request.repository, request.by, answer)
-        if request.gives_consent and isinstance(answer, Admit | Hold):
+        if request.gives_consent and isinstance(answer, Admit):
             await keep_consent(change, request, pull)
         match answer:
             case Admit():
-                priority = None if waiting is None else waiting.priority
-                standing = await store_entry(change, queue, taken, policy, request, trusted, priority)
-            case Hold() if not answered:
-                await hold_back(engine, change, queue, pull, policy, request, trusted)
+                standing = await store_entry(change, queue, taken, policy, request, _trusted_labels(request, pull))
+                if standing.held_since is not None:
+                    engine.meter.count("queue_full", where="label")
             case Reject(reason, detail) if not answered:
                 await refuse(
                     change, queue, pull, reason, policy, by=request.by, delivery=request.delivery, detail=detail
@@ -194,29 +190,29 @@ async def admit(
     return answer if standing is None else standing
 
 
-def _trusted_labels(
-    request: EnqueueRequest, pull: PullRequest, before: Entry | HeldPullRequest | None
-) -> frozenset[str]:
+async def _check_room(engine: Engine, change: Change, queue: Queue, policy: Policy) -> None:
+    """Raise SlotsBusy if one more entry would have to wait for room."""
+    if waits_for_room(await change.tx.entries.count(queue.id), policy):
+        engine.meter.count("queue_full", where="api")
+        raise SlotsBusy("queue full")
+
+
+def _trusted_labels(request: EnqueueRequest, pull: PullRequest) -> frozenset[str]:
     """Trust the present labels if the request gives consent, else only those that were trusted before."""
-    if request.gives_consent or before is None:
+    if request.gives_consent or request.leaving is None:
         return pull.labels
-    return of_these(pull.labels, before.trusted_labels)
+    return of_these(pull.labels, request.leaving.trusted_labels)
 
 
-async def _leave(change: Change, queue: Queue, request: EnqueueRequest) -> None:
+async def _leave(change: Change, request: EnqueueRequest) -> None:
     """Dequeue the entry that the request replaces, if there is one."""
-    if request.leaving is None or request.leaves_for is None:
-        return
-    # Others give places and then wake the queue: in this order nobody waits for each other.
-    await change.tx.queues.give_places(queue.id)
-    why = DequeueReason(request.leaves_for, delivery=request.delivery)
-    await record.dequeue(change, request.leaving, why, request.case.policy)
+    if request.leaving is not None and request.leaves_for is not None:
+        why = DequeueReason(request.leaves_for, delivery=request.delivery)
+        await record.dequeue(change, request.leaving, why, request.case.policy)
 
 
-def judged(
-    request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts, policy: Policy, *, depth: int
-) -> Answer:
-    """Check the eligibility, with so many places taken."""
+def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts, policy: Policy) -> Answer:
+    """Check the eligibility, and whether the label that asks is consent still."""
     pull = taken.pull
     consent = Consent(
         by=request.by or "",
@@ -224,8 +220,8 @@ def judged(
         head=request.head_sha or pull.head_sha,
         base_branch=request.base_branch or pull.base_branch,
     )
-    answer = check_eligibility(pull, consent, requirements, repository=request.repository, depth=depth, policy=policy)
-    withdrawn = _withdrawn(request, pull, policy) if isinstance(answer, Admit | Hold) else None
+    answer = check_eligibility(pull, consent, requirements, repository=request.repository, policy=policy)
+    withdrawn = _withdrawn(request, pull, policy) if isinstance(answer, Admit) else None
     if withdrawn is Reason.LABEL_REMOVED:
         # Another person has set the label that is on now: its own webhook asks for that one.
         return Ignore()

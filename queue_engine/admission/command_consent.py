@@ -12,7 +12,6 @@ from datetime import datetime
 import structlog
 
 from queue_engine.admission.case import Case
-from queue_engine.admission.rejection import drop_held
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.known_facts import KEPT, CommandConsent, Fact, Known, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, Repository
@@ -21,7 +20,6 @@ from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
-from queue_engine.store.held import HeldPullRequest
 
 _log = structlog.get_logger("imq.command_consent")
 
@@ -61,23 +59,19 @@ async def consents(engine: Engine, repository: Repository, number: int, head_sha
 
 
 async def overtaken(engine: Engine, case: Case, hint: WebhookEvent) -> bool:
-    """Whether a command has queued, or holds, a head or base branch although its push or change may be newer.
+    """Whether a command has queued a head or base branch although its push or change may be newer.
 
     Then the pull request is dequeued, and people read why.
     """
     repository, number, entry = case.repository, case.number, case.entry
+    if entry is None or entry.merge_requested_at is not None:
+        return False
     async with engine.store.reading() as tx:
         known = await _known(tx, repository, number, engine.clock.now())
-        waiting = await tx.held.find(repository.id, number)
-    queued = entry.queued_head if entry is not None else waiting.head_sha if waiting is not None else ""
-    head = hint.head_sha or queued
+    head = hint.head_sha or entry.queued_head
     commands = [one.told for one in known if isinstance(one.told, CommandConsent) and one.told.head == head]
     reason = next(filter(None, (changed_since(known, head, command.at) for command in commands)), None)
-    if reason is None or head != queued:
-        return False
-    if entry is None:
-        return await _release(engine, repository, hint, waiting, reason)
-    if entry.merge_requested_at is not None:
+    if reason is None or head != entry.queued_head:
         return False
     await _dequeue(engine, await case.with_policy(engine, entry.base_branch), entry, reason)
     return True
@@ -88,22 +82,6 @@ async def _dequeue(engine: Engine, case: Case, entry: Entry, reason: Reason) -> 
         why = DequeueReason(reason, _DETAILS.get(reason), people=(entry.author,), delivery=case.delivery)
         await record.dequeue(change, entry, why, case.policy)
     _log.info("left", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
-
-
-async def _release(
-    engine: Engine, repository: Repository, hint: WebhookEvent, waiting: HeldPullRequest | None, reason: Reason
-) -> bool:
-    """The same for a pull request that waits for a place."""
-    async with engine.store.reading() as tx:
-        queue = None if waiting is None else await tx.queues.get(waiting.queue_id)
-    if waiting is None or queue is None:
-        return False
-    policy = await engine.policies.of(repository, queue.base_branch)
-    async with engine.change() as change:
-        if await change.tx.held.find(repository.id, waiting.number) != waiting:
-            return False
-        await drop_held(change, waiting, reason, policy, delivery=hint.delivery)
-    return True
 
 
 async def _known(tx: Transaction, repository: Repository, number: int, now: datetime) -> list[Known]:

@@ -5,7 +5,7 @@ Their label comes off as well. While GitHub merges, the label goes first, so tha
 
 from dataclasses import dataclass, replace
 
-from queue_engine.admission.rejection import assert_may_queue, drop_held
+from queue_engine.admission.rejection import assert_may_queue
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import EngineError, StaleRecord
 from queue_engine.domain.facts import PullRequest, Snapshot
@@ -14,11 +14,11 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.queue_depth import find_held
+from queue_engine.effects.notices import set_no_label
 
 
 class NotQueued(EngineError):
-    """The pull request is neither queued nor held."""
+    """The pull request is not queued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +40,16 @@ async def authorize_dequeue(
     RejectionError, NotQueued and GitHubError.
     """
     async with engine.store.reading() as tx:
-        waiting = await tx.held.find(repository.id, number)
         entry = await tx.entries.find(repository.id, number)
-        found = waiting or entry
-        queue = None if found is None else await tx.queues.get(found.queue_id)
-    if queue is None:
+    if entry is None:
         raise NotQueued(f"pull request {number} is not queued")
-    policy = await engine.policies.of(repository, queue.base_branch)
-    merging = entry is not None and entry.merge_requested_at is not None
-    pull = None if taken is None else taken.pull
-    if pull is None and (waiting is not None or merging):
-        pull = await engine.github.pull_request(repository, number)
-    author = pull.author if pull is not None else entry.author if entry is not None else ""
-    if author.casefold() != by.casefold():
+    policy = await engine.policies.of(repository, entry.base_branch)
+    merging = entry.merge_requested_at is not None
+    if entry.author.casefold() != by.casefold():
         told = None if taken is None else taken.permission
         assert_may_queue(policy, by, told or await engine.github.permission(repository, by))
-    if merging and pull is not None:
+    if merging:
+        pull = await engine.github.pull_request(repository, number) if taken is None else taken.pull
         await _remove_label(engine, repository, pull, policy)
     return DequeuePermission(policy, unlabelled=merging, by=by)
 
@@ -63,15 +57,12 @@ async def authorize_dequeue(
 async def dequeue_by_user(
     change: Change, repository: Repository, number: int, leave: DequeuePermission, *, delivery: str | None = None
 ) -> bool:
-    """Take a pull request out of its queue, or the line for a place; False: its merge is under way, so GitHub decides.
+    """Take a pull request out of its queue; False: its merge is under way, so GitHub decides.
 
     Its label comes off, and is no new wish as long as it is there. Raises NotQueued, and StaleRecord when something
     changed since the leave was given: to be asked for again then.
     """
     tx, now = change.tx, change.now
-    if (waiting := await find_held(tx, repository.id, number)) is not None:
-        await drop_held(change, waiting, Reason.UNQUEUED, leave.policy, delivery=delivery, by=leave.by)
-        return True
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
         raise NotQueued(f"pull request {number} is not queued")
@@ -84,6 +75,7 @@ async def dequeue_by_user(
     # Should GitHub refuse the merge, consent is looked at again; that IMQ took the label off itself is no mishap then.
     trusted = tuple(label for label in entry.trusted_labels if not leave.policy.has_trigger_label([label]))
     await tx.entries.save(replace(entry, needs_refetch=True, trusted_labels=trusted))
+    await set_no_label(tx, repository, number, now)
     await tx.queues.wake(entry.queue_id, now)
     return False
 

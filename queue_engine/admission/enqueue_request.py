@@ -15,8 +15,8 @@ class EnqueueRequest:
     `head_sha` is the head that the label was set on, and `base_branch` the branch to land on; None when only the sweep
     found the label, which then stands for the present ones. `label` was set at `labelled_at`. `by_machine` tells
     automation from a person who tries again.
-    With `gives_consent` the requester vouches for the present labels. Without it nobody does: a held pull request gets
-    its place, or somebody pushed to it, and only the labels that were trusted before count.
+    With `gives_consent` the requester vouches for the present labels. Without it nobody does: somebody pushed to a
+    queued pull request, and only the labels that were trusted before count.
     """
 
     case: Case
@@ -32,6 +32,10 @@ class EnqueueRequest:
     """When it was asked for, if that is known to be long ago, as after a failure, or of a label whose webhook was lost:
     it is queued as if it had come then (P3)."""
     gives_consent: bool = True
+    sets_label: str | None = None
+    """The label that the pull request lacks, where a command or a call asks in its place: IMQ sets it."""
+    may_wait: bool = True
+    """Whether it waits for room in a full queue; else a full queue refuses it."""
     leaves_for: Reason | None = None
     """Why the present entry leaves its queue in the same transaction, if the pull request is queued again."""
 

@@ -117,9 +117,9 @@ def hint_of(job: Job) -> WebhookEvent:
 
 
 async def queued_by_others(engine: Engine, repository: Repository, number: int) -> bool:
-    """Return whether the pull request is queued or held: another person has queued it meanwhile."""
+    """Return whether the pull request is queued: another person has queued it meanwhile."""
     async with engine.store.reading() as tx:
-        return await tx.entries.stands(repository.id, number) or await tx.held.find(repository.id, number) is not None
+        return await tx.entries.stands(repository.id, number)
 
 
 async def numbers_put_off(tx: Transaction, repository_id: int) -> set[int]:

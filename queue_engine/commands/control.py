@@ -13,8 +13,8 @@ from queue_engine.domain.notice import Reply
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.replies import ReplyKind
 from queue_engine.effects.context import Change
-from queue_engine.effects.queue_depth import find_held
 from queue_engine.queries.queue_status import queue_blockers
+from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 
 
 async def pause(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
@@ -56,20 +56,16 @@ async def resume(change: Change, context: CommandContext, request: CommandReques
 
 
 async def prioritise(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
-    """Set the priority of an entry, and reply which pull requests that delays. Raises StaleRecord.
-
-    One that waits for a place is given it when it joins.
-    """
+    """Set the priority of an entry, and reply which pull requests that delays. Raises StaleRecord."""
     tx, repository, number = change.tx, context.repository, context.pull.number
     priority = parse_priority(request.argument) or 0
-    if (waiting := await find_held(tx, repository.id, number)) is not None:
-        await tx.held.stand_by(repository.id, number, trusted_labels=waiting.trusted_labels, priority=priority)
-        ahead = await tx.held.ahead(waiting.queue_id, repository.id, number)
-        return context.reply(request, ReplyKind.HELD, ahead=ahead, priority=priority)
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
         return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
     done = await enqueue.prioritise(change, entry, priority, context.policy, by=context.by, delivery=context.delivery)
+    if waits_for_room(done.entry.position, context.policy):
+        ahead = held_behind(done.entry.position, context.policy)
+        return context.reply(request, ReplyKind.HELD, ahead=ahead, priority=priority)
     seconds = _seconds(done.delay.by)
     overtakes = [[number, seconds] for number in done.delay.numbers]
     return context.reply(
@@ -77,7 +73,7 @@ async def prioritise(change: Change, context: CommandContext, request: CommandRe
         ReplyKind.PRIORITY,
         priority=priority,
         position=done.entry.position,
-        depth=done.depth,
+        depth=depth_within(done.depth, context.policy),
         overtakes=overtakes,
         interrupts=done.delay.interrupts,
         lost=_seconds(done.delay.lost),

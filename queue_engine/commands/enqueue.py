@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from queue_engine.admission import enqueue
-from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case
 from queue_engine.admission.command_consent import consents
 from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user, without_label
@@ -11,13 +10,12 @@ from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import CommandRequest
-from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.model import Entry
 from queue_engine.domain.notice import Reply
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.replies import ReplyKind
 from queue_engine.effects.context import Change
-from queue_engine.rules.eligibility import Hold, Reject
+from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 
 
 async def queue(context: CommandContext, request: CommandRequest) -> Reply:
@@ -36,12 +34,17 @@ async def _enqueue(context: CommandContext, request: CommandRequest) -> Reply:
     try:
         await context.permission()
         queued = await enqueue.enqueue(
-            engine, repository, number, by=context.by, head_sha=head, delivery=context.delivery, taken=context.taken
+            engine,
+            repository,
+            number,
+            by=context.by,
+            head_sha=head,
+            delivery=context.delivery,
+            taken=context.taken,
+            may_wait=True,
         )
     except RejectionError as refused:
         return _refused(context, request, refused.reason, refused.detail)
-    except SlotsBusy:
-        return await _request_enqueue(context, request, head, leaving=None)
     return await _queued_reply(context, request, queued.entry, _joined(context, queued.entry))
 
 
@@ -51,7 +54,6 @@ async def requeue(context: CommandContext, request: CommandRequest) -> Reply:
     if entry is None:
         return await _enqueue(context, request)
     if entry.delivery == context.delivery:
-        await enqueue.add_label(context.engine, context.repository, context.pull, context.policy)
         return await _queued_reply(context, request, entry, ReplyKind.REQUEUED)
     if entry.merge_requested_at is not None:
         return context.reply(request, ReplyKind.LANDING, accepted=False)
@@ -60,7 +62,7 @@ async def requeue(context: CommandContext, request: CommandRequest) -> Reply:
     head = entry.head if bound else await _consented(context)
     if head is None:
         return context.reply(request, ReplyKind.CHANGED_SINCE, accepted=False)
-    return await _request_enqueue(context, request, head, leaving=entry)
+    return await _requeue(context, request, head, leaving=entry)
 
 
 async def prepare_dequeue(context: CommandContext, request: CommandRequest) -> Reply | None:
@@ -78,7 +80,7 @@ async def prepare_dequeue(context: CommandContext, request: CommandRequest) -> R
 
 
 async def unqueue(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
-    """Dequeue the pull request, also a held one. Raises StaleRecord when it changes at the same time."""
+    """Dequeue the pull request. Raises StaleRecord when it changes at the same time."""
     assert context.dequeue is not None
     try:
         left = await dequeue_by_user(
@@ -93,13 +95,8 @@ async def _consented(context: CommandContext) -> str | None:
     """Return the head that the commenter saw; None if it may have changed since (P4).
 
     GitHub does not tell which head a comment was made on. It does tell when a pull request changed last, and a push
-    changes it: what has not changed since the comment has the head that stood there then. Once the command has been
-    begun its head is known, whatever changes afterwards.
+    changes it: what has not changed since the comment has the head that stood there then.
     """
-    async with context.engine.store.reading() as tx:
-        waiting = await tx.held.find(context.repository.id, context.pull.number)
-    if waiting is not None and waiting.queued_by == context.by:
-        return waiting.head_sha
     changed, head = context.pull.updated_at, context.pull.head_sha
     if context.at is None:
         return head if changed is None else None
@@ -109,29 +106,15 @@ async def _consented(context: CommandContext) -> str | None:
     return head if known else None
 
 
-async def _request_enqueue(
-    context: CommandContext, request: CommandRequest, head: str, *, leaving: Entry | None
-) -> Reply:
-    """Store the enqueue request, then set the label: if the process dies in between, it is held or queued."""
-    engine, repository, pull = context.engine, context.repository, context.pull
+async def _requeue(context: CommandContext, request: CommandRequest, head: str, *, leaving: Entry) -> Reply:
     await context.permission()
-    labelled = replace(context.taken, pull=enqueue.with_label(pull, context.policy))
-    case = Case(repository, pull.number, leaving, context.delivery)
-    leaves_for = None if leaving is None else Reason.UNQUEUED
-    enqueue_request = EnqueueRequest(case, context.by, head, leaves_for=leaves_for)
-    answer = await admit(engine, enqueue_request, labelled)
-    if isinstance(answer, Reject):
-        return _refused(context, request, answer.reason, answer.detail)
-    await enqueue.add_label(engine, repository, pull, context.policy)
-    if isinstance(answer, Entry):
-        return await _queued_reply(
-            context, request, answer, ReplyKind.QUEUED if leaving is None else ReplyKind.REQUEUED
-        )
-    assert isinstance(answer, Hold)
-    async with engine.store.reading() as tx:
-        line = await tx.queues.find(repository.id, pull.base_branch)
-        ahead = 0 if line is None else await tx.held.ahead(line.id, repository.id, pull.number)
-    return context.reply(request, ReplyKind.HELD, ahead=ahead)
+    case = Case(context.repository, context.pull.number, leaving, context.delivery)
+    enqueue_request = EnqueueRequest(case, context.by, head, leaves_for=Reason.UNQUEUED)
+    try:
+        entry = await enqueue.admit_labelled(context.engine, enqueue_request, context.taken, context.policy)
+    except RejectionError as refused:
+        return _refused(context, request, refused.reason, refused.detail)
+    return await _queued_reply(context, request, entry, ReplyKind.REQUEUED)
 
 
 def _refused(context: CommandContext, request: CommandRequest, reason: Reason, detail: str | None) -> Reply:
@@ -149,5 +132,7 @@ def _joined(context: CommandContext, entry: Entry) -> ReplyKind:
 async def _queued_reply(context: CommandContext, request: CommandRequest, entry: Entry, code: ReplyKind) -> Reply:
     async with context.engine.store.reading() as tx:
         current = await tx.entries.get(entry.id) or entry
-        depth = await tx.entries.count(entry.queue_id)
+        depth = depth_within(await tx.entries.count(entry.queue_id), context.policy)
+    if waits_for_room(current.position, context.policy):
+        return context.reply(request, ReplyKind.HELD, ahead=held_behind(current.position, context.policy))
     return context.reply(request, code, position=current.position, depth=max(depth, current.position + 1))

@@ -166,7 +166,7 @@ class WaitLimits(ConfigModel):
     """How long other waits may last."""
 
     update: Timeout | None = Field(None, description="GitHub's update of a branch, and of whether it can be merged.")
-    hold: Timeout | None = Field(None, description="Waiting for a place in a full queue, or for a red base to pass.")
+    hold: Timeout | None = Field(None, description="Waiting for room in a full queue, or for a red base to pass.")
     turn: Timeout | None = Field(None, description="Starting over because somebody else keeps moving the base branch.")
 
 
@@ -221,7 +221,7 @@ class Rules(ConfigModel):
     trigger_labels: Triggers[Label] | None = Field(
         None, description="Labels that queue, in any case; the first is the one that IMQ names and sets."
     )
-    depth: int | None = Field(None, ge=1, le=1000, description="Entries per queue; later ones wait for a place.")
+    depth: int | None = Field(None, ge=1, le=1000, description="Entries per queue; later ones wait for room.")
     on_push: Literal["dequeue", "requeue"] | None = Field(
         None, description="What becomes of a queued pull request to which somebody pushes."
     )

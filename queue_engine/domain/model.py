@@ -239,5 +239,7 @@ class Entry:
     """Since when IMQ lacks a permission to land it; its queue goes on without it."""
     blocked_until: datetime | None = None
     """When IMQ tries again to land it, if nobody grants the permission before."""
+    held_since: datetime | None = None
+    """Since when people read that it waits for room in a full queue; None: they read that it has room."""
     shared_head: str | None = None
     """Its head branch, if other pull requests are merged into that: IMQ does not push to it where rules protect it."""

@@ -19,6 +19,7 @@ from queue_engine.domain.reasons import REASONS, Outcome, Reason, ReasonActor
 from queue_engine.effects.labels import queued_by
 from queue_engine.queries.position import load_position
 from queue_engine.rules.check_progress import pending_checks
+from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 
@@ -89,9 +90,9 @@ async def announce_retrying(
 
 
 async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: datetime) -> Notice:
-    """The notice with the place in line as it is now, if it tells of one and that has changed.
+    """The notice with the position as it is now, if it tells of one and that has changed.
 
-    One that waits for a place reads how many were before it when it began to wait, which stays true.
+    Of an entry that waits for room it tells how many were before it when it began to wait, which stays true.
     """
     if notice.position is None or notice.kind is NoticeKind.HELD:
         return notice
@@ -102,7 +103,7 @@ async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: 
         return notice.model_copy(update={"position": entry.position})
     if entry.status is not EntryStatus.PENDING:
         return notice
-    depth = await tx.entries.count(entry.queue_id)
+    depth = (await tx.depths.entries(repository.id)).get(entry.queue_id, 0)
     return notice.model_copy(update={"at": now, **asdict(await load_position(tx, entry, now, depth=depth))})
 
 
@@ -250,7 +251,10 @@ async def _progress(
     depth: int,
     checks: Sequence[CheckReport] = (),
 ) -> Notice:
-    position = asdict(await load_position(tx, entry, now, depth=depth))
+    if waits_for_room(entry.position, policy):
+        behind = held_behind(entry.position, policy)
+        return _notice(entry, NoticeKind.HELD, policy, now, position=behind, reason=Reason.QUEUE_FULL)
+    position = asdict(await load_position(tx, entry, now, depth=depth_within(depth, policy)))
     return _notice(entry, kind, policy, now, checks=tuple(checks) or _awaited(entry), **position)
 
 
@@ -274,7 +278,7 @@ def _notice(entry: Entry, kind: NoticeKind, policy: Policy, now: datetime, **fac
 async def _is_shown(tx: Transaction, entry: Entry) -> bool:
     """Whether the check run tells of this very stay: of one that began, and was sent back into line."""
     shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
-    return shown is not None and shown.kind in PASSING | {NoticeKind.PAUSED}
+    return shown is not None and shown.kind in PASSING | {NoticeKind.PAUSED, NoticeKind.HELD}
 
 
 async def _check_run(tx: Transaction, entry: Entry, notice: Notice, policy: Policy, due: datetime) -> None:

@@ -17,18 +17,7 @@ from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.position import load_delay
 from queue_engine.store import Transaction
 
-__all__ = [
-    "ADMIT_WAITING_JOB",
-    "wake_waiting",
-    "delays_caused",
-    "dequeue",
-    "free_slot",
-    "pause",
-    "status_of",
-]
-
-ADMIT_WAITING_JOB = "admit_waiting"
-"""Kind of the job that lets those who are held in as far as there are places."""
+__all__ = ["delays_caused", "dequeue", "pause", "status_of"]
 
 
 def status_of(reason: Reason) -> EntryStatus:
@@ -59,29 +48,12 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     # Automation that sets the label again does not overrule a person who dequeued it.
     if REASONS[reason].outcome is Outcome.FAILED or reason is Reason.UNQUEUED:
         await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
-    await free_slot(tx, entry.queue_id, now)
+    await tx.queues.wake(entry.queue_id, now)
     checks = [check.name for check in why.checks]
     data = {"head": entry.head, "from": entry.status.value, "checks": checks, "detail": why.detail}
     if why.by is not None:
         data["dequeued_by"] = why.by
     await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)
-
-
-async def free_slot(tx: Transaction, queue_id: int, now: datetime) -> None:
-    """An entry left: wake the queue for the next one, and call those who wait for a place."""
-    await tx.queues.wake(queue_id, now)
-    await wake_waiting(tx, queue_id, now)
-
-
-async def wake_waiting(tx: Transaction, queue_id: int, now: datetime) -> None:
-    """Schedule the admission of held pull requests, in their order: there may be a place."""
-    if await tx.held.next(queue_id) is not None:
-        await tx.jobs.enqueue(
-            kind=ADMIT_WAITING_JOB,
-            request={"queue_id": queue_id},
-            process_id=f"{ADMIT_WAITING_JOB}:{queue_id}",
-            now=now,
-        )
 
 
 async def pause(change: Change, queue: Queue, reason: Reason, detail: str) -> None:

@@ -19,6 +19,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.base_checks import look_at_base, look_at_untested
+from queue_engine.executor.queue_depth import dequeue_together, follow_depth
 from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.rules.blockers import (
     blockers_of,
@@ -31,6 +32,7 @@ from queue_engine.rules.blockers import (
     waits_for_base,
     waits_until,
 )
+from queue_engine.rules.depth import held_until, with_room
 from queue_engine.rules.invariants import check_queue, check_transition
 from queue_engine.rules.transitions import preempted
 
@@ -42,12 +44,14 @@ _STEPS = 20
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The entry to work on, and how many stand in its queue."""
+    """The entry to work on, and for how many entries its queue has room."""
 
     entry: Entry
     depth: int
     stall: Stall | None = None
     """What is known of a CI that starts no check for it."""
+    hold_ends: datetime | None = None
+    """When the first of those that wait for room has waited for as long as it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,10 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
             await change.tx.stalls.note(queue.id, None)
         return None
     blockers = blockers_of(queue, policy, now)
+    if await follow_depth(engine, entries, blockers, policy):
+        return None
+    hold_ends = _first(held_until(entry, policy) for entry in entries)
+    entries = with_room(entries, policy)
     if await _announce(engine, queue, entries, blockers, policy):
         return None
     if queue.red is not None and queue.red.untested and queue.red.look_at <= now:
@@ -115,7 +123,7 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
         return None
     untested_look = queue.red.look_at if queue.red is not None and queue.red.untested else None
     if broken or not entries:
-        return QueueWait(_first((*(blocker.until for blocker in blockers), untested_look)))
+        return QueueWait(_first((*(blocker.until for blocker in blockers), untested_look, hold_ends)))
     ends = None
     if queue.red is not None and waits_for_base(blockers):
         if queue.red.look_at <= now:
@@ -127,13 +135,14 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
         ends = _first(waits_until(queue.red, entry, policy) for entry in waiting)
     chosen = select_front(entries, blockers, now)
     if chosen is None:
-        return QueueWait(_first((next_check_at(blockers), ends, unblocked_at(entries, now), untested_look)))
+        checks = (next_check_at(blockers), ends, unblocked_at(entries, now), untested_look, hold_ends)
+        return QueueWait(_first(checks))
     front = entries[0]
     if chosen.id != front.id and front.status in PROCESSING:
         await _preempt(engine, front, chosen, policy, len(entries))
         return None
     # An entry that starts is before all others from then on.
-    return Front(replace(chosen, position=0), len(entries), queue.stall)
+    return Front(replace(chosen, position=0), len(entries), queue.stall, hold_ends)
 
 
 def _fault(entries: Sequence[Entry]) -> str | None:
@@ -225,13 +234,6 @@ async def _dequeue_overdue(
 ) -> bool:
     """Let those go who have waited for a red base for as long as anybody waits (P5); whether there were any."""
     overdue = [entry for entry in waiting if waits_until(red, entry, policy) <= now]
-    if not overdue:
-        return False
-    async with engine.change() as change:
-        # Locks all of them before anything else is written: a handler locks its entry first, and its queue then.
-        if not all([await change.tx.entries.keep(entry) for entry in overdue]):
-            raise StaleRecord("an entry changed while it waited for a base that passes")
-        for entry in overdue:
-            await record.dequeue(change, entry, DequeueReason(Reason.BASE_STAYS_RED, red.check), policy)
-    _log.info("left", repository=overdue[0].repository.full_name, numbers=[each.number for each in overdue])
-    return True
+    if overdue:
+        await dequeue_together(engine, overdue, DequeueReason(Reason.BASE_STAYS_RED, red.check), policy)
+    return bool(overdue)

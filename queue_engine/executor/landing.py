@@ -44,13 +44,13 @@ async def land(
             EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _facts(change, entry, landed)
         )
         await tx.known.tell(entry.repository.id, _moves(entry, landed), now)
-        for other in await tx.entries.of_queue(queue.id):
+        for other in await tx.entries.of_queue(queue.id, most=policy.max_depth or None):
             await tx.entries.save(replace(other, known_behind=True, base_tip=landed.sha))
         if agree:
             # Its tree passed, and is the base's now.
             await tx.red_bases.note(queue.id, None)
             await schedule_branch_deletion(tx, entry, policy, now)
-            await record.free_slot(tx, queue.id, now)
+            await tx.queues.wake(queue.id, now)
         else:
             await record.pause(change, queue, Reason.TREE_MISMATCH, detail)
             await _look_at_untested(change, queue, entry, landed, policy, squashed=squashed)

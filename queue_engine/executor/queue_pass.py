@@ -90,9 +90,9 @@ class _Pass:
         self._queue = queue
         self._held = held
         self._seen = Facts()
-        self._seen_for: tuple[str, int] | None = None
-        """The front, by id and version, that the facts in `_seen` were read for."""
+        self._seen_for: tuple[str, int] | None = None  # The front, by id and version, that `_seen` was read for.
         self._depth = 0
+        self._hold_ends: datetime | None = None
         self._stall: Stall | None = None
         self._policy = policy
         self._keeper = EntryUpdates(engine, policy)
@@ -119,7 +119,7 @@ class _Pass:
                 except Exception as error:
                     raise PassError(entry) from error
                 if due is not None:
-                    return due
+                    return min(due, self._hold_ends or due)
         return self._engine.clock.now()
 
     async def endure(self, error: GitHubError) -> datetime | None:
@@ -137,7 +137,7 @@ class _Pass:
         found = await find_front(self._engine, self._queue.id, self._policy)
         if isinstance(found, QueueWait):
             return found
-        front, self._depth = found.entry, found.depth
+        front, self._depth, self._hold_ends = found.entry, found.depth, found.hold_ends
         if (front.id, front.version) != self._seen_for:
             # A hint came, or another front: facts read before it may be older than what it tells of.
             self._seen, self._seen_for = Facts(), (front.id, front.version)

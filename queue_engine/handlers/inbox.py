@@ -12,7 +12,6 @@ from functools import partial
 
 import structlog
 
-from queue_engine.admission.held import HeldPullRequests
 from queue_engine.admission.label_throttle import THROTTLED_LABEL_JOB, hint_of, put_off_again, queued_by_others
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
@@ -34,8 +33,6 @@ from queue_engine.domain.errors import (
 from queue_engine.domain.model import Repository
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
-from queue_engine.effects.queue_depth import HELD_JOB
-from queue_engine.effects.record import ADMIT_WAITING_JOB
 from queue_engine.effects.repository_names import remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup
@@ -56,7 +53,7 @@ HINT_JOB = "hint"
 """Kind of the job that follows one stored delivery."""
 
 
-FORMER_KINDS = {"place": ADMIT_WAITING_JOB, "retried": RETRIED_JOB}
+FORMER_KINDS = {"retried": RETRIED_JOB}
 """Kinds of stored jobs under an older IMQ: an upgrade does them as jobs of the present kind."""
 
 
@@ -67,8 +64,7 @@ class Inbox:
         self._engine = engine
         self._sweeper = sweeper
         self._gathered = MicroBatch(self._store)
-        self._waiting = HeldPullRequests(engine)
-        self._changes = PullRequestChanges(engine, self._waiting)
+        self._changes = PullRequestChanges(engine)
         self._reports = CheckReports(engine)
         self._branches = Branches(engine)
         self._commands = Commands(engine)
@@ -122,8 +118,6 @@ class Inbox:
             HINT_JOB: patient(self._follow),
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             LETTER_JOB: self._send_again,
-            HELD_JOB: patient(self._waiting.retry_enqueue),
-            ADMIT_WAITING_JOB: patient(self._waiting.admit_waiting),
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
             **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},

@@ -9,7 +9,6 @@ from dataclasses import fields, replace
 import structlog
 
 from queue_engine.admission.case import Case
-from queue_engine.admission.held import HeldPullRequests
 from queue_engine.admission.revalidate import revalidate
 from queue_engine.admission.throttle import count_without_right, is_throttled, labelling
 from queue_engine.domain.entry_order import EntryOrder
@@ -19,7 +18,6 @@ from queue_engine.domain.policy import Policy, has_label
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
-from queue_engine.effects.queue_depth import find_held
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.rules.priority import of_these, precedence_of
 
@@ -27,18 +25,14 @@ _log = structlog.get_logger("imq.labels")
 
 
 class LabelChanges:
-    """Follows changes of labels on pull requests that are queued, or wait for a place."""
+    """Follows changes of labels on pull requests that are queued."""
 
-    def __init__(self, engine: Engine, waiting: HeldPullRequests) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._waiting = waiting
 
     async def changed(self, case: Case, hint: WebhookEvent) -> None:
-        """A label that lets nobody in may keep out what waits, give it another priority, or keep it wanted."""
+        """Follow a label that may dequeue an entry, give it another priority, or keep it wanted."""
         repository = case.repository
-        if await self._waits(repository, hint):
-            await self._waiting.revalidate(repository, hint.number or 0)
-            await self._vouch(repository, hint)
         if case.entry is None:
             return
         case = await case.with_policy(self._engine, case.entry.base_branch)
@@ -51,32 +45,6 @@ class LabelChanges:
             case = await revalidate(self._engine, case)
         if ranks and case.entry is not None and case.pull is not None:
             await self._rank(case, case.entry, case.pull, hint)
-
-    async def _waits(self, repository: Repository, hint: WebhookEvent) -> bool:
-        async with self._engine.store.reading() as tx:
-            return await tx.held.find(repository.id, hint.number or 0) is not None
-
-    async def _vouch(self, repository: Repository, hint: WebhookEvent) -> None:
-        """Keep for one that waits for a place what a label gives or takes when it joins, if who changed it may queue.
-
-        Raises StaleRecord when it joined in this moment.
-        """
-        number, label = hint.number or 0, hint.label or ""
-        async with self._engine.store.reading() as tx:
-            waiting = await tx.held.find(repository.id, number)
-            queue = None if waiting is None else await tx.queues.get(waiting.queue_id)
-        if queue is None:
-            return
-        policy = await self._engine.policies.of(repository, queue.base_branch)
-        if not _ranks(policy, hint) or not await self._may_rank(repository, policy, hint):
-            return
-        async with self._engine.change() as change:
-            waiting = await find_held(change.tx, repository.id, number)
-            if waiting is not None:
-                trusted = _trusted_labels(waiting.trusted_labels, hint)
-                # The last word counts, as for those who stand in the queue.
-                priority = None if has_label([label], _priorities(policy)) else waiting.priority
-                await change.tx.held.stand_by(repository.id, number, trusted_labels=trusted, priority=priority)
 
     async def taken_off(self, case: Case, hint: WebhookEvent) -> None:
         """Of several labels that queue one was taken off: set again by somebody else, it keeps nothing wanted."""

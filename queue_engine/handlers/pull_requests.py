@@ -10,12 +10,11 @@ from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.command_consent import overtaken
 from queue_engine.admission.enqueue_request import EnqueueRequest
-from queue_engine.admission.held import HeldPullRequests
 from queue_engine.admission.label_order import await_earlier, postpone
 from queue_engine.admission.label_throttle import LabelThrottle
 from queue_engine.admission.revalidate import Push, left_to_pass, revalidate
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
-from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead, StaleRecord
+from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import has_label
 from queue_engine.domain.webhook_event import WebhookEvent
@@ -27,12 +26,11 @@ from queue_engine.handlers.labels import LabelChanges
 class PullRequestChanges:
     """Follows hints about pull requests."""
 
-    def __init__(self, engine: Engine, waiting: HeldPullRequests) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._enqueue_order = KeyOrder()
         self._throttled = LabelThrottle(engine)
-        self._waiting = waiting
-        self._labels = LabelChanges(engine, waiting)
+        self._labels = LabelChanges(engine)
 
     async def labelled(self, repository: Repository, hint: WebhookEvent) -> None:
         """Handle a label that was set: a trigger label requests to enqueue the pull request."""
@@ -88,9 +86,7 @@ class PullRequestChanges:
             return
         engine, removed_by_person = self._engine, False
         case = await load_case(engine, repository, hint.number, delivery=hint.delivery)
-        async with engine.store.reading() as tx:
-            waits = case.entry is None and await tx.held.find(repository.id, hint.number) is not None
-        if case.entry is None and not waits:
+        if case.entry is None:
             return
         if hint.action == "unlabeled" and hint.label is not None:
             case, queues = await self._queued_by(case, hint)
@@ -104,9 +100,7 @@ class PullRequestChanges:
                 return
         if hint.action in {"synchronize", "edited"} and await overtaken(engine, case, hint):
             return
-        if waits and not await self._waiting.revalidate(repository, hint.number, push=_push_of(hint)):
-            raise StaleRecord(f"pull request {hint.number} waits for a place no more")
-        if case.entry is None or (hint.action == "synchronize" and await self._own_update(repository, hint)):
+        if hint.action == "synchronize" and await self._own_update(repository, hint):
             return
         if not await left_to_pass(engine, repository, hint.number):
             case = await revalidate(engine, case, push=_push_of(hint))

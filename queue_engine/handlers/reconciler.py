@@ -272,7 +272,7 @@ class Reconciler:
     async def _compare(
         self, repository: Repository, labelled: set[int], heads: Mapping[int, str]
     ) -> tuple[list[int], list[int]]:
-        """Who is queued, and who is labelled but neither queued, held nor put off; every queue with work is woken.
+        """Who is queued, and who is labelled but neither queued nor put off; every queue with work is woken.
 
         A rejected head is no news, regardless of who left the label on it or set it again.
         """
@@ -280,9 +280,7 @@ class Reconciler:
             await change.tx.queues.refresh_repository(repository)
             entries = await change.tx.entries.of_repository(repository.id)
             queued = {entry.number for entry in entries}
-            held = change.tx.held
-            labelled = labelled - queued - await numbers_put_off(change.tx, repository.id)
-            new = [n for n in sorted(labelled) if await held.find(repository.id, n) is None]
+            new = sorted(labelled - queued - await numbers_put_off(change.tx, repository.id))
             refused = {n: await change.tx.refusals.find(repository.id, n) for n in new if n in heads}
             new = [n for n in new if (known := refused.get(n)) is None or known.news(heads[n])]
             for queue_id in sorted({entry.queue_id for entry in entries}):

@@ -9,7 +9,6 @@ from datetime import timedelta
 
 import structlog
 
-from queue_engine.admission.rejection import drop_held
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, StaleRecord, Unauthorized
@@ -65,23 +64,18 @@ async def examine(engine: Engine, job: Job) -> None:
 
 
 async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, detail: str | None) -> None:
-    """Every entry leaves, and who is held; an entry whose merge was asked for is left to the pass that asked."""
+    """Dequeue every entry; one whose merge was asked for is left to the pass that asked."""
     async with engine.store.reading() as tx:
         queues = await tx.queues.of_repository(repository.id)
     policies = {queue.id: await _policy(engine, queue) for queue in queues}
     async with engine.change() as change:
         tx = change.tx
-        for queue in queues:
-            await tx.queues.give_places(queue.id)
         entries = [e for e in await tx.entries.of_repository(repository.id) if e.merge_requested_at is None]
         if not all([await tx.entries.keep(entry) for entry in entries]):
             raise StaleRecord(f"an entry of {repository.full_name} changed in this moment")
         for entry in entries:
             policy = policies.get(entry.queue_id, Policy())
             await record.dequeue(change, entry, DequeueReason(reason, detail), policy)
-        for queue in queues:
-            while (waiting := await tx.held.next(queue.id)) is not None:
-                await drop_held(change, waiting, reason, policies[queue.id], delivery=None)
     _log.warning("left", repository=repository.full_name, reason=reason.value, numbers=[e.number for e in entries])
 
 

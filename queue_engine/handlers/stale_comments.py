@@ -143,8 +143,6 @@ def newest(comments: tuple[OwnComment, ...]) -> list[OwnComment]:
 async def _is_stale(tx: Transaction, repository: Repository, comment: OwnComment) -> bool:
     if await tx.entries.stands(repository.id, comment.number):
         return False
-    if await tx.held.find(repository.id, comment.number) is not None:
-        return False
     told = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, comment.number)
     if told is None:
         return True

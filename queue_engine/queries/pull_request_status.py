@@ -1,4 +1,4 @@
-"""Load the state of a pull request and what it waits for: its entry, its hold, or how it left."""
+"""Load the state of a pull request and what it waits for: its entry, room in its queue, or how it left."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +10,12 @@ from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.position import load_durations
 from queue_engine.queries.queue_status import EntryView, entry_view, queue_blockers
+from queue_engine.rules.depth import with_room
 from queue_engine.store import Transaction
 from queue_engine.store.rejections import Rejection
 
 HELD, NOT_QUEUED = "held", "not_queued"
-"""The states of a pull request without an entry; one with an entry has the entry's status."""
+"""The states of a pull request that waits for room or is not queued; one that has room has its entry's status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,13 @@ class PullRequestStatus:
     number: int
     state: str
     base_branch: str | None
-    """The base branch of the queue that has its entry, or in which it waits for a place."""
+    """The base branch of the queue that has its entry."""
     depth: int
-    """How many entries that queue has."""
+    """How many entries have room in that queue."""
     entry: EntryView | None = None
+    """Its entry, if that has room."""
     held_behind: int | None = None
-    """If it is held: how many others get a place before it."""
+    """If its entry waits for room: how many others get room before it."""
     previous: QueueHistory | None = None
     """If it is not queued: how it left last, if it ever did."""
     rejected: Rejection | None = None
@@ -72,10 +74,12 @@ async def load_pull_request(
 async def _of_queue(
     tx: Transaction, queue: Queue, number: int, policy: Policy | None, now: datetime
 ) -> PullRequestStatus:
-    entries = await tx.entries.of_queue(queue.id)
-    entry = next((each for each in entries if each.number == number), None)
-    if entry is None:
-        behind = await tx.held.ahead(queue.id, queue.repository.id, number)
+    every = await tx.entries.of_queue(queue.id)
+    # Without a policy (it may take a request to GitHub), what was announced tells which entries wait for room.
+    entries = [each for each in every if each.held_since is None] if policy is None else with_room(every, policy)
+    entry = next(each for each in every if each.number == number)
+    behind = entry.position - len(entries)
+    if behind >= 0:
         return PullRequestStatus(number, HELD, queue.base_branch, len(entries), held_behind=behind)
     durations = await load_durations(tx, queue.repository.id, queue.base_branch)
     view = entry_view(queue, entries, entry, queue_blockers(queue, policy, now), durations, now)

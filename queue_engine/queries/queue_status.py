@@ -1,4 +1,4 @@
-"""Load a queue at one instant: its entries, its blockers, and the number of held pull requests."""
+"""Load a queue at one instant: its entries that have room, its blockers, and how many entries wait for room."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from queue_engine.queries.position import Position, load_durations, position_of
 from queue_engine.rules.blockers import blockers_of, is_blocked
 from queue_engine.rules.check_progress import pending_checks
+from queue_engine.rules.depth import with_room
 from queue_engine.store import Transaction
 
 _STORED_ONLY = Policy()
@@ -71,17 +72,17 @@ class EntryView:
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """A queue with its entries, the front first."""
+    """A queue with the entries that have room in it, the front first."""
 
     queue: Queue
     entries: tuple[EntryView, ...]
     held: int
-    """How many pull requests wait for a place in it."""
+    """How many entries wait for room in it."""
     blockers: tuple[Blocker, ...]
 
     @property
     def depth(self) -> int:
-        """How many entries it has."""
+        """How many entries have room."""
         return len(self.entries)
 
 
@@ -96,11 +97,11 @@ class QueueView:
 
     @property
     def busy(self) -> bool:
-        """Whether it has entries, pull requests that wait for a place, or a blocker."""
+        """Whether it has entries or a blocker."""
         return bool(self.depth or self.held or self.blockers)
 
     def accepts(self, most: int) -> bool:
-        """Whether one more would get a place now; `most` is the limit of entries, 0 for none."""
+        """Whether one more entry would have room now; `most` is the limit of entries, 0 for none."""
         return most == 0 or self.depth + self.held < most
 
 
@@ -153,11 +154,12 @@ def entry_view(
 
 async def load_queue(tx: Transaction, queue: Queue, policy: Policy, now: datetime) -> QueueStatus:
     """The queue as the database has it now."""
-    entries = await tx.entries.of_queue(queue.id)
+    every = await tx.entries.of_queue(queue.id)
+    entries = with_room(every, policy)
     durations = await load_durations(tx, queue.repository.id, queue.base_branch)
     holding = queue_blockers(queue, policy, now)
     views = tuple(entry_view(queue, entries, entry, holding, durations, now) for entry in entries)
-    return QueueStatus(queue, views, await tx.held.count(queue.id), holding)
+    return QueueStatus(queue, views, len(every) - len(entries), holding)
 
 
 async def load_summaries(

@@ -42,11 +42,6 @@ class Admit:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """The queue is full: remember it, it joins when a place frees."""
-
-
-@dataclass(frozen=True, slots=True)
 class Ignore:
     """There is nothing to decide and nobody to tell."""
 
@@ -59,7 +54,7 @@ class Reject:
     detail: str | None = None
 
 
-Answer = Admit | Hold | Ignore | Reject
+Answer = Admit | Ignore | Reject
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +77,9 @@ def check_eligibility(
     requirements: RequiredFacts,
     *,
     repository: Repository,
-    depth: int,
     policy: Policy,
 ) -> Answer:
-    """Judge whether a pull request may join its queue, which holds `depth` others.
+    """Judge whether a pull request may join its queue.
 
     Closed pull requests and labels already gone need no words.
     """
@@ -96,11 +90,7 @@ def check_eligibility(
         or _of_the_change(pull, consent, policy)
         or unmet_requirement(pull, repository, requirements, policy)
     )
-    if refusal is not None:
-        return refusal
-    if policy.max_depth and depth >= policy.max_depth:
-        return Hold()
-    return Admit()
+    return Admit() if refusal is None else refusal
 
 
 def may_queue(policy: Policy, login: str, permission: Permission) -> Reason | None:

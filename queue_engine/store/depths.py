@@ -1,11 +1,15 @@
-"""Count the entries of each queue, and the held pull requests."""
+"""Count the entries of each queue: those that have room in it, and those that wait for room.
+
+What counts is the last announcement: only the configuration of a base branch tells its limit, and each pass announces.
+"""
 
 from collections.abc import Mapping
 
-from sqlalchemy import FromClause, func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.store.tables import entries, held, queues
+from queue_engine.store.order import HELD
+from queue_engine.store.tables import entries, queues
 
 
 class Depths:
@@ -15,16 +19,16 @@ class Depths:
         self._connection = connection
 
     async def entries(self, repository_id: int | None = None) -> Mapping[int, int]:
-        """How many entries each queue has; a queue without any is left out."""
-        return await self._counted(entries, repository_id)
+        """How many entries have room in each queue; a queue without any is left out."""
+        return await self._counted(~HELD, repository_id)
 
     async def held(self, repository_id: int | None = None) -> Mapping[int, int]:
-        """How many pull requests wait for a place in each queue; a queue without any is left out."""
-        return await self._counted(held, repository_id)
+        """How many entries wait for room in each queue; a queue without any is left out."""
+        return await self._counted(HELD, repository_id)
 
-    async def _counted(self, table: FromClause, repository_id: int | None) -> Mapping[int, int]:
-        counted = select(table.c.queue_id, func.count()).group_by(table.c.queue_id)
+    async def _counted(self, which: ColumnElement[bool], repository_id: int | None) -> Mapping[int, int]:
+        counted = select(entries.c.queue_id, func.count()).where(which).group_by(entries.c.queue_id)
         if repository_id is not None:
             its_queues = select(queues.c.id).where(queues.c.repository_id == repository_id)
-            counted = counted.where(table.c.queue_id.in_(its_queues))
+            counted = counted.where(entries.c.queue_id.in_(its_queues))
         return dict(list(await self._connection.execute(counted)))

@@ -166,7 +166,7 @@ class Entries:
         """Stand a pull request at the end of its priority, pending, bound to `queued_head`.
 
         With `arrived_at` it stands where it would if it had joined then, behind those that are being processed.
-        `ageing` is the head start of one point of priority. On PostgreSQL `Queues.give_places` comes before, so that
+        `ageing` is the head start of one point of priority. On PostgreSQL `Queues.lock_order` comes before, so that
         arrivals are told apart.
 
         Raises EntryConflict when it is queued in this repository already; the transaction stays usable.

@@ -24,6 +24,9 @@ IN_ORDER = (
 )
 """The order of a queue, front first."""
 
+HELD = entries.c.held_since.is_not(None)
+"""It was announced that the entry waits for room."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 

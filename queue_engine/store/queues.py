@@ -34,14 +34,14 @@ from queue_engine.store.order import IN_ORDER
 from queue_engine.store.pauses import pauses_of
 from queue_engine.store.queue_order import DUE, IN_TURN
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
-from queue_engine.store.tables import entries, held, queues
+from queue_engine.store.tables import entries, queues
 from queue_engine.store.tables import repositories as repositories_table
 
 _MANY = 1_000_000
 """No bound."""
 
-_PLACES = 20_261
-"""What tells the locks of queues' places apart from other advisory locks on the same PostgreSQL."""
+_JOINING = 20_261
+"""What tells these locks of queues apart from other advisory locks on the same PostgreSQL."""
 
 _ID: BindParameter[int] = bindparam("its_id")
 _IDS: BindParameter[int] = bindparam("its_ids", expanding=True)
@@ -53,13 +53,10 @@ _GET = _ALL.where(queues.c.id == _ID)
 _SOME = _ALL.where(queues.c.id.in_(_IDS))
 _FIND = _ALL.where(queues.c.repository_id == _REPOSITORY, queues.c.base_branch == bindparam("its_branch"))
 _OF_REPOSITORY = _ALL.where(queues.c.repository_id == _REPOSITORY)
-_QUEUE_IDS = [
-    select(table.c.queue_id)
-    .where(table.c.repository_id == _REPOSITORY, table.c.number == bindparam("its_number", type_=Integer))
-    .scalar_subquery()
-    for table in (entries, held)
-]
-_OF_PULL_REQUEST = _ALL.where(queues.c.id == func.coalesce(*_QUEUE_IDS))
+_ITS_QUEUE = select(entries.c.queue_id).where(
+    entries.c.repository_id == _REPOSITORY, entries.c.number == bindparam("its_number", type_=Integer)
+)
+_OF_PULL_REQUEST = _ALL.where(queues.c.id == _ITS_QUEUE.scalar_subquery())
 _CREATE = Upsert(queues, lambda insert: insert.on_conflict_do_nothing())
 
 _FRONT_TROUBLE = (
@@ -123,7 +120,7 @@ class Queues:
         return await self._one(_FIND, its_repository=repository_id, its_branch=base_branch)
 
     async def of_pull_request(self, repository_id: int, number: int) -> Queue | None:
-        """The queue that has this pull request's entry, or in which it waits for a place."""
+        """The queue that has this pull request's entry."""
         return await self._one(_OF_PULL_REQUEST, its_repository=repository_id, its_number=number)
 
     async def find_or_create(self, repository: Repository, base_branch: str, now: datetime) -> Queue:
@@ -135,13 +132,13 @@ class Queues:
         assert queue is not None
         return queue
 
-    async def give_places(self, queue_id: int) -> None:
-        """From here to the end of the transaction nobody else gives places in this queue: counting stays true.
+    async def lock_order(self, queue_id: int) -> None:
+        """Let no other transaction add an entry to this queue before this one ends, so that arrivals are told apart.
 
-        SQLite has one writer anyway. On PostgreSQL it is a lock of its own, that nobody who lets entries go waits for.
+        SQLite has one writer anyway. On PostgreSQL it is a lock of its own, for which no dequeue waits.
         """
         if self._connection.dialect.name == "postgresql":
-            await self._connection.execute(select(func.pg_advisory_xact_lock(_PLACES, queue_id)))
+            await self._connection.execute(select(func.pg_advisory_xact_lock(_JOINING, queue_id)))
 
     async def of_repository(self, repository_id: int) -> tuple[Queue, ...]:
         """Every queue of a repository."""
@@ -251,7 +248,7 @@ class Queues:
         await self._connection.execute(_CHANGE, {"its_id": queue_id, "announced": announced})
 
     async def with_work(self) -> tuple[Repository, ...]:
-        """The repositories in which something is queued or held."""
+        """The repositories in which something is queued."""
         return await repositories.with_work(self._connection)
 
     async def generation(self, repository_id: int) -> int:

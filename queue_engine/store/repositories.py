@@ -3,12 +3,12 @@
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Row, String, bindparam, case, func, or_, select, update
+from sqlalchemy import BindParameter, ColumnElement, Row, String, bindparam, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
 from queue_engine.domain.model import Repository
-from queue_engine.store.tables import entries, held, repositories
+from queue_engine.store.tables import entries, repositories
 
 REPOSITORY_FIELDS: tuple[ColumnElement[Any], ...] = (
     repositories.c.id.label("repository_id"),
@@ -17,8 +17,6 @@ REPOSITORY_FIELDS: tuple[ColumnElement[Any], ...] = (
     repositories.c.installation_id.label("installation_id"),
 )
 """What a statement selects, beside its own columns, for `repository_of`."""
-
-_WORK = (entries, held)
 
 _ID: BindParameter[int] = bindparam("its_id")
 _REMEMBER = Upsert(repositories, lambda insert: insert.on_conflict_do_nothing())
@@ -48,7 +46,7 @@ _SOME = (
 )
 _WITH_WORK = (
     select(*REPOSITORY_FIELDS)
-    .where(or_(*(select(table.c.number).where(table.c.repository_id == repositories.c.id).exists() for table in _WORK)))
+    .where(select(entries.c.seq).where(entries.c.repository_id == repositories.c.id).exists())
     .order_by(repositories.c.id)
 )
 _GENERATION = select(repositories.c.generation).where(repositories.c.id == _ID)
@@ -85,7 +83,7 @@ async def some(connection: AsyncConnection, owner: str) -> Repository | None:
 
 
 async def with_work(connection: AsyncConnection) -> tuple[Repository, ...]:
-    """The repositories in which something is queued or held."""
+    """The repositories in which something is queued."""
     return tuple(map(repository_of, await connection.execute(_WITH_WORK)))
 
 

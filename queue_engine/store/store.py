@@ -21,7 +21,6 @@ from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
-from queue_engine.store.held import Held
 from queue_engine.store.operations.config_files import ConfigFiles
 from queue_engine.store.operations.figures import Figures
 from queue_engine.store.operations.github_tokens import GitHubTokens
@@ -101,10 +100,6 @@ class Transaction:
     @cached_property
     def answers(self) -> CommandReplies:
         return CommandReplies(self.connection)
-
-    @cached_property
-    def held(self) -> Held:
-        return Held(self.connection)
 
     @cached_property
     def known(self) -> KnownFacts:

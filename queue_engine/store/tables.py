@@ -119,6 +119,7 @@ entries = Table(
     Column("blocked_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("blocked_until", DatabaseInstant, info=instant(InstantKind.WAIT)),
     Column("shared_head", String(255)),
+    Column("held_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "hotfix", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),
@@ -195,24 +196,4 @@ refusals = Table(
     Column("head_sha", String(64), nullable=False),
     Column("reason", String(64), nullable=False),
     Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
-)
-
-
-held = Table(
-    "held",
-    metadata,
-    Column("seq", Counter, primary_key=True, autoincrement=True),
-    Column("queue_id", ForeignKey(queues.c.id), nullable=False),
-    Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("head_sha", String(64), nullable=False),
-    Column("queued_by", String(255), nullable=False),
-    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
-    Column("trace", String(64)),
-    Column("delivery", String(64)),
-    Column("trusted_labels", JSON, nullable=False, server_default=text("'[]'")),
-    Column("priority", Integer),
-    UniqueConstraint("repository_id", "number"),
-    Index(None, "queue_id", "seq"),
-    sqlite_autoincrement=True,
 )

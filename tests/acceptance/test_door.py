@@ -44,8 +44,8 @@ async def test_conflict_is_told_although_github_did_not_know_it_at_first(world: 
     assert not pull.merged
 
 
-async def test_full_queue_holds_and_admits_when_a_place_frees(tmp_path: Path) -> None:
-    """P5: no request is rejected for a full queue; the held one joins when a place frees."""
+async def test_full_queue_lets_later_entries_wait_for_room(tmp_path: Path) -> None:
+    """P5: no request is rejected for a full queue."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
         pulls = [
             world.repository.open_pull_request(f"Add {n}", head=f"add-{n}", by="mona", files={f"{n}.py": f"{n}\n"})
@@ -54,7 +54,8 @@ async def test_full_queue_holds_and_admits_when_a_place_frees(tmp_path: Path) ->
         for pull in pulls:
             pull.label(LABEL, by="mona")
             await world.settle()
-        assert len(await world.entries()) == 1
+        assert [entry.held_since is not None for entry in await world.entries()] == [False, True, True]
+        await world.pass_time(timedelta(seconds=5))
         assert "full" in world.comment(pulls[2])
         await world.until(lambda: all(pull.merged for pull in pulls))
         assert [world.spoken(pull) for pull in pulls] == [1, 1, 1]

@@ -37,7 +37,7 @@ async def test_push_while_waiting_behind_others_joins_again_at_the_end(world: Wo
 
 
 async def test_push_while_held_lets_the_new_head_wait(world: World) -> None:
-    """The pusher's permission is checked; the head that was pushed joins when a place frees."""
+    """The pusher's permission is checked; the head that was pushed waits for room at the end."""
     await configure(world, "on_push: requeue\ndepth: 1\n")
     front, held = world.open("front"), world.open("held")
     for pull in (front, held):
@@ -47,7 +47,7 @@ async def test_push_while_held_lets_the_new_head_wait(world: World) -> None:
     await world.until(lambda: held.merged, within=CI_TIME * 4)
     assert world.landed() == [front.number, held.number]
     assert world.repository.files("main")["held.py"] == "better\n"
-    assert await world.reasons(held) == ["queue_full", "queue_full"]
+    assert await world.reasons(held) == ["queue_full", "head_changed", "queue_full"]
 
 
 async def test_push_by_somebody_without_the_right_takes_it_out(world: World) -> None:

@@ -85,7 +85,7 @@ async def test_trace_goes_on_after_the_process_died(world: World) -> None:
     assert {line["kind"] for line in after if line["event"] == "outbox_item_sent"} >= {"comment", "label"}
 
 
-async def test_pull_request_that_waited_for_a_place_keeps_its_own_trace(tmp_path: Path) -> None:
+async def test_pull_request_that_waited_for_room_keeps_its_own_trace(tmp_path: Path) -> None:
     """Who makes room for another is not the cause of what happens to it."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
         pulls = [await world.behind(name) for name in ("first", "second")]
@@ -97,7 +97,7 @@ async def test_pull_request_that_waited_for_a_place_keeps_its_own_trace(tmp_path
         guids = {d.guid for d in world.github.state.deliveries if d.app is world.app and d.action == "labeled"}
     assert len(guids) == 2
     assert {one(told(log, guid), "landed")["delivery"] for guid in guids} == guids
-    assert [line["answer"] for line in log.lines(event="eligibility")] == ["Admit", "Hold", "Admit"]
+    assert [line["answer"] for line in log.lines(event="eligibility")] == ["Admit", "Admit"]
 
 
 async def test_pass_that_breaks_down_names_the_delivery(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,5 +63,5 @@ async def test_commands_at_a_full_queue_are_done_once_by_a_bot_that_is_killed_at
     left = ("cancelled", "unqueued")
     assert [event for event in told[0] if event == left or event[0] == "landed"] == [left, ("landed", None)]
     assert [event[0] for event in told[1] if event[0] in {"held", "queued", "landed"}] == ["held", "queued", "landed"]
-    assert told[2] == [("held", "queue_full"), ("refused", "unqueued")]
+    assert told[2] == [("held", "queue_full"), ("cancelled", "unqueued")]
     assert not gone.merged

@@ -27,7 +27,6 @@ from queue_engine.domain.model import EntryStatus, Pause, RedBase
 from queue_engine.domain.reasons import Reason
 from queue_engine.migrations import HEAD, MigrationError, current, migrate, run
 from queue_engine.store import Store
-from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.operations.tables import api_tokens
 from queue_engine.store.operations.tokens import TokenPolicy
 from queue_engine.store.outbox.outbox import OutboxKind
@@ -173,15 +172,72 @@ async def test_migrations_keep_who_waits_for_a_place_and_what_was_answered(empty
             await connection.exec_driver_sql(statement)
     await migrate(empty_database)
     async with Store(empty_database).transaction() as tx:
-        waiting = await tx.held.find(1, 7)
-        assert waiting == HeldPullRequest(1, 1, 7, "abc", "rhea", NOW, delivery="guid")
-        assert (waiting.trusted_labels, waiting.priority) == ((), None)
+        waiting = await tx.entries.find(1, 7)
+        assert waiting is not None
+        assert (waiting.queued_head, waiting.queued_by, waiting.held_since) == ("abc", "rhea", NOW)
+        assert (waiting.delivery, waiting.trusted_labels, waiting.priority) == ("guid", (), 0)
         answer = await tx.answers.find(1, 7, comment_id=70)
         assert answer is not None
         assert (answer.by, answer.at, [reply.command for reply in answer.replies]) == ("mona", NOW, ["why"])
         await tx.answers.put(1, 7, 71, answer.model_copy(update={"by": "rhea"}))
         await tx.answers.put(1, 7, 71, answer)
         assert await tx.answers.find(1, 7, comment_id=70) == await tx.answers.find(1, 7, comment_id=71) == answer
+    async with empty_database.reading() as connection:
+        assert await connection.run_sync(differences) == []
+
+
+HELD = (
+    "INSERT INTO queues (id, repository_id, base_branch, red_looks, red_untested, errors, wake_count, created_at)"
+    " VALUES (1, 7, 'main', 0, FALSE, 0, 0, '{at}')",
+    "INSERT INTO entries (id, queue_id, repository_id, number, title, author, queued_by, priority, status, queued_head,"
+    " head, head_proved, candidate_is_ours, known_behind, pending_checks, completed_checks, needs_refetch,"
+    " github_failures, merge_refusals, polls, enqueued_at, status_since, version, arrived, rank) VALUES ('e', 1, 7, 1,"
+    " 't', 'ada', 'max', 0, 'checking', 'h', 'h', TRUE, FALSE, FALSE, '[]', '[]', FALSE, 0, 0, 0, '{at}', '{at}', 1,"
+    " 1767268800001, 1767268800001)",
+    *(
+        "INSERT INTO held (queue_id, repository_id, number, head_sha, queued_by, at, trace, delivery, trusted_labels,"
+        f" priority) VALUES (1, 7, {number}, 'head-{number}', 'max', '{{at}}', '00-ab-cd-01', 'guid-{number}',"
+        f" '[\"merge-queue\"]', {priority})"
+        for number, priority in ((4, "NULL"), (2, "NULL"), (3, "10"))
+    ),
+    *(
+        "INSERT INTO jobs (id, process_id, kind, request_json, status, attempt, deaths, priority, not_before,"
+        f" created_at, updated_at, claims) VALUES ('{kind}', 'p', '{kind}', '{{{{}}}}', 'PENDING', 0, 0, 0, '{{at}}',"
+        " '{at}', '{at}', 0)"
+        for kind in ("held", "admit_waiting", "place", "hint")
+    ),
+    "INSERT INTO failed_jobs (id, process_id, job_type, error_message, payload, failed_at, retryable, attempts,"
+    " priority, created_at) VALUES ('d', 'p', 'held', 'broke', '{{}}', '{at}', TRUE, 1, 0, '{at}')",
+)
+"""A full queue with three held pull requests and their jobs, as revision 0023 stores them."""
+
+
+async def test_migrations_make_held_pull_requests_entries_in_their_order(empty_database: Database) -> None:
+    """P2, P3: they keep their consent and wait behind the entries, by the priority that a command gave them."""
+    await migrate(empty_database, "0023")
+    at = "2026-01-01 12:00:00.000000" + ("+00:00" if empty_database.dialect == "postgresql" else "")
+    async with empty_database.transaction() as connection:
+        await connection.execute(insert(repositories).values(id=7, owner="acme", name="engine", installation_id=1))
+        for statement in HELD:
+            await connection.exec_driver_sql(statement.format(at=at))
+    await migrate(empty_database)
+    async with Store(empty_database).transaction() as tx:
+        entries = await tx.entries.of_queue(1)
+        assert [each.number for each in entries] == [1, 3, 4, 2]
+        _, third, fourth, last = entries
+        assert (fourth.queued_head, fourth.head, fourth.queued_by) == ("head-4", "head-4", "max")
+        assert (fourth.trace, fourth.delivery, fourth.trusted_labels) == ("00-ab-cd-01", "guid-4", ("merge-queue",))
+        assert {each.held_since for each in (third, fourth, last)} == {fourth.enqueued_at} == {NOON}
+        assert (third.priority, fourth.priority, fourth.status) == (10, 0, EntryStatus.PENDING)
+        assert fourth.arrived == last.arrived == 1767268800001
+        joined = await stand(tx, await tx.queues.find_or_create(fourth.repository, "main", NOON), 5)
+        assert joined.position == 4
+        queue = await tx.queues.get(1)
+        assert queue is not None
+        assert queue.due_at == NOON
+        jobs = await tx.jobs.claim_some(9, owner="w", now=NOON, lease=MINUTE)
+        assert [job.kind for job in jobs] == ["hint"]
+        assert await tx.dead_letters.count() == 0
     async with empty_database.reading() as connection:
         assert await connection.run_sync(differences) == []
 
@@ -208,7 +264,7 @@ async def test_migrations_carry_a_database_over_to_the_terms_of_the_field(tmp_pa
         announced = BlockerNotices.from_json(queue.announced)
         assert announced == BlockerNotices((BlockerNotice(pause.reason, "wait", None, True, NOON),), 2)
         assert queue.wake_count == 1
-        checking, hotfix, pending = await tx.entries.of_queue(1)
+        checking, hotfix, pending, waiting = await tx.entries.of_queue(1)
         assert [each.number for each in (checking, hotfix, pending)] == [1, 2, 3]
         assert (hotfix.hotfix, hotfix.preempts, checking.hotfix, checking.preempts) == (True, True, False, False)
         assert (checking.pending_checks, checking.completed_checks) == (("ci", "lint"), ("ci",))
@@ -216,9 +272,7 @@ async def test_migrations_carry_a_database_over_to_the_terms_of_the_field(tmp_pa
         assert (checking.github_failures, checking.merge_refusals, checking.polls) == (2, 3, 4)
         assert (checking.trusted_labels, checking.next_poll_at) == (("merge-queue",), checking.enqueued_at + MINUTE)
         assert checking.github_failing_since == checking.enqueued_at
-        waiting = await tx.held.find(7, 4)
-        assert waiting is not None
-        assert waiting.trusted_labels == ("merge-queue", "urgent")
+        assert (waiting.number, waiting.trusted_labels) == (4, ("merge-queue", "urgent"))
         item = await tx.outbox.claim(owner="w", now=NOW + timedelta(days=1), lease=timedelta(seconds=30))
         assert item is not None
         assert (item.kind, item.maybe_created) == (OutboxKind.COMMENT, True)

@@ -13,7 +13,6 @@ import pytest
 from queue_engine.domain.model import Pause, Queue, RedBase, Repository, Stall
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
-from queue_engine.store.held import HeldPullRequest
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, TICK, queue, stand
 
 PAUSE = Pause(reason=Reason.TREE_MISMATCH, detail="what landed is not what was tested", since=NOW)
@@ -45,12 +44,11 @@ async def test_find_or_create_twice_gives_the_same_queue(t: Transaction) -> None
     assert await t.queues.get(created.id + 1) is None
 
 
-async def test_queue_of_a_pull_request_is_that_of_its_entry_or_of_its_wait(t: Transaction) -> None:
-    """An entry counts before a wait; another repository's pull request of the same number has its own."""
+async def test_queue_of_a_pull_request_is_that_of_its_entry(t: Transaction) -> None:
+    """Another repository's pull request of the same number has its own."""
     main, release, other = await queue(t), await queue(t, "release"), await queue(t, "main", OTHER)
     await stand(t, main, 1)
-    await t.held.add(HeldPullRequest(release.id, REPOSITORY.id, 1, "head-1", "max", NOW))
-    await t.held.add(HeldPullRequest(release.id, REPOSITORY.id, 2, "head-2", "max", NOW))
+    await stand(t, release, 2)
     await stand(t, other, 2)
     found = [await t.queues.of_pull_request(REPOSITORY.id, number) for number in (1, 2, 3)]
     assert [each and each.id for each in found] == [main.id, release.id, None]

@@ -1,4 +1,4 @@
-"""What waits in the database keeps the trace that it belongs to: entries, held pull requests, letters."""
+"""What waits in the database keeps the trace that it belongs to: entries and letters."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -7,7 +7,6 @@ import pytest
 
 from queue_engine.core.observability import trace
 from queue_engine.store import Store, Transaction
-from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox.outbox import OutboxItem
 from tests.store.examples import NOW, REPOSITORY, SOON, queue
 
@@ -39,16 +38,6 @@ async def test_entry_keeps_trace_and_delivery_while_it_stands(t: Transaction) ->
     found = await t.entries.find(REPOSITORY.id, 1)
     assert found is not None
     assert (found.trace, found.delivery) == (TRACE, GUID)
-
-
-async def test_held_pull_request_has_the_trace_of_its_last_consent(t: Transaction) -> None:
-    """Who asks again keeps the place, and what follows belongs to the newer request."""
-    its_queue = (await queue(t)).id
-    await t.held.add(HeldPullRequest(its_queue, REPOSITORY.id, 1, "head", "max", NOW))
-    await t.held.add(HeldPullRequest(its_queue, REPOSITORY.id, 1, "head", "max", LATER, trace=TRACE, delivery=GUID))
-    held = await t.held.find(REPOSITORY.id, 1)
-    assert held is not None
-    assert (held.trace, held.delivery) == (TRACE, GUID)
 
 
 async def test_letter_has_the_trace_of_what_wanted_it_last(t: Transaction) -> None:

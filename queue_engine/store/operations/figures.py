@@ -11,8 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database.database import DatabaseInstant
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.jobs.job_table import JobStatus, failed_jobs, jobs
+from queue_engine.store.order import HELD
 from queue_engine.store.pauses import PAUSED_UNTIL_RESUMED
-from queue_engine.store.tables import entries, held, outbox, queues
+from queue_engine.store.tables import entries, outbox, queues
 
 LATELY = timedelta(hours=1)
 """What counts as a recent dead letter."""
@@ -72,9 +73,9 @@ class Figures:
         )
 
     async def of_queues(self, now: datetime) -> QueueFigures:
-        """Queues, the entries in them, and who waits for a place."""
-        standing = select(entries.c.status, func.count()).group_by(entries.c.status)
-        depths = select(func.count().label("depth")).select_from(entries).group_by(entries.c.queue_id).subquery()
+        """Queues, the entries that have room in them, and those that wait for room."""
+        standing = select(entries.c.status, func.count()).where(~HELD).group_by(entries.c.status)
+        depths = select(func.count().label("depth")).where(~HELD).group_by(entries.c.queue_id).subquery()
         free = or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
         due = and_(queues.c.due_at <= now, free)
         return QueueFigures(
@@ -83,7 +84,7 @@ class Figures:
             due_since=await self._earliest(queues.c.due_at, due),
             entries=await self._by_name(standing),
             deepest=await self._one(select(func.coalesce(func.max(depths.c.depth), 0))),
-            held=await self._count(held),
+            held=await self._count(entries, HELD),
         )
 
     async def of_letters(self, now: datetime) -> OutboxFigures:

@@ -21,7 +21,6 @@ from queue_engine.core.database.database import DatabaseInstant, Insert, Upsert
 from queue_engine.store.outbox.items import NAME, OutboxKind
 from queue_engine.store.repositories import REPOSITORY_FIELDS
 from queue_engine.store.tables import entries, outbox, repositories
-from queue_engine.store.tables import held as held_table
 
 _ID: BindParameter[int] = bindparam("its_id")
 _DUE: BindParameter[datetime] = bindparam("its_due", type_=DatabaseInstant)
@@ -80,13 +79,10 @@ _CLAIMABLE = case((outbox.c.leased_until > outbox.c.due_at, outbox.c.leased_unti
 NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), DatabaseInstant))
 """When the next item can be claimed."""
 
-STANDING = or_(
-    *(
-        select(table.c.number)
-        .where(table.c.repository_id == outbox.c.repository_id, table.c.number == outbox.c.number)
-        .exists()
-        for table in (entries, held_table)
-    )
+STANDING = (
+    select(entries.c.seq)
+    .where(entries.c.repository_id == outbox.c.repository_id, entries.c.number == outbox.c.number)
+    .exists()
 )
 PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~STANDING)
 

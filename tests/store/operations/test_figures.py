@@ -6,7 +6,6 @@ from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.domain.model import Pause
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
-from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.operations.figures import JobFigures, OutboxFigures, QueueFigures
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, queue, stand
 from tests.support.claims import claim_one
@@ -62,7 +61,7 @@ async def test_figures_of_queues_tell_of_all_together_and_of_the_longest(store: 
         for number in (1, 2, 3):
             await stand(tx, main, number)
         await stand(tx, release, 4)
-        await tx.held.add(HeldPullRequest(main.id, REPOSITORY.id, 5, "abc", "max", NOW))
+        await stand(tx, main, 5, held_since=NOW)
         await tx.pauses.put(release.id, Pause(reason=Reason.TREE_MISMATCH, detail="", since=NOW))
         await tx.queues.wake(main.id, NOW)
         claimed = await tx.queues.claim_due(owner="w", now=NOW, lease=LEASE, limit=2)

@@ -15,7 +15,6 @@ from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
-from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
 from queue_engine.store.tables import outbox
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, TICK, queue, stand
@@ -288,8 +287,8 @@ async def test_purge_forgets_only_what_is_long_finished(t: Transaction) -> None:
     for number in (1, 2, 3):
         await want(t, number=number)
         await t.outbox.done(await take(t), NOW)
-    await stand(t, main, 2)
-    await t.held.add(HeldPullRequest(main.id, REPOSITORY.id, 3, "abc", "max", NOW))
+    for number in (2, 3):
+        await stand(t, main, number)
     await want(t, number=4)
     await t.outbox.want(COMMENT, OTHER, 2, due=NOW, notice=notice())
     assert await t.outbox.purge(NOW) == 0

@@ -22,7 +22,6 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.record import dequeue
 from queue_engine.store import Store
-from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Clock, GitHub
@@ -152,22 +151,6 @@ async def test_label_that_is_older_than_the_dequeue_queues_nothing(
     assert await queued(engine) == ([(1, "sue")] if queues else [])
     async with engine.store.reading() as tx:
         assert await tx.outbox.wanted_labels(REPOSITORY.id, 1) == {"land": queues, "ship": False}
-
-
-@pytest.mark.parametrize(("gives_consent", "trusted_labels"), [(True, ("land", "ship")), (False, ("land",))])
-async def test_label_set_while_held_is_trusted_only_by_a_request_that_gives_consent(
-    engine: Engine, gives_consent: bool, trusted_labels: tuple[str, ...]
-) -> None:
-    """P4: anybody with triage rights may set a label on a pull request that waits."""
-    async with engine.store.transaction() as tx:
-        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
-        await tx.held.add(HeldPullRequest(queue.id, REPOSITORY.id, 1, "head-1", "max", NOW, trusted_labels=("land",)))
-    await handle_enqueue_request(
-        engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1", gives_consent=gives_consent)
-    )
-    async with engine.store.reading() as tx:
-        (entry,) = await tx.entries.of_repository(REPOSITORY.id)
-    assert tuple(sorted(entry.trusted_labels)) == trusted_labels
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from queue_engine.domain.known_facts import KEPT, CommandConsent, Fact, Known, P
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.store import Store
-from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import HOUR, NOW, REPOSITORY, SECOND
@@ -162,20 +161,3 @@ async def test_push_dequeues_nothing_that_no_overtaken_command_queued(
     assert not await is_overtaken(scene)
     async with scene.store.reading() as tx:
         assert len(await tx.entries.of_queue(queue.id)) == 1
-
-
-@pytest.mark.parametrize(("head", "overtakes"), [("head-1", True), ("head-2", False)])
-async def test_push_that_overtook_the_command_releases_one_that_waits_for_a_place(
-    scene: Setup, head: str, overtakes: bool
-) -> None:
-    """A full queue makes no difference to consent."""
-    async with scene.store.transaction() as tx:
-        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
-        await tx.held.add(HeldPullRequest(queue.id, REPOSITORY.id, 1, head, "max", NOW))
-    assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
-    assert await is_overtaken(scene) is overtakes
-    async with scene.store.reading() as tx:
-        assert (await tx.held.find(REPOSITORY.id, 1) is None) is overtakes
-    if overtakes:
-        reason, _, delivery = await left(scene)
-        assert (reason, delivery) == (Reason.HEAD_CHANGED, "push")

@@ -14,7 +14,6 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store, Transaction
-from queue_engine.store.held import HeldPullRequest
 from tests.store.examples import queue, stand
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, REPOSITORY, pull
 from tests.unit.queue_engine.queries.examples import happened
@@ -74,10 +73,9 @@ async def test_status_lists_ten_entries_and_counts_all(sqlite_database: Database
     async with Store(sqlite_database).transaction() as t:
         empty = await facts(query.status, t)
         main = await queue(t)
-        for number in range(1, 13):
+        for number in range(1, 14):
             await stand(t, main, number)
-        await t.held.add(HeldPullRequest(main.id, REPOSITORY.id, 13, "head-13", "max", NOW))
-        told = await facts(query.status, t)
+        told = await facts(query.status, t, replace(POLICY, max_depth=12))
     assert empty == {"base_branch": "main", "depth": 0, "entries": [], "held": 0}
     assert told["entries"] == [[number, "pending", NOW.isoformat()] for number in range(1, 11)]
     assert (told["depth"], told["held"], "reason" in told) == (12, 1, False)

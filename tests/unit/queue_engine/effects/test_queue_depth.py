@@ -1,44 +1,44 @@
-"""Places that are given and given up in the same moment, where transactions run side by side."""
-
-import asyncio
+"""An entry is announced by its position: with room in its queue, or waiting for room."""
 
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.errors import StaleRecord
-from queue_engine.effects.queue_depth import find_held
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.queue_depth import announce_joined
 from queue_engine.store import Store
-from queue_engine.store.held import HeldPullRequest
-from queue_engine.store.queues import Queues
+from queue_engine.store.outbox.outbox import OutboxKind
+from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import NOW, REPOSITORY
+from tests.unit.queue_engine.queues import second
 
 
-@pytest.mark.postgres
-async def test_one_that_gets_its_place_in_this_moment_is_not_taken_for_waiting(
-    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("most", "kind", "position", "reason", "event"),
+    [
+        (0, NoticeKind.QUEUED, 2, None, "queued"),
+        (3, NoticeKind.QUEUED, 2, None, "queued"),
+        (2, NoticeKind.HELD, 0, Reason.QUEUE_FULL, "held"),
+        (1, NoticeKind.HELD, 1, Reason.QUEUE_FULL, "held"),
+    ],
+)
+async def test_entry_is_announced_with_room_or_with_how_many_wait_before_it(
+    sqlite_database: Database, most: int, kind: NoticeKind, position: int, reason: Reason | None, event: str
 ) -> None:
-    """A transaction that removes or changes a held one waits for the one that gives the place, and must read again."""
-    store, asked = Store(postgres_database), asyncio.Event()
-    give_places = Queues.give_places
-
-    async def ask(self: Queues, queue_id: int) -> None:
-        asked.set()
-        await give_places(self, queue_id)
-
-    async def look() -> None:
-        async with store.transaction() as tx:
-            await find_held(tx, REPOSITORY.id, 1)
-
-    async with store.transaction() as tx:
-        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
-        await tx.held.add(HeldPullRequest(queue.id, REPOSITORY.id, 1, "head", "max", NOW))
-    async with store.transaction() as tx, asyncio.timeout(10):
-        await tx.queues.give_places(queue.id)
-        monkeypatch.setattr(Queues, "give_places", ask)
-        looking = asyncio.create_task(look())
-        await asked.wait()
-        await tx.held.remove(REPOSITORY.id, 1)
-    with pytest.raises(StaleRecord):
-        await looking
-    async with store.transaction() as tx:
-        assert await find_held(tx, REPOSITORY.id, 1) is None
+    """The comment, the timeline and the stored entry say the same, also when they are asked again."""
+    scene = Setup(Store(sqlite_database))
+    queue = await scene.front()
+    await second(scene, queue, 2)
+    entry = await second(scene, queue, 3, trusted_labels=["merge-queue", "urgent"], delivery="guid")
+    for _ in range(2):
+        async with scene.engine.change() as change:
+            entry = await announce_joined(change, entry, Policy(max_depth=most), depth=3)
+    assert entry.held_since == (None if reason is None else NOW)
+    async with scene.store.reading() as tx:
+        assert await tx.entries.get(entry.id) == entry
+        notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 3)
+        told = (await tx.timeline.latest(1))[0]
+    assert notice is not None
+    assert (notice.kind, notice.position, notice.reason) == (kind, position, reason)
+    assert (told.event, told.reason, told.delivery, told.data["labels"]) == (event, reason, "guid", ["merge-queue"])

@@ -18,9 +18,7 @@ from psycopg import sql
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.admission.held import HeldPullRequests
 from queue_engine.core.database.database import Database, metadata
-from queue_engine.core.jobs.job_store import Job, jobs
 from queue_engine.domain.errors import HeadConflict, Invalid, StaleRecord
 from queue_engine.domain.facts import (
     BranchRules,
@@ -36,10 +34,9 @@ from queue_engine.domain.facts import PullRequest as Pull
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
-from queue_engine.effects.record import ADMIT_WAITING_JOB
 from queue_engine.executor.processor import Processor
 from queue_engine.store import Store
-from queue_engine.store.tables import held, outbox, refusals, timeline
+from queue_engine.store.tables import outbox, refusals, timeline
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.examples import NOW, pull, report, rules
 
@@ -82,7 +79,7 @@ class Stop:
             await self.go_on.wait()
 
 
-_DECIDING = frozenset({"entries", "queues", "held"})
+_DECIDING = frozenset({"entries", "queues"})
 """The tables whose rows are locked, or decided by; what is read or written of others follows from these."""
 
 _known: dict[int, tuple[object, bool]] = {}
@@ -353,21 +350,11 @@ class Interleaver:
     async def _settled(self, hub: Hub) -> Outcome:
         """What has become of it all when nobody has anything to do any more."""
         side = self._side(hub, False)
-        processor, waiting = Processor(side.engine), HeldPullRequests(side.engine)
+        processor = Processor(side.engine)
         for _ in range(_TRIES):
-            passed = await processor.run_due()
-            for request in await self._take_place_jobs():
-                await waiting.admit_waiting(cast(Job, _Asked(request)))
-                passed = True
-            if not passed:
+            if not await processor.run_due():
                 return await self._outcome(hub)
         raise AssertionError("it does not come to rest")
-
-    async def _take_place_jobs(self) -> list[dict[str, Any]]:
-        async with self._second.transaction() as connection:
-            rows = (await connection.execute(select(jobs).where(jobs.c.kind == ADMIT_WAITING_JOB))).all()
-            await connection.execute(jobs.delete().where(jobs.c.kind == ADMIT_WAITING_JOB))
-        return [row.request_json for row in rows]
 
     async def _outcome(self, hub: Hub) -> Outcome:
         async with Store(self._second).reading() as tx:
@@ -380,13 +367,6 @@ class Interleaver:
             "merges": hub.merges,
             "stored": [sorted(map(str, rows)) for rows in wanted],
         }
-
-
-class _Asked:
-    """A job, as far as its handler looks at it."""
-
-    def __init__(self, request: dict[str, Any]) -> None:
-        self.request = request
 
 
 _FIELDS = (
@@ -402,9 +382,9 @@ _FIELDS = (
     "next_poll_at",
     "trusted_labels",
     "merge_requested_at",
+    "held_since",
 )
 _SHOWN = (
-    (held.c.number, held.c.head_sha, held.c.queued_by),
     (refusals.c.number, refusals.c.head_sha, refusals.c.reason),
     (outbox.c.kind, outbox.c.number, outbox.c.notice["kind"].as_string(), outbox.c.notice["reason"].as_string()),
     (timeline.c.number, timeline.c.event, timeline.c.reason),

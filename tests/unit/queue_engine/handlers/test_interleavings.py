@@ -9,15 +9,12 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from queue_engine.admission.dequeue import DequeuePermission, NotQueued, dequeue_by_user
-from queue_engine.admission.held import HeldPullRequests
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry
@@ -30,7 +27,6 @@ from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.store import Store
-from queue_engine.store.held import HeldPullRequest
 from tests.store.examples import stand
 from tests.support.databases import MakeUrl
 from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, POLICY, REPOSITORY, UPDATING
@@ -94,12 +90,12 @@ async def checking(side: Side) -> None:
 
 
 async def waiting(side: Side) -> None:
-    """The queue is full; pull request 1 is held."""
+    """The queue is full; pull request 1 waits for room."""
     async with side.engine.store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
         for number in (2, 3):
             await stand(tx, queue, number, trusted_labels=[LABEL])
-        await tx.held.add(HeldPullRequest(queue.id, REPOSITORY.id, 1, "head-1", "max", NOW, trusted_labels=(LABEL,)))
+        await stand(tx, queue, 1, trusted_labels=[LABEL], held_since=NOW)
 
 
 async def wake(side: Side) -> None:
@@ -109,7 +105,7 @@ async def wake(side: Side) -> None:
 
 
 def changes(side: Side) -> PullRequestChanges:
-    return PullRequestChanges(side.engine, HeldPullRequests(side.engine))
+    return PullRequestChanges(side.engine)
 
 
 def check_ended(head: str = UPDATED) -> Handler:
@@ -168,9 +164,7 @@ async def _place_frees(side: Side) -> None:
         entry = await change.tx.entries.find(REPOSITORY.id, 2)
         if entry is not None:
             await dequeue(change, entry, DequeueReason(Reason.UNQUEUED), POLICY)
-    async with side.engine.store.reading() as tx:
-        (queue,) = await tx.queues.all()
-    await HeldPullRequests(side.engine).admit_waiting(cast(Job, SimpleNamespace(request={"queue_id": queue.id})))
+    await _pass(side)
 
 
 CHECKED = check_ended()

@@ -17,7 +17,6 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, newest, note_life, request_look
 from queue_engine.store import Store
-from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import stand
 from tests.support.policies import StaticPolicies
@@ -126,11 +125,11 @@ async def test_list_that_is_older_than_what_was_told_since_corrects_nothing(
     assert (notice.reason is Reason.NOT_QUEUED) is corrected
 
 
-async def test_comment_of_one_that_is_queued_or_waits_for_a_place_is_left_alone(engine: Engine) -> None:
+async def test_comment_of_one_that_is_queued_is_left_alone(engine: Engine) -> None:
     """P6: it says what is true."""
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
-        await change.tx.held.add(HeldPullRequest(queue.id, REPOSITORY.id, 1, "head-1", "max", NOW))
+        await stand(change.tx, queue, 1)
     assert await told(engine) is None
 
 

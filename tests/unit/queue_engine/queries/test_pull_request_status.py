@@ -13,7 +13,6 @@ from queue_engine.domain.policy import FreezeWindow, Policy
 from queue_engine.domain.reasons import Reason, ReasonActor
 from queue_engine.queries.pull_request_status import QueueHistory, load_pull_request
 from queue_engine.store import Store
-from queue_engine.store.held import HeldPullRequest
 from queue_engine.store.rejections import Rejection
 from tests.store.examples import REPOSITORY, queue, stand
 from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, POLICY
@@ -53,11 +52,13 @@ async def test_status_of_one_that_is_held_counts_those_before_it(sqlite_database
         await stand(t, main, 1)
         await t.pauses.put(main.id, Pause(Reason.PAUSED_BY_HAND, "", NOW))
         for number in (2, 3):
-            await t.held.add(HeldPullRequest(main.id, REPOSITORY.id, number, f"head-{number}", "max", NOW))
+            await stand(t, main, number, held_since=NOW)
         await happened(t, 3, "failed", reason=Reason.CHECKS_FAILED)
-        found = await load_pull_request(t, REPOSITORY.id, 3, {"main": POLICY}, NOW)
-    assert (found.state, found.base_branch, found.depth, found.held_behind) == ("held", "main", 1, 1)
-    assert (found.entry, found.previous, found.next_actor) == (None, None, ReasonActor.NOBODY)
+        policies = {"main": replace(POLICY, max_depth=1)}
+        known, announced = [await load_pull_request(t, REPOSITORY.id, 3, each, NOW) for each in (policies, {})]
+    assert known == announced, "without the limit, what was announced tells"
+    assert (known.state, known.base_branch, known.depth, known.held_behind) == ("held", "main", 1, 1)
+    assert (known.entry, known.previous, known.next_actor) == (None, None, ReasonActor.NOBODY)
 
 
 async def test_status_of_one_that_left_tells_the_newest_end(sqlite_database: Database) -> None:
@@ -93,10 +94,10 @@ async def test_status_takes_three_statements(sqlite_database: Database, number: 
     async with Store(sqlite_database).transaction() as t:
         main = await queue(t)
         await stand(t, main, 1)
-        await t.held.add(HeldPullRequest(main.id, REPOSITORY.id, 2, "head-2", "max", NOW))
+        await stand(t, main, 2, held_since=NOW)
         with counted() as statements:
-            await load_pull_request(t, REPOSITORY.id, number, {"main": POLICY}, NOW)
-    assert len(statements) == 3
+            await load_pull_request(t, REPOSITORY.id, number, {"main": replace(POLICY, max_depth=1)}, NOW)
+    assert len(statements) == (2 if number == 2 else 3)
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from queue_engine.queries.queue_status import (
     queue_blockers,
 )
 from queue_engine.store import Store
-from queue_engine.store.held import HeldPullRequest
 from tests.store.examples import OTHER, REPOSITORY, stand
 from tests.store.examples import queue as stored_queue
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY
@@ -118,8 +117,8 @@ async def test_queue_is_loaded_with_its_entries_in_order_and_those_held(sqlite_d
         for number in (1, 2):
             await stand(t, main, number)
         await stand(t, other, 1)
-        await t.held.add(HeldPullRequest(main.id, REPOSITORY.id, 3, "head-3", "max", NOW))
-        status = await load_queue(t, main, WINDOW, NOW)
+        await stand(t, main, 3, held_since=NOW)
+        status = await load_queue(t, main, replace(WINDOW, max_depth=2), NOW)
         of_repository = await load_summaries(t, NOW, repository_id=REPOSITORY.id, policies={"main": WINDOW})
         everything = await load_summaries(t, NOW)
     assert [view.entry.number for view in status.entries] == [1, 2]

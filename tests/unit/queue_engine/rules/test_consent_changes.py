@@ -121,11 +121,11 @@ def test_admission_asks_whether_the_label_is_consent_still(told: tuple[PullReque
     """The pull request looks unchanged. The label that another person has set since is judged by its own webhook."""
     request = EnqueueRequest(Case(REPOSITORY, 1), by="mona", head_sha="head-1", labelled_at=AT)
     taken = Snapshot(pull(told=told), Permission.WRITE)
-    assert judged(request, taken, RequiredFacts(rules("ci")), POLICY, depth=0) == answer
+    assert judged(request, taken, RequiredFacts(rules("ci")), POLICY) == answer
 
 
 def test_admission_without_a_known_right_is_refused() -> None:
     """P4: a right that was not read is none, so that nothing lands by it."""
     request = EnqueueRequest(Case(REPOSITORY, 1), by="mona", head_sha="head-1")
-    refused = judged(request, Snapshot(pull()), RequiredFacts(rules("ci")), POLICY, depth=0)
+    refused = judged(request, Snapshot(pull()), RequiredFacts(rules("ci")), POLICY)
     assert refused == Reject(Reason.LABEL_WITHOUT_RIGHT)

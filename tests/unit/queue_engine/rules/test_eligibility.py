@@ -16,7 +16,6 @@ from queue_engine.rules.eligibility import (
     Admit,
     Answer,
     Consent,
-    Hold,
     Ignore,
     Reject,
     RequiredFacts,
@@ -38,7 +37,6 @@ def asked(
     changes: dict[str, Any] | None = None,
     *,
     consent: Consent = BY_MAX,
-    depth: int = 0,
     policy: Policy = POLICY,
     reviews: Iterable[Review] | None = None,
     unsigned: Sequence[str] = (),
@@ -50,7 +48,6 @@ def asked(
         consent,
         RequiredFacts(rules("ci", **demands), reviews, unsigned),
         repository=REPOSITORY,
-        depth=depth,
         policy=policy,
     )
 
@@ -294,22 +291,6 @@ def test_eligibility_refuses_unsigned_commits_that_would_land_themselves(
 def test_eligibility_asks_no_signatures_where_none_are_demanded() -> None:
     """Whatever was read."""
     assert asked(unsigned=["c1"]) == Admit()
-
-
-@pytest.mark.parametrize(("depth", "answer"), [(0, Admit()), (19, Admit()), (20, Hold()), (21, Hold())])
-def test_eligibility_holds_when_the_queue_is_full(depth: int, answer: Answer) -> None:
-    """The twenty-first waits outside until a place frees."""
-    assert asked(depth=depth) == answer
-
-
-def test_eligibility_without_a_limit_never_holds() -> None:
-    """0 means no limit."""
-    assert asked(depth=10_000, policy=Policy(max_depth=0)) == Admit()
-
-
-def test_eligibility_refuses_rather_than_holds_what_could_not_join() -> None:
-    """Nobody waits outside for a refusal."""
-    assert asked({"mergeable": False}, depth=20) == Reject(Reason.CONFLICT)
 
 
 def test_eligibility_tells_no_secrets_to_those_without_the_right() -> None:

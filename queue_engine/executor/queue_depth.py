@@ -1,0 +1,59 @@
+"""Announce which entries got room in their queue, or lost it, and dequeue those that waited too long for it.
+
+A queue has room for as many entries as its depth limit allows, in their order. An entry that leaves, a priority, a
+hotfix or another limit moves others across it: each pass compares the positions with what was announced.
+"""
+
+from collections.abc import Sequence
+
+import structlog
+
+from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import notices, record
+from queue_engine.effects.context import Engine
+from queue_engine.effects.queue_depth import announce_joined
+from queue_engine.rules.depth import held_until, waits_for_room
+
+_log = structlog.get_logger("imq.front")
+
+
+async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Sequence[Blocker], policy: Policy) -> bool:
+    """Announce each entry of a queue that moved across the depth limit, or else end waits; whether there was any.
+
+    `blockers` are those of the queue: an entry that gets room is told of them. Raises StaleRecord.
+    """
+    moved = [each for each in entries if waits_for_room(each.position, policy) != (each.held_since is not None)]
+    if not moved:
+        return await _end_waits(engine, entries, policy)
+    async with engine.change() as change:
+        for entry in moved:
+            saved = await announce_joined(change, entry, policy, depth=len(entries))
+            concerning = [blocker for blocker in blockers if blocker.concerns(saved)]
+            if saved.held_since is None and concerning:
+                await notices.announce_blockers(change.tx, saved, concerning, policy, change.now)
+    return True
+
+
+async def _end_waits(engine: Engine, entries: Sequence[Entry], policy: Policy) -> bool:
+    """Dequeue entries that have waited for room for as long as any may (P5)."""
+    now = engine.clock.now()
+    overdue = [each for each in entries if (until := held_until(each, policy)) is not None and until <= now]
+    if overdue:
+        await dequeue_together(engine, overdue, DequeueReason(Reason.HOLD_TIMED_OUT), policy)
+    return bool(overdue)
+
+
+async def dequeue_together(engine: Engine, entries: Sequence[Entry], why: DequeueReason, policy: Policy) -> None:
+    """Dequeue entries of one queue for one reason. Raises StaleRecord if one of them changed since it was read."""
+    async with engine.change() as change:
+        # Locks all of them before anything else is written: a handler locks its entry first, and its queue then.
+        if not all([await change.tx.entries.keep(entry) for entry in entries]):
+            raise StaleRecord("an entry changed while it waited")
+        for entry in entries:
+            await record.dequeue(change, entry, why, policy)
+    _log.info("left", repository=entries[0].repository.full_name, numbers=[each.number for each in entries])

@@ -1,0 +1,48 @@
+"""What admission stores: refusals and known deliveries."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from queue_engine.core.jobs.idempotency import KEPT
+from queue_engine.domain.reasons import Reason
+from queue_engine.store import Store, Transaction
+from queue_engine.store.rejections import Rejection
+from tests.store.examples import NOW, SOON
+
+
+@pytest.fixture
+async def t(store: Store) -> AsyncIterator[Transaction]:
+    async with store.transaction() as transaction:
+        yield transaction
+
+
+async def test_refusal_is_remembered_until_another_or_none_stands(t: Transaction) -> None:
+    """The last refusal of a pull request is what is known of it."""
+    await t.refusals.put(7, 1, "old", Reason.DRAFT, NOW)
+    await t.refusals.put(7, 1, "new", Reason.CONFLICT, NOW + SOON)
+    await t.refusals.put(7, 2, "old", Reason.DRAFT, NOW)
+    assert await t.refusals.find(7, 1) == Rejection("new", Reason.CONFLICT, NOW + SOON)
+    await t.refusals.clear(7, 1)
+    assert await t.refusals.find(7, 1) is None
+    assert await t.refusals.find(7, 2) is not None
+
+
+async def test_delivery_recorded_twice_is_known_the_second_time(t: Transaction) -> None:
+    """A redelivery keeps its id and does nothing, until it is forgotten."""
+    one, other = ("guid-1", "push"), ("guid-2", "push")
+    assert await t.keys.record("webhook", [one], NOW, status=202) == {"guid-1"}
+    assert await t.keys.record("webhook", [one, other], NOW + SOON, status=202) == {"guid-2"}
+    assert await t.keys.purge(NOW + KEPT) == 1
+    assert await t.keys.record("webhook", [other, one], NOW + SOON, status=202) == {"guid-1"}
+
+
+async def test_delivery_recorded_by_many_at_once_is_new_to_one(store: Store) -> None:
+    """The same delivery arriving doubled is stored once."""
+
+    async def record() -> bool:
+        async with store.transaction() as t:
+            return bool(await t.keys.record("webhook", [("guid-1", "push")], NOW, status=202))
+
+    assert sorted(await asyncio.gather(*(record() for _ in range(6)))) == [False] * 5 + [True]
