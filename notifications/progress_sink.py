@@ -58,8 +58,8 @@ class CheckRunProgress:
 
 def _pending_reports(entry: Entry, shown: Notice) -> tuple[CheckReport, ...]:
     """Return the last reports of the pending checks."""
-    seen = {check.name: check for check in shown.checks}
+    reports = {check.name: check for check in shown.checks}
     return tuple(
-        seen.get(name) or CheckReport(name, None, CheckState.PENDING, "expected", None, None, None)
+        reports.get(name) or CheckReport(name, None, CheckState.PENDING, "expected", None, None, None)
         for name in pending_checks(entry)
     )

@@ -1,17 +1,32 @@
-"""Names are made of the words of the glossary in ARCHITECTURE.md, or of those in `plain_words.txt`."""
+"""Names are made of the words of the glossary in ARCHITECTURE.md, or of plain technical ones.
+
+`plain_words.txt` has those of the engine, `plain_words_edges.txt` those of HTTP, GitHub's API and the command line.
+"""
 
 import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from docs.generate import ROOT
 
 MOST_WORDS = 180
 """Distinct words in the names of `queue_engine`: it had 306 before each concept got one word."""
 
-PLAIN = set((ROOT / "tests/plain_words.txt").read_text(encoding="utf-8").split())
-"""Technical words that mean here what they mean everywhere."""
+EDGES = ("bot", "notifications")
+
+
+def listed(name: str) -> set[str]:
+    """The words in one of the lists beside this test."""
+    return set((ROOT / "tests" / name).read_text(encoding="utf-8").split())
+
+
+PLAIN = listed("plain_words.txt")
+"""Technical words that mean in the engine what they mean everywhere."""
+PLAIN_AT_EDGES = listed("plain_words_edges.txt")
+"""Further ones of the packages around the engine."""
 
 
 def singular(word: str) -> str:
@@ -47,20 +62,29 @@ def glossary(page: Path = ROOT / "ARCHITECTURE.md") -> set[str]:
     return {singular(word) for term in terms for word in re.findall(r"[a-z]+", term.lower())}
 
 
-def test_names_of_the_engine_are_made_of_glossary_words() -> None:
+def words_in(*packages: str) -> set[str]:
+    """The distinct words in the names of these packages."""
+    return {word for package in packages for name in names(package) for word in words_of(name)}
+
+
+@pytest.mark.parametrize(
+    ("package", "plain"), [("queue_engine", PLAIN), *((package, PLAIN | PLAIN_AT_EDGES) for package in EDGES)]
+)
+def test_names_of_a_package_are_made_of_glossary_words(package: str, plain: set[str]) -> None:
     """A new name takes the glossary's word, or its concept gets a row in the glossary."""
-    allowed = glossary() | PLAIN
-    strange = {name: words_of(name) - allowed for name in names("queue_engine")}
+    allowed = glossary() | plain
+    strange = {name: words_of(name) - allowed for name in names(package)}
     assert {name: words for name, words in strange.items() if words} == {}
 
 
 def test_engine_needs_few_words() -> None:
     """One concept has one word: a stranger learns the names of the engine in an hour."""
-    assert len({word for name in names("queue_engine") for word in words_of(name)}) < MOST_WORDS
+    assert len(words_in("queue_engine")) < MOST_WORDS
 
 
 def test_plain_words_are_used_and_are_not_in_the_glossary() -> None:
-    """The list beside this test holds no word that a renaming left behind, and none twice."""
-    used = {word for name in names("queue_engine") for word in words_of(name)}
-    assert used >= PLAIN
-    assert not PLAIN & glossary()
+    """The lists beside this test hold no word that a renaming left behind, and none twice."""
+    assert words_in("queue_engine") >= PLAIN
+    assert words_in(*EDGES) >= PLAIN_AT_EDGES
+    assert not glossary() & (PLAIN | PLAIN_AT_EDGES)
+    assert not PLAIN & PLAIN_AT_EDGES

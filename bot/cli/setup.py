@@ -14,7 +14,14 @@ import structlog
 from bot.cli.console import echo
 from bot.logs.configure import configure
 from bot.logs.printable import on_one_line
-from bot.settings.environment import Choices, Settings, SettingsProblem, load_choices, load_settings, unknown_variables
+from bot.settings.environment import (
+    QueueSettings,
+    Settings,
+    SettingsProblem,
+    load_queue_settings,
+    load_settings,
+    unknown_variables,
+)
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.store import Store
@@ -53,10 +60,10 @@ def settings(*, quiet: bool = False) -> Settings:
     return found
 
 
-def choices() -> Choices:
+def queue_settings() -> QueueSettings:
     """Load the settings that concern queues, without those that GitHub needs; exit as `settings` does."""
     try:
-        return load_choices(os.environ)
+        return load_queue_settings(os.environ)
     except SettingsProblem as problem:
         echo(str(problem), err=True)
         sys.exit(2)

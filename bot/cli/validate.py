@@ -12,7 +12,7 @@ import click
 from ruamel.yaml import YAML
 
 from bot.cli.console import echo
-from bot.cli.setup import choices, settings
+from bot.cli.setup import queue_settings, settings
 from queue_engine.config.parse import decoded, read
 from queue_engine.config.policy import as_keys
 from queue_engine.config.problems import ConfigError
@@ -39,7 +39,7 @@ def validate(file: Path, against: str | None, by: str | None, shared: bool, as_j
     pull = _PULL.fullmatch(against) if against is not None else None
     if against is not None and pull is None:
         raise click.BadParameter("write OWNER/REPO#N, such as acme/rocket#12", param_hint="--against")
-    chosen = choices()
+    chosen = queue_settings()
     content, defaults = file.read_bytes(), chosen.policy()
     allowed = chosen.organization_config if shared else SharedConfig.TRUST
     try:

@@ -9,7 +9,7 @@ from queue_engine.config.document import parse
 PATH = Path(__file__).resolve().parents[2] / "app.yml"
 
 
-class NotUnderstood(Exception):
+class InvalidManifest(Exception):
     """The manifest has not the form of an App's manifest."""
 
 
@@ -23,12 +23,12 @@ class Manifest:
 
 
 def read_manifest(path: Path = PATH) -> Manifest:
-    """Read a manifest. Raises NotUnderstood, ConfigError for invalid YAML, and OSError without a file."""
+    """Read a manifest. Raises InvalidManifest, ConfigError for invalid YAML, and OSError without a file."""
     document = parse(path.read_text(encoding="utf-8"))
     content = document.value
     if document.problems or not isinstance(content, dict):
-        raise NotUnderstood("a manifest is a mapping, in which each key stands once")
+        raise InvalidManifest("a manifest is a mapping, in which each key stands once")
     permissions, events = content.get("default_permissions"), content.get("default_events")
     if not isinstance(permissions, dict) or not isinstance(events, list):
-        raise NotUnderstood("default_permissions is a mapping, and default_events a list")
+        raise InvalidManifest("default_permissions is a mapping, and default_events a list")
     return Manifest({name: str(level) for name, level in permissions.items()}, tuple(map(str, events)), content)

@@ -12,15 +12,15 @@ from rich.text import Text
 from bot.demo import comments, figures, project
 from bot.demo.environment import BASE, LABEL, Environment
 from bot.demo.observe import ObservedPullRequest
-from bot.demo.player import Player
+from bot.demo.scenario_runner import ScenarioRunner
 from bot.demo.verdict import BaseCommit, Verdict, judge
 from sandbox.facade.pull_request_handle import PullRequestHandle
 
 
-def verdict_of(player: Player) -> Verdict:
+def verdict_of(runner: ScenarioRunner) -> Verdict:
     """Check the promises against the current state and the requests that GitHub refused."""
-    verdict = judge(base_of(player.environment), player.seen(), player.numbers(), branch=BASE, label=LABEL)
-    refused = [f"GitHub answered {answer}" for answer in figures.refused(player.environment.server.requests)]
+    verdict = judge(base_of(runner.environment), runner.observed(), runner.numbers(), branch=BASE, label=LABEL)
+    refused = [f"GitHub answered {answer}" for answer in figures.refused(runner.environment.server.requests)]
     return Verdict((*verdict.problems, *refused))
 
 
@@ -37,16 +37,16 @@ def base_of(environment: Environment) -> list[BaseCommit]:
     return found[::-1]
 
 
-async def show(console: Console, player: Player, verdict: Verdict, took: timedelta) -> None:
+async def show(console: Console, runner: ScenarioRunner, verdict: Verdict, took: timedelta) -> None:
     """Print tables, history, figures and verdict."""
-    pulls = {pull.number: pull for pull in player.pulls.values()}
+    pulls = {pull.number: pull for pull in runner.pulls.values()}
     merged = [pull for pull in pulls.values() if pull.merged]
     console.print()
     console.print(_landed(merged))
-    console.print(_not_landed([pull for pull in player.seen() if not pull.merged]))
+    console.print(_not_landed([pull for pull in runner.observed() if not pull.merged]))
     console.print(Text(f"\ngit log --graph --oneline --decorate {BASE}", style="bold"))
-    console.print(Text(await _graph(player.environment)), highlight=False)
-    _show_figures(console, player.environment, pulls)
+    console.print(Text(await _graph(runner.environment)), highlight=False)
+    _show_figures(console, runner.environment, pulls)
     console.print(f"\n{len(merged)} of {len(pulls)} pull requests landed in {took.total_seconds():.0f} s.")
     if verdict.problems:
         console.print(Text("Verdict: not as promised.", style="bold red"))

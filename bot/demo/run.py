@@ -13,8 +13,8 @@ from rich.text import Text
 
 from bot.demo import report
 from bot.demo.environment import LABEL, open_environment
-from bot.demo.player import Player
 from bot.demo.scenario import Scenario, plan
+from bot.demo.scenario_runner import ScenarioRunner
 from bot.demo.table import Row, changed, render, rows_of
 from bot.demo.verdict import Verdict
 
@@ -58,21 +58,21 @@ async def run_scenario(
     async with open_environment(scenario, speed=speed, seed=seed) as environment:
         environment.server.lag.set(timedelta(seconds=lag))
         began = time.monotonic()
-        player = Player(environment, scenario)
-        in_time = await _watch(console, player, began + _LIMIT_SECONDS * max(1.0, 1 / speed))
-        verdict = report.verdict_of(player)
+        runner = ScenarioRunner(environment, scenario)
+        in_time = await _watch(console, runner, began + _LIMIT_SECONDS * max(1.0, 1 / speed))
+        verdict = report.verdict_of(runner)
         if not in_time:
             verdict = Verdict(("it was not finished in time", *verdict.problems))
-        await report.show(console, player, verdict, timedelta(seconds=time.monotonic() - began))
+        await report.show(console, runner, verdict, timedelta(seconds=time.monotonic() - began))
         if verdict.problems:
             environment.bot.keeps_log = True
             console.print(Text(f"The bot's log: {environment.bot.log}"))
         if keep_open:
-            await _keep_open(console, player)
+            await _keep_open(console, runner)
         return verdict.exit_code
 
 
-async def _watch(console: Console, player: Player, deadline: float) -> bool:
+async def _watch(console: Console, runner: ScenarioRunner, deadline: float) -> bool:
     """Perform the scenario and show its progress; return whether it finished before the deadline."""
     with ExitStack() as stack:
         live = None
@@ -80,36 +80,38 @@ async def _watch(console: Console, player: Player, deadline: float) -> bool:
             live = stack.enter_context(Live(console=console, auto_refresh=False))
         before: list[Row] = []
         while True:
-            player.advance()
-            rows = rows_of(player.seen(), player.queue, player.latest)
-            _show(console, live, player, before, rows)
+            runner.advance()
+            rows = rows_of(runner.observed(), runner.queue, runner.latest)
+            _show(console, live, runner, before, rows)
             before = rows
-            if player.finished:
+            if runner.finished:
                 return True
             if time.monotonic() > deadline:
                 return False
-            await asyncio.sleep(_POLL_SECONDS / max(1.0, player.environment.speed))
+            await asyncio.sleep(_POLL_SECONDS / max(1.0, runner.environment.speed))
 
 
-def _show(console: Console, live: Live | None, player: Player, before: Sequence[Row], rows: Sequence[Row]) -> None:
-    seconds = player.elapsed.total_seconds()
+def _show(
+    console: Console, live: Live | None, runner: ScenarioRunner, before: Sequence[Row], rows: Sequence[Row]
+) -> None:
+    seconds = runner.elapsed.total_seconds()
     if live is not None:
         live.update(
-            render(rows, title=f"{player.environment.repository.full_name} after {seconds:.0f} s"), refresh=True
+            render(rows, title=f"{runner.environment.repository.full_name} after {seconds:.0f} s"), refresh=True
         )
         return
     for row in changed(before, rows):
         console.print(Text(f"{seconds:6.1f} s  {row.line}"), soft_wrap=True)
 
 
-async def _keep_open(console: Console, player: Player) -> None:
+async def _keep_open(console: Console, runner: ScenarioRunner) -> None:
     """Keep everything running until Ctrl-C, and print how to use it."""
-    environment = player.environment
-    token = environment.server.user_token(player.scenario.maintainer)
+    environment = runner.environment
+    token = environment.server.user_token(runner.scenario.maintainer)
     repository = f"{environment.server.url}/repos/{environment.repository.full_name}"
     issues = f"{repository}/issues"
     header = f"-H 'Authorization: Bearer {token}'"
-    number = next((pull.number for pull in player.pulls.values() if pull.state == "open"), 1)
+    number = next((pull.number for pull in runner.pulls.values() if pull.state == "open"), 1)
     lines = (
         "\nEverything stays up until Ctrl-C.",
         f"  the bot            {environment.bot.url}/readyz, log {environment.bot.log}",

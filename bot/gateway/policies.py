@@ -123,7 +123,7 @@ class Policies:
         self._files = files
         self._shared = shared
         self._forget_rules = forget_rules
-        self._seen: LRUCache[int, int] = LRUCache(_MAX_FILES)
+        self._used_generations: LRUCache[int, int] = LRUCache(_MAX_FILES)
         """The newest generation of each repository that this process has used."""
         self._store = store
         self._defaults = defaults
@@ -206,8 +206,8 @@ class Policies:
 
         Callers read a branch's policy before its rules, so that the rules are never older than the policy.
         """
-        if generation > self._seen.get(repository_id, -1):
-            self._seen[repository_id] = generation
+        if generation > self._used_generations.get(repository_id, -1):
+            self._used_generations[repository_id] = generation
             self._forget_rules(repository_id)
 
     async def _read(

@@ -8,8 +8,8 @@ from aiohttp import web
 
 from bot.http.connections import Connections
 from bot.http.limits import Limits
+from bot.http.log_throttle import LogThrottle
 from bot.http.protocol import ClientConnection, notifying
-from bot.http.repeats import Repeats
 from queue_engine.core.timing.clock import Clock
 
 _ACCEPTING = "socket.accept() out of system resource"
@@ -62,12 +62,12 @@ class AcceptErrors:
     """The event loop's handler of exceptions, which logs those of accepting at most once a minute."""
 
     def __init__(self, clock: Clock) -> None:
-        self._repeats = Repeats(clock)
+        self._log_throttle = LogThrottle(clock)
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log one exception, unless it is one of many."""
         if context.get("message") != _ACCEPTING:
             loop.default_exception_handler(context)
-        elif (repeats := self._repeats.count(_ACCEPTING)) is not None:
+        elif (repeats := self._log_throttle.count(_ACCEPTING)) is not None:
             error = repr(context.get("exception"))
             log.error("connections_not_accepted", error=error, repeats=repeats, advice=_ADVICE)

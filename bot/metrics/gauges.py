@@ -23,7 +23,7 @@ ROLES = ("run", "web", "worker")
 _BY_NAME = {family.name: family for family in FAMILIES}
 
 
-class LiveGauges(Collector):
+class ProcessGauges(Collector):
     """Gauges of this process, its slots and its budgets, without any request."""
 
     def __init__(

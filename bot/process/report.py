@@ -67,17 +67,17 @@ class ProcessReporter:
         # The host's name is not published. On SQLite there is one process of each role, and a name that outlives a
         # restart lets Prometheus see one counter that was reset instead of two.
         self.process = role if alone else f"{role}-{owner.rpartition(':')[2]}"
-        metrics.add(gauges.LiveGauges(role=role, clock=clock, slots=slots, budget=budget))
+        metrics.add(gauges.ProcessGauges(role=role, clock=clock, slots=slots, budget=budget))
 
     async def run_due(self) -> bool:
         """Report if it is due; return whether it was."""
         now = self._clock.now()
         if not self.is_enabled or self._due - INTERVAL <= now < self._due:
             return False
-        told = self._own_figures()
+        figures = self._own_figures()
         async with self._store.transaction() as tx:
-            await tx.processes.tell(self._owner, now, self.status(), text(told))
-        self._due, self._last_report = now + INTERVAL, told
+            await tx.processes.tell(self._owner, now, self.status(), text(figures))
+        self._due, self._last_report = now + INTERVAL, figures
         return True
 
     async def next_due(self) -> datetime | None:

@@ -52,8 +52,8 @@ def _lower(value: Any) -> Any:
 Seconds = Annotated[timedelta, BeforeValidator(_seconds), Field(gt=timedelta(0))]
 
 
-class Choices(BaseSettings):
-    """The operator's settings of queues. Construct with `load_choices`."""
+class QueueSettings(BaseSettings):
+    """The operator's settings of queues. Construct with `load_queue_settings`."""
 
     model_config = SettingsConfigDict(
         case_sensitive=True, extra="ignore", frozen=True, validate_default=True, hide_input_in_errors=True
@@ -78,7 +78,7 @@ class Choices(BaseSettings):
         )
 
 
-class Settings(Choices):
+class Settings(QueueSettings):
     """All settings of the operator. Construct with `load_settings`. Secrets never show in `repr`."""
 
     github_app_id: str = Field(validation_alias="IMQ_GITHUB_APP_ID")
@@ -234,12 +234,12 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     return _load(Settings, environ)
 
 
-def load_choices(environ: Mapping[str, str]) -> Choices:
+def load_queue_settings(environ: Mapping[str, str]) -> QueueSettings:
     """Load the settings of queues alone, like `load_settings`."""
-    return _load(Choices, environ)
+    return _load(QueueSettings, environ)
 
 
-_S = TypeVar("_S", bound=Choices)
+_S = TypeVar("_S", bound=QueueSettings)
 
 
 def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:

@@ -46,7 +46,7 @@ class QueueStatus:
         self._max_depth = max_depth
         self._slots = slots
         self._lock = asyncio.Lock()
-        self._seen: _Reading | None = None
+        self._reading: _Reading | None = None
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer 200; 401 for an invalid token; 503 while the database is down."""
@@ -56,26 +56,26 @@ class QueueStatus:
         token = None
         if "Authorization" in request.headers:
             token = await identify(request, self._engine.store, self._engine.clock)
-        seen = await self._refresh()
-        idle, busy = ([each for each in seen.queues if each.busy is wanted] for wanted in (False, True))
+        reading = await self._refresh()
+        idle, busy = ([each for each in reading.queues if each.busy is wanted] for wanted in (False, True))
         visible = await self._access.visible(
             token, (each.queue.repository for each in busy), (each.queue.repository for each in idle)
         )
-        shown = [each for each in seen.queues if each.queue.repository.id in visible]
-        return web.json_response(self._status(seen, shown))
+        shown = [each for each in reading.queues if each.queue.repository.id in visible]
+        return web.json_response(self._status(reading, shown))
 
     async def _refresh(self) -> _Reading:
         async with self._lock:
             now, owner = self._engine.clock.now(), self._engine.owner
-            if self._seen is None or not timedelta(0) <= now - self._seen.at < _CACHED_FOR:
+            if self._reading is None or not timedelta(0) <= now - self._reading.at < _CACHED_FOR:
                 async with self._engine.store.reading() as tx:
                     others = tuple(report for report in await tx.processes.all(now) if report.owner != owner)
-                    self._seen = _Reading(now, await load_summaries(tx, now), others)
-            return self._seen
+                    self._reading = _Reading(now, await load_summaries(tx, now), others)
+            return self._reading
 
-    def _status(self, seen: _Reading, queues: Sequence[QueueView]) -> dict[str, Any]:
+    def _status(self, reading: _Reading, queues: Sequence[QueueView]) -> dict[str, Any]:
         max_depth = self._max_depth
-        slots: list[Mapping[str, Any]] = [asdict(self._slots()), *(report.status for report in seen.others)]
+        slots: list[Mapping[str, Any]] = [asdict(self._slots()), *(report.status for report in reading.others)]
         calls = all(each.get("accepting", True) for each in slots)
         places = not queues or any(each.accepts(max_depth) for each in queues)
         summed = ("rt_queue", "be_queue", "total_slots", "available_slots")

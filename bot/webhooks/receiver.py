@@ -14,7 +14,7 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from bot.http.body import MAX_TIME, Refused, read_body
-from bot.http.repeats import Repeats
+from bot.http.log_throttle import LogThrottle
 from bot.webhooks.normalize import MalformedPayload, normalize, why_ignored
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
@@ -50,7 +50,7 @@ class Receiver:
         self._own_app_id = own_app_id
         self._store = store
         self._read_limit = read_limit
-        self._repeats = Repeats(clock)
+        self._log_throttle = LogThrottle(clock)
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer 202: stored, known or ignored; 400, 401, 408, 413, 415: refused; 503: not stored, redeliver it."""
@@ -62,7 +62,7 @@ class Receiver:
             body = await read_body(request, "delivery", MAX_BODY, self._read_limit)
             self._verify(signature, body)
         except Refused as refused:
-            if (repeats := self._repeats.count(refused.sentence)) is not None:
+            if (repeats := self._log_throttle.count(refused.sentence)) is not None:
                 log.warning("delivery refused", status=refused.status, why=refused.sentence, repeats=repeats)
             return _refusal(refused)
         # After verification: other senders must not write into the trace of a delivery.

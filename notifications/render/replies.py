@@ -139,7 +139,7 @@ def _delayed(overtakes: Sequence[Sequence[Any]]) -> str:
         else texts.DELAYED.format(number=pull_request(int(number)), delay=duration(timedelta(seconds=seconds)))
         for number, seconds in overtakes[:_MOST_LISTED]
     ]
-    return texts.DELAYS.format(others=", ".join(others)) if others else texts.DELAYS_NOBODY
+    return texts.DELAYS.format(others=", ".join(others)) if others else texts.DELAYS_NONE
 
 
 def _preempted(facts: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.domain.domain import Domain
 from sandbox.events.check_events import CheckRerequested, CommitPushed
 from sandbox.events.events import PullRequestChanged
-from sandbox.ground.schedule import Appointment
+from sandbox.ground.schedule import ScheduledAction
 from sandbox.state import Actor, CheckRun, Repository
 
 _TESTED = ("opened", "synchronize", "reopened")
@@ -28,7 +28,7 @@ class _Job:
     attempt: int
     event: str
     run: CheckRun | None = None
-    next_step: Appointment | None = None
+    next_step: ScheduledAction | None = None
 
 
 @dataclass(frozen=True, slots=True)

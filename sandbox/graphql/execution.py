@@ -125,8 +125,8 @@ class Execution:
     def _people_hidden(self) -> bool:
         """Whether this caller is an App that may not see who collaborates."""
         behaviour, by_app = self._github.behaviour, self._caller.installation is not None
-        unseen = behaviour.permissions_need_push and not may_push(self._caller)
-        return by_app and (unseen or not behaviour.collaborators_shown)
+        hidden = behaviour.permissions_need_push and not may_push(self._caller)
+        return by_app and (hidden or not behaviour.collaborators_shown)
 
     def _permissions(self, repository: Repository) -> May:
         """An App reads what its token allows, and of public repositories what everybody may."""

@@ -28,8 +28,8 @@ class _Update:
 def update_refs(github: GitHub, caller: Caller, actor: Actor, given: dict[str, Any]) -> dict[str, Any]:
     """Check every update, then make them all. Raises ApiError, or Refused for an unknown repository."""
     repository = _repository(github, caller, given["repositoryId"])
-    told = github.behaviour.moved_refs_told
-    updates = [_read(repository, one, told=told) for one in given["refUpdates"]]
+    names_moved_refs = github.behaviour.names_moved_refs
+    updates = [_read(repository, one, names_moved_refs=names_moved_refs) for one in given["refUpdates"]]
     if len({update.branch for update in updates}) < len(updates):
         raise Invalid("A ref is named twice")
     for update in updates:
@@ -47,13 +47,13 @@ def _repository(github: GitHub, caller: Caller, wanted: str) -> Repository:
     raise not_found(f"node with the global id of '{wanted}'")
 
 
-def _read(repository: Repository, given: dict[str, Any], *, told: bool) -> _Update:
+def _read(repository: Repository, given: dict[str, Any], *, names_moved_refs: bool) -> _Update:
     name, expected, after = given["name"], given.get("beforeOid"), given["afterOid"]
     if not name.startswith("refs/heads/"):
         raise Invalid(f"Invalid ref name: {name}")
     branch = name.removeprefix("refs/heads/")
     before = repository.git.branch(branch)
     if expected is not None and expected != (before or ZERO_SHA):
-        where = f": {name} is at {before or ZERO_SHA} but expected {expected}" if told else ""
+        where = f": {name} is at {before or ZERO_SHA} but expected {expected}" if names_moved_refs else ""
         raise Invalid(f"Ref cannot be updated{where}")
     return _Update(branch, before, None if after == ZERO_SHA else after, bool(given.get("force")))

@@ -82,5 +82,5 @@ class Behaviour:
     """Whether the result of `merge-async` needs `contents: read`; its page names no permission."""
     app_commits_signed: bool = True
     """Whether `POST git/commits` of an App is signed where it names no author ("Signature verification for bots")."""
-    moved_refs_told: bool = True
+    names_moved_refs: bool = True
     """Whether `updateRefs` tells where a ref stands that is not at its `beforeOid`; no thread quotes GitHub."""

@@ -14,7 +14,7 @@ Callback = Callable[[], Awaitable[None] | None]
 
 
 @dataclass(order=True, slots=True)
-class Appointment:
+class ScheduledAction:
     """One callback at one instant; cancelling it is final."""
 
     when: datetime
@@ -36,20 +36,20 @@ class Schedule:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self._heap: list[Appointment] = []
+        self._heap: list[ScheduledAction] = []
         self._sequence = itertools.count()
         self._added = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
 
-    def at(self, when: datetime, callback: Callback, *, name: str = "") -> Appointment:
+    def at(self, when: datetime, callback: Callback, *, name: str = "") -> ScheduledAction:
         """Call `callback` (sync or async) at `when`; at the next opportunity if that has passed."""
-        appointment = Appointment(when, next(self._sequence), callback, name)
-        heapq.heappush(self._heap, appointment)
+        action = ScheduledAction(when, next(self._sequence), callback, name)
+        heapq.heappush(self._heap, action)
         self._added.set()
-        return appointment
+        return action
 
-    def after(self, delay: timedelta, callback: Callback, *, name: str = "") -> Appointment:
+    def after(self, delay: timedelta, callback: Callback, *, name: str = "") -> ScheduledAction:
         """Call `callback` when `delay` has passed."""
         return self.at(self.clock.now() + delay, callback, name=name)
 
@@ -68,13 +68,13 @@ class Schedule:
 
     def pending(self) -> list[str]:
         """Names of what is planned, soonest first."""
-        return [appointment.name for appointment in sorted(self._heap) if not appointment.cancelled]
+        return [action.name for action in sorted(self._heap) if not action.cancelled]
 
     async def run_due(self) -> int:
         """Run everything due now, one after the other, including what that adds for now. Returns how many ran."""
         count = 0
-        while appointment := self._pop_due():
-            result = appointment.callback()
+        while action := self._pop_due():
+            result = action.callback()
             if inspect.isawaitable(result):
                 await result
             count += 1
@@ -110,13 +110,13 @@ class Schedule:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _pop_due(self) -> Appointment | None:
+    def _pop_due(self) -> ScheduledAction | None:
         due = self.next_due()
         return heapq.heappop(self._heap) if due is not None and due <= self.clock.now() else None
 
     def _start_due(self) -> None:
-        while appointment := self._pop_due():
-            result = appointment.callback()
+        while action := self._pop_due():
+            result = action.callback()
             if inspect.isawaitable(result):
                 task = asyncio.ensure_future(_finish(result))
                 self._tasks.add(task)

@@ -145,8 +145,8 @@ def _end(source: Source, record: Repository | None, owner: str, branch: str, sha
 
 
 def _repository(source: Source, record: Repository) -> dict[str, Any]:
-    told = source.behaviour.merge_settings_in_pulls
-    return branch_repository(source, record) if told else minimal_repository(source, record)
+    with_settings = source.behaviour.merge_settings_in_pulls
+    return branch_repository(source, record) if with_settings else minimal_repository(source, record)
 
 
 def _stub(source: Source, record: Repository) -> dict[str, Any]:

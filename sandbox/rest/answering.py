@@ -75,8 +75,8 @@ class Answering:
                 self._count(incoming)
             if route is None:
                 raise not_found()
-            told = self._github.behaviour.etags_of_tokens
-            token = incoming.request.headers.get("Authorization", "") if told else ""
+            by_token = self._github.behaviour.etags_of_tokens
+            token = incoming.request.headers.get("Authorization", "") if by_token else ""
             reply = replies.of_answer(self._handle(incoming, route), token)
         except PrimaryLimit as error:
             return self.limited(error, incoming.exchange)

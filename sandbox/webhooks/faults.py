@@ -6,7 +6,7 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class ResponseFault:
     """What becomes of one delivery."""
 
     drop: bool = False
@@ -62,7 +62,7 @@ class WebhookFaults:
         """Forget all faults."""
         self._faults.clear()
 
-    def fate(self, event: str, action: str | None) -> Fate:
+    def fate(self, event: str, action: str | None) -> ResponseFault:
         """What becomes of the next delivery; uses the faults up that hit it."""
         hits = [fault for fault in self._faults if fault.matches(event, action)]
         delay = timedelta(0)
@@ -71,4 +71,4 @@ class WebhookFaults:
             fault.left = None if fault.left is None else fault.left - 1
             delay += fault.delay + fault.within * (self._chance.random() if fault.within else 0)
             copies *= fault.copies
-        return Fate(any(fault.drop for fault in hits), copies, delay)
+        return ResponseFault(any(fault.drop for fault in hits), copies, delay)

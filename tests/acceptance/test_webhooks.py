@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.webhooks.faults import Fate, WebhookFaults
+from sandbox.webhooks.faults import ResponseFault, WebhookFaults
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 
@@ -59,12 +59,12 @@ class DropNth(WebhookFaults):
         self.left = skip
         self.dropped = ""
 
-    def fate(self, event: str, action: str | None) -> Fate:
+    def fate(self, event: str, action: str | None) -> ResponseFault:
         self.left -= 1
         if self.left != -1:
-            return Fate()
+            return ResponseFault()
         self.dropped = f"{event} {action or ''}".strip()
-        return Fate(drop=True)
+        return ResponseFault(drop=True)
 
 
 @pytest.mark.slow

@@ -238,7 +238,7 @@ async def test_moved_ref_is_refused_in_either_words(client: Client) -> None:
     move = {"name": "refs/heads/main", "beforeOid": new, "afterOid": new}
     words = []
     for told in (True, False):
-        client.github.behaviour.moved_refs_told = told
+        client.github.behaviour.names_moved_refs = told
         refused = await ask(client, UPDATE, input={"repositoryId": known, "refUpdates": [move]})
         words.append(refused["errors"][0]["message"])
     assert client.repo.sha() == main

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ground.schedule import Appointment, Callback
+from sandbox.ground.schedule import Callback, ScheduledAction
 from tests.sandbox_rest.conftest import Client, R
 
 
@@ -113,7 +113,7 @@ async def test_latency_is_time_of_the_sandbox(client: Client, monkeypatch: pytes
     waiting = asyncio.Event()
     after = client.github.schedule.after
 
-    def spy(delay: timedelta, callback: Callback, *, name: str = "") -> Appointment:
+    def spy(delay: timedelta, callback: Callback, *, name: str = "") -> ScheduledAction:
         waiting.set()
         return after(delay, callback, name=name)
 

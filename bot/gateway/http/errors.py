@@ -111,11 +111,11 @@ def _is_limit(status: int, headers: Mapping[str, str], answer: Mapping[str, Any]
     if status != 403:
         return status == 429
     # Secondary limits have requests remaining and may come without any header, only with a message.
-    said = _unquoted(answer.get("message"))
+    message = _unquoted(answer.get("message"))
     return (
         "retry-after" in headers
         or headers.get("x-ratelimit-remaining") == "0"
-        or any(words in said for words in _LIMIT_MESSAGES)
+        or any(words in message for words in _LIMIT_MESSAGES)
     )
 
 

@@ -12,7 +12,7 @@ from bot.gateway.rules.schemas import (
     ProtectionAnswer,
     PullRequestRuleAnswer,
     RuleAnswer,
-    RuledCheckAnswer,
+    RulesetCheckAnswer,
 )
 from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
 
@@ -124,7 +124,7 @@ def _ruled_checks(rules: Iterable[RuleAnswer]) -> frozenset[RequiredCheck]:
         RequiredCheck(check.context, _source(check.integration_id))
         for rule in rules
         if rule.type == "required_status_checks"
-        for check in parse_list(RuledCheckAnswer, rule.parameters or {}, "required_status_checks")
+        for check in parse_list(RulesetCheckAnswer, rule.parameters or {}, "required_status_checks")
     )
 
 

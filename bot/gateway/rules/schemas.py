@@ -107,7 +107,7 @@ class ScanningToolAnswer(BaseModel):
     tool: str
 
 
-class RuledCheckAnswer(BaseModel):
+class RulesetCheckAnswer(BaseModel):
     """A required check of a ruleset; without `integration_id` from any source."""
 
     context: str

@@ -107,13 +107,15 @@ class Accounts:
         installation_id = self._context.state.next_id("installation")
         installation = Installation(installation_id, app, account, chosen, granted, now, now)
         self._context.state.installations[installation.id] = installation
-        self._events.publish(InstallationChanged(installation, "created", self._seen_by(installation)))
+        self._events.publish(InstallationChanged(installation, "created", self._repositories_of(installation)))
         return installation
 
     def accept_permissions(self, installation: Installation, permissions: Mapping[str, str]) -> None:
         """The account's owner grants the permissions that the app now asks for; the app is told."""
         installation.permissions |= dict(permissions)
-        self._events.publish(InstallationChanged(installation, "new_permissions_accepted", self._seen_by(installation)))
+        self._events.publish(
+            InstallationChanged(installation, "new_permissions_accepted", self._repositories_of(installation))
+        )
 
     def rename(self, account: User, login: str) -> None:
         """An account gets another login: its repositories have other paths, and its installations' apps are told."""
@@ -132,19 +134,19 @@ class Accounts:
 
     def uninstall(self, installation: Installation) -> None:
         """Remove an installation; its app is told so."""
-        seen = self._seen_by(installation)
+        before = self._repositories_of(installation)
         del self._context.state.installations[installation.id]
-        self._events.publish(InstallationChanged(installation, "deleted", seen))
+        self._events.publish(InstallationChanged(installation, "deleted", before))
 
     def suspend(self, installation: Installation, suspended: bool = True) -> None:
         """Suspend an installation, or end its suspension; its app is told so."""
-        seen = self._seen_by(installation)
+        before = self._repositories_of(installation)
         installation.suspended_at = self._context.clock.now() if suspended else None
-        self._events.publish(InstallationChanged(installation, "suspend" if suspended else "unsuspend", seen))
+        self._events.publish(InstallationChanged(installation, "suspend" if suspended else "unsuspend", before))
 
     def select(self, installation: Installation, repositories: Iterable[Repository]) -> None:
         """Let an installation see these repositories only; its app is told what came and what went."""
-        before = self._seen_by(installation)
+        before = self._repositories_of(installation)
         after = list(repositories)
         installation.repositories = {repository.id for repository in after}
         added = [repository for repository in after if repository not in before]
@@ -189,7 +191,7 @@ class Accounts:
         login = who.email.partition("@")[0].partition("+")[2]
         return self._context.state.users.get(login.lower())
 
-    def _seen_by(self, installation: Installation) -> list[Repository]:
+    def _repositories_of(self, installation: Installation) -> list[Repository]:
         return [
             repository for repository in self._context.state.repositories.values() if installation.covers(repository)
         ]

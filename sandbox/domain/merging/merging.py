@@ -123,8 +123,8 @@ class Merging:
         except (Forbidden, Invalid) as refusal:
             if isinstance(refusal, Forbidden) and not self._context.behaviour.merges_refuse_workflows_with_409:
                 raise
-            said = refusal.message.removeprefix(_VIOLATIONS)
-            raise Conflict(_VIOLATIONS + said) from refusal
+            message = refusal.message.removeprefix(_VIOLATIONS)
+            raise Conflict(_VIOLATIONS + message) from refusal
         self._refs.move(repository, base, sha, actor=actor)
         return sha
 

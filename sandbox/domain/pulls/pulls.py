@@ -55,7 +55,7 @@ class Pulls:
             raise _invalid("head" if head_sha is None else "base", "invalid")
         if repository.git.is_ancestor(head_sha, base_sha):
             raise _invalid("", "custom", f"No commits between {base} and {head_branch}")
-        self._refuse_twin(repository, head_repository, head_branch, base)
+        self._refuse_duplicate(repository, head_repository, head_branch, base)
         state, now = self._context.state, self._context.clock.now()
         pull = PullRequest(
             id=state.next_id("pull_request"),
@@ -261,7 +261,7 @@ class Pulls:
         self.record(pull, "reopened", actor)
         self._events.publish(PullRequestChanged(pull, "reopened", actor))
 
-    def _refuse_twin(self, repository: Repository, head: Repository, branch: str, base: str) -> None:
+    def _refuse_duplicate(self, repository: Repository, head: Repository, branch: str, base: str) -> None:
         for pull in repository.pulls.values():
             same = pull.head_repository is head and pull.head_branch == branch and pull.base_branch == base
             if same and pull.state == "open":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.demo.manifest import NotUnderstood, read_manifest
+from bot.demo.manifest import InvalidManifest, read_manifest
 from bot.webhooks.normalize import _NORMALIZERS
 from sandbox.webhooks.webhooks import _NEEDED
 
@@ -76,5 +76,5 @@ def test_read_manifest_of_another_shape_is_refused(tmp_path: Path, text: str) ->
     """A manifest without its sections, or with a key that stands there twice, is not half read."""
     path = tmp_path / "app.yml"
     path.write_text(text)
-    with pytest.raises(NotUnderstood):
+    with pytest.raises(InvalidManifest):
         read_manifest(path)

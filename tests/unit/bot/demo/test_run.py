@@ -1,6 +1,6 @@
 """The whole demo as its user runs it: with the real bot, to the verdict, and cleanly to the end.
 
-Covers `bot/demo/player.py`, `bot/demo/report.py` and `bot/demo/environment.py`.
+Covers `bot/demo/scenario_runner.py`, `bot/demo/report.py` and `bot/demo/environment.py`.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Whom the server drops when its clients are too many, or hold too much; and how many a process can serve.
 
-Covers `bot/http/site.py` and `bot/http/repeats.py`.
+Covers `bot/http/site.py` and `bot/http/log_throttle.py`.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from bot.http.connections import Connections
 from bot.http.limits import Limits, file_limit, limits_for
-from bot.http.repeats import Repeats
+from bot.http.log_throttle import LogThrottle
 from bot.http.site import AcceptErrors
 from tests.unit.bot.conftest import ManualClock
 
@@ -136,7 +136,7 @@ def test_file_limit_is_raised_where_the_system_lets_it(
 
 def test_repeats_are_written_once_a_minute_with_their_count(clock: ManualClock) -> None:
     """Each text for itself; and a clock that was set back silences nothing."""
-    repeats = Repeats(clock)
+    repeats = LogThrottle(clock)
     assert [repeats.count("a"), repeats.count("a"), repeats.count("b"), repeats.count("a")] == [0, None, 0, None]
     clock.instant += timedelta(minutes=1)
     assert [repeats.count("a"), repeats.count("a")] == [2, None]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.settings.environment import SettingsProblem, load_choices, load_settings, unknown_variables
+from bot.settings.environment import SettingsProblem, load_queue_settings, load_settings, unknown_variables
 from bot.settings.setting_names import nearest, unknown_names
 
 KNOWN = (
@@ -56,5 +56,5 @@ def test_misspelt_setting_stops_the_start_beside_all_other_problems() -> None:
     assert caught.value.problems[0] == "IMQ_METRIC is no setting of IMQ: did you mean IMQ_METRICS?"
     assert {problem.split()[0] for problem in caught.value.problems} >= {"IMQ_LOG_LEVEL", "IMQ_GITHUB_APP_ID"}
     with pytest.raises(SettingsProblem, match="IMQ_METRIC is no setting"):
-        load_choices(environ)
+        load_queue_settings(environ)
     assert unknown_variables(environ) == ("IMQ_REGION",)

@@ -197,7 +197,7 @@ async def test_maintainer_whose_drafts_are_refused_is_never_put_off(desk: Record
 
 
 async def test_label_set_again_and_again_waits_once(desk: RecordedHandler) -> None:
-    """Repeats collapse; the newest counts."""
+    """LogThrottle collapse; the newest counts."""
     await desk.label(range(1, 6))
     for _ in range(5):
         await desk.pass_time(SECOND)

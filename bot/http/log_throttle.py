@@ -7,7 +7,7 @@ from queue_engine.core.timing.clock import Clock
 _BETWEEN = timedelta(minutes=1)
 
 
-class Repeats:
+class LogThrottle:
     """Counts equal lines between those that are logged. Their texts must be few, because all are kept."""
 
     def __init__(self, clock: Clock) -> None:

@@ -13,7 +13,7 @@ from sandbox.facade.pull_request_handle import PullRequestHandle
 
 
 @dataclass(slots=True)
-class Player:
+class ScenarioRunner:
     """Performs the steps and observes their results. `latest` is the newest event of each pull request."""
 
     environment: Environment
@@ -37,10 +37,10 @@ class Player:
     @property
     def finished(self) -> bool:
         """Whether all steps are done, and IMQ has nothing left to do or to write."""
-        settled = all(pull.settled for pull in self.seen())
+        settled = all(pull.settled for pull in self.observed())
         return not self._steps and settled and not self.queue.places and not self.queue.unsent
 
-    def seen(self) -> list[ObservedPullRequest]:
+    def observed(self) -> list[ObservedPullRequest]:
         """Observe every pull request that was opened."""
         bot = self.environment.app.bot.login
         return [observe_pull_request(pull, bot=bot, label=LABEL) for pull in self.pulls.values()]
