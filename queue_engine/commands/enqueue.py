@@ -1,11 +1,9 @@
 """Queue and dequeue by command. The rules are those of labels."""
 
-from dataclasses import replace
-
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import Case
 from queue_engine.admission.command_consent import consents
-from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user, without_label
+from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.context import CommandContext
@@ -66,16 +64,13 @@ async def requeue(context: CommandContext, request: CommandRequest) -> Reply:
 
 
 async def prepare_dequeue(context: CommandContext, request: CommandRequest) -> Reply | None:
-    """Remove the label first while GitHub merges; reply if there is nothing to dequeue. Raises GitHubError."""
+    """Ask whether the person may dequeue it; reply if there is nothing to dequeue. Raises GitHubError."""
     try:
-        permitted = await authorize_dequeue(
+        context.dequeue = await authorize_dequeue(
             context.engine, context.repository, context.pull.number, by=context.by, taken=context.taken
         )
     except NotQueued:
         return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
-    if permitted.unlabelled:
-        context.taken = replace(context.taken, pull=without_label(context.pull, permitted.policy))
-    context.dequeue = permitted
     return None
 
 

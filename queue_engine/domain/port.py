@@ -192,10 +192,6 @@ class GitHub(Protocol):
         """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; one that is there already is no error."""
         ...
 
-    async def remove_label(self, repository: Repository, number: int, label: str) -> None:
-        """Take a label off; one that is not there is no error."""
-        ...
-
     async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """Numbers of the open pull requests with this label, oldest first (`GET /repos/{o}/{r}/issues`, all pages)."""
         ...

@@ -161,8 +161,13 @@ async def test_label_of_a_time_when_imq_was_away_lands_nothing_that_changed_afte
     assert LABEL not in pull.labels
 
 
-async def test_label_without_a_webhook_queues_what_did_not_change_after_it_and_nothing_else(world: World) -> None:
-    """P5: whose webhook never comes is told within minutes, and can be queued again."""
+@pytest.mark.parametrize("touched", [True, False])
+async def test_label_without_a_webhook_queues_what_did_not_change_after_it_and_nothing_else(
+    world: World, touched: bool
+) -> None:
+    """P4, P5: whose webhook never comes is told within minutes, and can be queued again. A later push does not land by
+    it, whether or not it renews `updated_at`."""
+    world.github.behaviour.pushes_touch_pulls = touched
     same, changed = world.open("same"), world.open("changed")
     await world.pass_time(CI_TIME * 2)
     for pull in (same, changed):

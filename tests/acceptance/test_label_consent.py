@@ -83,6 +83,38 @@ async def test_label_set_again_by_a_person_is_consent_while_the_removal_is_undel
     assert pull.merged
 
 
+async def test_command_queues_by_a_label_that_imq_is_still_to_remove_and_sets_it_again(world: World) -> None:
+    """A new wish turns the undelivered removal into its opposite: the pull request keeps its label, and lands."""
+    pull = await dequeued_by_a_push(world)
+    await world.pass_time(2 * SECOND)
+    pull.comment("/queue", by="mona")
+    await world.settle()
+    assert await world.status(pull) is not None
+    world.server.faults.clear()
+    await world.until(lambda: pull.merged)
+    assert await world.reasons(pull) == [Reason.HEAD_CHANGED.value]
+    await world.pass_time(HOUR)
+    assert pull.labels == []
+
+
+@pytest.mark.parametrize("act", PATHS)
+async def test_unqueued_label_whose_removal_failed_queues_nothing(world: World, act: Act) -> None:
+    """A person took the pull request out. Whatever happens to it while the removal fails is no new wish."""
+    world.repository.create_branch("release", "main")
+    pull = world.open("pull")
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    await world.pass_time(2 * SECOND)
+    world.server.faults.add(Fault(kind="fail", method="DELETE", route=REMOVE_LABEL, status=502, times=None))
+    pull.comment("/unqueue", by="mona")
+    await world.settle()
+    await act(world, pull)
+    await world.pass_time(timedelta(minutes=21))
+    assert LABEL in pull.labels
+    assert await world.status(pull) is None
+    assert not pull.merged
+
+
 async def test_second_label_set_before_the_push_is_no_consent_to_it(world: World) -> None:
     """Of two labels that queue, the second was set while the pull request was queued, and before the push."""
     world.repository.push("main", {".github/imq.yml": "trigger_labels: [merge-queue, ship]\n"}, "Rules", by="rhea")

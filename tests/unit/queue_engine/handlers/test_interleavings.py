@@ -156,7 +156,7 @@ async def _labelled(side: Side, number: int) -> None:
 async def _unqueued(side: Side) -> None:
     with suppress(NotQueued):
         async with side.engine.change() as change:
-            await dequeue_by_user(change, REPOSITORY, 1, DequeuePermission(POLICY, unlabelled=False, by="max"))
+            await dequeue_by_user(change, REPOSITORY, 1, DequeuePermission(POLICY, by="max"))
 
 
 async def _place_frees(side: Side) -> None:
