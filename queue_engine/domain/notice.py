@@ -93,7 +93,7 @@ class BlockerFacts(BaseModel):
 class Notice(BaseModel):
     """Everything that the sticky comment and the check run are made of.
 
-    `position` is zero-based, as of `at`: in the queue, or, while held, in the line for a place in it. `people` are
+    `position` is zero-based, as of `at`: in the queue, or, while held, among those that wait for room. `people` are
     those to mention if the reason makes it their move: the author first, then the assignees. `checks` are the awaited
     checks while checking, the failing ones after a failure. `detail` is GitHub's own words or another fact for people;
     it is not trusted and is escaped when rendered.

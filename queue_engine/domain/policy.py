@@ -97,7 +97,7 @@ class Policy:
     not_followed: tuple[str, ...] = ()
     """What of the organisation's shared configuration does not count here, in sentences for people."""
     max_depth: int = 20
-    """Entries per queue; further pull requests are held until a place frees. 0 = no limit."""
+    """For how many entries a queue has room; further ones wait for room. 0 = no limit."""
     may_queue: Permission = Permission.WRITE
     """The least right on the repository that lets a person queue."""
     may_queue_too: frozenset[str] = frozenset()
@@ -141,7 +141,7 @@ class Policy:
     update_timeout: timedelta = timedelta(minutes=10)
     """How long GitHub may take to update a branch, and to work out whether it can be merged."""
     hold_timeout: timedelta = timedelta(days=7)
-    """How long a pull request may wait for a place in a full queue, and for a red base to be green again."""
+    """How long a pull request may wait for room in a full queue, and for a red base to be green again."""
     on_push: PushPolicy = PushPolicy.DEQUEUE
     freezes: tuple[WeeklyFreeze | FreezeWindow, ...] = ()
     freeze_exempt_labels: frozenset[str] = frozenset()

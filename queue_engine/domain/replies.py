@@ -17,17 +17,17 @@ class ReplyKind(StrEnum):
     REQUEUED = "requeued"
     """It left and joined again at the end with its present head: `position`, `depth`, `base_branch`."""
     HELD = "held"
-    """The queue is full, it joins when a place is free: `ahead` (who wait longer), `base_branch`, and `priority` if it
-    was given one to join with."""
+    """It waits for room in a full queue: `ahead` (how many get room before it), `base_branch`, and `priority` if it was
+    given one."""
     REFUSED = "refused"
     """Rejected: `reason`, `label` (the one that queues here, or empty), `detail` (what it is about: a label,
     a method, who objects; or empty)."""
     LEFT = "left"
-    """It left the queue, or the line for a place: `base_branch`."""
+    """It left the queue: `base_branch`."""
     LANDING = "landing"
     """Its merge is under way: whether it still leaves only GitHub can tell. `base_branch`."""
     NOT_QUEUED = "not_queued"
-    """It is neither queued nor held."""
+    """It is not queued."""
     PRIORITY = "priority"
     """Its place by the new priority: `priority`, `position`, `depth`, `base_branch`, `overtakes` (a list of
     `[number, seconds]`: who waits longer now, and about how much; seconds are null while there is no history),
@@ -49,7 +49,7 @@ class ReplyKind(StrEnum):
     and `at`."""
     STATUS = "status"
     """The queue: `base_branch`, `depth`, `entries` (a list of `[number, status, since]`, front first, at most ten),
-    `held` (how many wait for a place), and if it has blockers, `halts` as for `RESUMED`."""
+    `held` (how many wait for room), and if it has blockers, `halts` as for `RESUMED`."""
     HELP = "help"
     """The commands, as `queue_engine.commands.table` has them."""
     NOT_ALLOWED = "not_allowed"

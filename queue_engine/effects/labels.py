@@ -71,7 +71,7 @@ async def queued_by(
 async def effective_labels(
     store: Store, repository: Repository, pull: PullRequest, trusted: Iterable[str], policy: Policy
 ) -> PullRequest:
-    """The queued or held pull request, just read, with the labels that count: of those that queue, or name a method,
+    """The queued pull request, just read, with the labels that count: of those that queue, or name a method,
     no other than were vouched for.
 
     Nothing is vouched for where that is not known, of one that was queued by an older IMQ: all its labels count then.

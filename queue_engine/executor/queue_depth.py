@@ -25,10 +25,11 @@ _log = structlog.get_logger("imq.front")
 async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Sequence[Blocker], policy: Policy) -> bool:
     """Announce each entry of a queue that moved across the depth limit, or else end waits; whether there was any.
 
-    `blockers` are those of the queue: an entry that gets room is told of them. Raises StaleRecord.
+    `blockers` are those of the queue: an entry that gets room is told of them. A configuration that cannot be read
+    names no limit, so nothing moves then. Raises StaleRecord.
     """
     moved = [each for each in entries if waits_for_room(each.position, policy) != (each.held_since is not None)]
-    if not moved:
+    if not moved or policy.fault is not None:
         return await _end_waits(engine, entries, policy)
     async with engine.change() as change:
         for entry in moved:

@@ -30,7 +30,7 @@ from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.store.errors import EntryConflict
-from queue_engine.store.order import IN_ORDER, Order, milliseconds, ranked
+from queue_engine.store.order import HELD, IN_ORDER, Order, milliseconds, ranked
 from queue_engine.store.pauses import PAUSED
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues, repositories
@@ -132,7 +132,7 @@ _COUNT_OF_INSTALLATION = (
     .select_from(entries)
     .join(queues, queues.c.id == entries.c.queue_id)
     .join(repositories, repositories.c.id == entries.c.repository_id)
-    .where(repositories.c.installation_id == bindparam("its_installation"), ~PAUSED)
+    .where(repositories.c.installation_id == bindparam("its_installation"), ~PAUSED, ~HELD)
 )
 _KEEP = select(entries.c.seq).where(_SAME).with_for_update()
 _SAVE = update(entries).where(_SAME)

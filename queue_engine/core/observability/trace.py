@@ -3,7 +3,7 @@
 Where an operator's SDK is active, each of these is a span of its. Without one nothing is recorded, and the ids still
 exist: they are on every line of the log, and are stored beside what waits, so that a story outlives its process.
 
-A delivery's trace id is its GUID. IMQ stores it with the job, the held pull request, the entry and the outbox item, and
+A delivery's trace id is its GUID. IMQ stores it with the job, the entry and the outbox item, and
 continues it with each. One processor puts the ids on lines of the log (`bot/process/logs.py`).
 """
 

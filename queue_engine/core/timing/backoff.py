@@ -9,7 +9,6 @@ was just issued); its caller stores the wait:
   hour; for six hours while its merge is in doubt.
 - Either of them, by an outdated read: 1, 2, 4, 8 s, which is neither an attempt nor trouble; then as above.
 - An outbox item: 30, 60, 120, 240, 300 s (`OVERLOAD`); after 288 tries, about a day, a dead letter.
-- A request to join a full queue: the same, as a hold, until it joins or leaves.
 - A question about a batch: 1 s, longer by a fifth each (`MONITOR`); after five errors in a row `REDELIVERY`; after
   about an hour its jobs have failed.
 - Anything, by a limit: as long as GitHub asks, or the pace needs. Only for an outbox item is that an attempt.

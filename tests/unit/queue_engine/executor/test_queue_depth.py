@@ -130,6 +130,14 @@ async def test_pause_is_announced_to_those_with_room_and_to_one_that_gets_room(s
     assert await shown(scene, 2) is NoticeKind.PAUSED
 
 
+async def test_configuration_that_cannot_be_read_moves_no_entry_across_the_limit(scene: Setup) -> None:
+    """P6: its limit is not known, so nobody reads of a move that is none."""
+    queue = await line(scene, 2)
+    await take(scene, queue, ONE)
+    await take(scene, queue, Policy(fault="line 1: broken"))
+    assert (await held(scene, queue), await shown(scene, 1)) == ([2], NoticeKind.PAUSED)
+
+
 async def test_entry_that_changed_meanwhile_is_announced_by_the_next_look(scene: Setup) -> None:
     """Nothing is stored by facts that are old."""
     queue = await line(scene, 2)

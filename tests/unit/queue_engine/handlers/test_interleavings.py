@@ -159,7 +159,7 @@ async def _unqueued(side: Side) -> None:
             await dequeue_by_user(change, REPOSITORY, 1, DequeuePermission(POLICY, by="max"))
 
 
-async def _place_frees(side: Side) -> None:
+async def _entry_leaves(side: Side) -> None:
     async with side.engine.change() as change:
         entry = await change.tx.entries.find(REPOSITORY.id, 2)
         if entry is not None:
@@ -176,13 +176,13 @@ BASE_MOVED = Handler("the base moved", _base_moved, "main", _move_base)
 LABELLED = Handler("label set", partial(_labelled, number=1), "#1")
 ANOTHER_LABELLED = Handler("another's label set", partial(_labelled, number=4), "#4")
 UNQUEUED = Handler("taken out by the API", _unqueued, "API")
-PLACE = Handler("a place frees", _place_frees, "place")
+ROOM = Handler("an entry leaves", _entry_leaves, "room")
 
 STORIES: dict[str, tuple[Act, Policy, tuple[tuple[Handler, Handler], ...]]] = {
     "updating": (updating, POLICY, ((CHECKED, OWN_UPDATE),)),
     "announced": (announced, POLICY, ((CHECKED, PASS),)),
     "checking": (checking, POLICY, ((CHECKED, UNLABELLED), (BASE_MOVED, CHECKED))),
-    "held": (waiting, replace(POLICY, max_depth=2), ((PLACE, UNLABELLED),)),
+    "held": (waiting, replace(POLICY, max_depth=2), ((ROOM, UNLABELLED),)),
 }
 """What is so at first, the rules, and which handler is stopped for which: those that have lost something once."""
 
@@ -192,7 +192,7 @@ if "IMQ_INTERLEAVINGS" in os.environ:
 SLOW = {"held"}
 """Stories in which much is read before anything is written: only what comes between statements of one transaction."""
 
-EVERYTHING = (CHECKED, OWN_UPDATE, PASS, UNLABELLED, PUSHED, BASE_MOVED, LABELLED, ANOTHER_LABELLED, UNQUEUED, PLACE)
+EVERYTHING = (CHECKED, OWN_UPDATE, PASS, UNLABELLED, PUSHED, BASE_MOVED, LABELLED, ANOTHER_LABELLED, UNQUEUED, ROOM)
 
 
 def pairs(story: str) -> Iterable[tuple[Handler, Handler]]:
