@@ -67,6 +67,8 @@ async def test_push_with_a_forged_date_does_not_land_by_an_earlier_label(
     """P4: commits carry any date, and may have stood on another branch, with its checks, long before the label."""
     world.github.behaviour.pushes_touch_pulls = touch
     pull = world.open("pull", by=None if where == "fork" else "mona", fork_of="fan" if where == "fork" else None)
+    assert pull.record.head_repository is not None
+    pull.record.head_repository.private = False
     git, head = world.repository.record.git, pull.head_sha
     signature = replace(git.must(head).author, date=world.clock.now() - timedelta(days=2))
     tree = git.write_tree(git.tree(head), {"unseen.py": "unseen\n"})
@@ -75,7 +77,6 @@ async def test_push_with_a_forged_date_does_not_land_by_an_earlier_label(
         world.repository.push_commit("other", forged, by="hubot")
     await front(world)
     await told(world, pull)
-    assert pull.record.head_repository is not None
     place = world.github.repository(pull.record.head_repository.full_name)
     place.push_commit(pull.record.head_branch, forged, by=pull.record.author.login, webhook=False)
     await lose_database(world, tmp_path)
