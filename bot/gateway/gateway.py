@@ -8,7 +8,8 @@ Beside the requests of a usual merge (the table in ARCHITECTURE.md) there are, w
 - Without GraphQL `GET /pulls/{number}`, `GET /collaborators/{username}/permission` and `GET /compare/{basehead}`,
   with the repository once in two hours for its merge methods.
 - A token an hour. Two requests for a branch's rules every two hours: three where it has no classic protection, or the
-  App may not read it; one more for each ruleset whose demands GitHub does not check if IMQ may bypass it.
+  App may not read it; one more for each ruleset whose demands GitHub does not check if IMQ may bypass it. As often the
+  list of rulesets, with one for each. Where IMQ may bypass one, the rules of each head branch when it is queued.
 - Two lists of commits where GitHub cannot make the diff of a comparison.
 - A list of workflow runs, and one request for each run cancelled (at most twenty), when an update of IMQ's is
   outdated.
@@ -167,6 +168,10 @@ class Gateway(CheckReads):
             return (await self.branch_rules(shared, found.default_branch)).approvals > 0
         except (Forbidden, NotFound):
             return False
+
+    async def is_guarded(self, repository: Repository, branch: str) -> bool:
+        """Whether rulesets that IMQ may bypass keep others from pushing to this branch."""
+        return await self._rules.is_guarded(repository, branch)
 
     def forget_rules(self, repository_id: int) -> None:
         """Drop remembered rules and merge methods of this repository."""

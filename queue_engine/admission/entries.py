@@ -64,7 +64,7 @@ async def _join(
         trusted_labels=sorted(trusted),
         known_behind=bool(taken.behind),
         base_tip=taken.base_tip if taken.behind else None,
-        shared_head=await _shared_head(change, queue.repository, pull),
+        shared_head=await _shared_head(change, queue.repository, taken),
         **vars(given),
     )
 
@@ -80,12 +80,14 @@ async def _set_labels(
             await change.tx.outbox.want_label(request.repository, pull.number, label, on=True, due=change.now)
 
 
-async def _shared_head(change: Change, repository: Repository, pull: PullRequest) -> str | None:
-    """The head branch, if it is one that others are merged into: the default branch, or one that has a queue."""
+async def _shared_head(change: Change, repository: Repository, taken: Snapshot) -> str | None:
+    """The head branch, if it is the default branch, has a queue, or has rules that keep others from pushing to it."""
+    pull = taken.pull
     if pull.head_repository != repository.full_name:
         return None
     shared = (
-        pull.head_branch == pull.default_branch
+        taken.head_guarded
+        or pull.head_branch == pull.default_branch
         or await change.tx.queues.find(repository.id, pull.head_branch) is not None
     )
     return pull.head_branch if shared else None

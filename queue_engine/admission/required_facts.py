@@ -20,6 +20,8 @@ async def requirements_of(
     Raises GitHubError.
     """
     pull = taken.pull
+    if pull.head_repository == repository.full_name:
+        taken = replace(taken, head_guarded=await engine.github.is_guarded(repository, pull.head_branch))
     rules = await engine.github.branch_rules(repository, pull.base_branch)
     requirements = await read_requirements(engine.github, repository, taken, rules, policy)
     if unmet_requirement(pull, repository, requirements, policy) is None:

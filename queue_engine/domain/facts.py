@@ -279,6 +279,8 @@ class Snapshot:
     """The newest verdict of each person who may write."""
     resolved: bool | None = None
     """Whether every conversation is resolved."""
+    head_guarded: bool = False
+    """Whether IMQ may push to the head branch where rules keep others from it."""
 
 
 @dataclass(frozen=True, slots=True)

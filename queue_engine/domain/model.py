@@ -242,4 +242,5 @@ class Entry:
     held_since: datetime | None = None
     """Since when people read that it waits for room in a full queue; None: they read that it has room."""
     shared_head: str | None = None
-    """Its head branch, if other pull requests are merged into that: IMQ does not push to it where rules protect it."""
+    """Its head branch, if IMQ alone may push to it, or other pull requests are merged into it: IMQ does not push to it
+    where rules protect it."""

@@ -69,6 +69,10 @@ class GitHub(Protocol):
         """
         ...
 
+    async def is_guarded(self, repository: Repository, branch: str) -> bool:
+        """Whether rulesets keep others from pushing to this branch, and IMQ may bypass them; cached as rules are."""
+        ...
+
     async def prepare_writes(self, repository: Repository) -> None:
         """Have what a write to this repository is signed with, so that the next one waits for nothing. Never raises."""
         ...
@@ -213,10 +217,7 @@ class GitHub(Protocol):
         ...
 
     async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
-        """`GET /repos/{o}/{r}/activity?ref=`: the last year's moves of its head branch, newest first; at most 100.
-
-        `{o}/{r}` is the repository of the head. Nothing where GitHub does not tell IMQ: private forks, for example.
-        """
+        """`GET /repos/{o}/{r}/activity` of its head branch, newest first; nothing where GitHub does not tell."""
         ...
 
     async def installations(self) -> tuple[int, ...]:

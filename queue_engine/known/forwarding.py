@@ -62,6 +62,10 @@ class Forwarding:
         """As the port says."""
         return await self._github.branch_rules(repository, base_branch)
 
+    async def is_guarded(self, repository: Repository, branch: str) -> bool:
+        """As the port says."""
+        return await self._github.is_guarded(repository, branch)
+
     async def prepare_writes(self, repository: Repository) -> None:
         """As the port says."""
         await self._github.prepare_writes(repository)

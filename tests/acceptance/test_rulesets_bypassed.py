@@ -92,21 +92,29 @@ async def test_bypassed_code_scanning_is_waited_for_in_its_check(world: World) -
     await world.until(lambda: pull.merged, within=timedelta(minutes=1))
 
 
+@pytest.mark.parametrize("head", ["main", "release"])
 @pytest.mark.parametrize("protected", [True, False])
 async def test_writers_branch_is_not_merged_into_a_protected_branch_by_an_update(
-    tmp_path: Path, protected: bool
+    tmp_path: Path, protected: bool, head: str
 ) -> None:
-    """Mona may not push to `main`, and IMQ may: bringing a pull request from `main` up to date would do it for her."""
+    """Mona may not push there, and IMQ may: bringing a pull request from there up to date would do it for her.
+
+    `release` is not the default branch, and never had a queue.
+    """
     async with a_world(tmp_path, protect=False) as world:
         world.repository.push("mine", {"mine.py": "unreviewed\n"}, "Unreviewed", by="mona")
-        world.repository.push("main", {"past.py": "moved\n"}, "Move on", by="rhea")
+        if head != "main":
+            world.repository.create_branch(head, "main")
+        world.repository.push(head, {"past.py": "moved\n"}, "Move on", by="rhea")
         if protected:
-            world.repository.add_ruleset("main", update=True, required_approvals=1, bypass=["imq"], by="rhea")
+            world.repository.add_ruleset(
+                head, branches=[head], update=True, required_approvals=1, bypass=["imq"], by="rhea"
+            )
         await world.pass_time(CI_TIME * 2)
-        pull = world.repository.open_pull_request("Back", head="main", base="mine", by="mona")
+        pull = world.repository.open_pull_request("Back", head=head, base="mine", by="mona")
         pull.label(LABEL, by="mona")
         await world.until(lambda: LABEL not in pull.labels, within=CI_TIME * 4)
         await world.settle()
-        assert ("Unreviewed" in [commit.title for commit in world.repository.log("main")]) is not protected
+        assert ("Unreviewed" in [commit.title for commit in world.repository.log(head)]) is not protected
         assert pull.merged is not protected
         assert await world.reasons(pull) == (["head_protected"] if protected else [])

@@ -20,12 +20,30 @@ _NOT_OF_MERGES = frozenset(
     {"creation", "deletion", "non_fast_forward", "branch_name_pattern", "tag_name_pattern", "copilot_code_review"}
 )
 """Rules that no merge of a pull request violates."""
+_PUSHES = frozenset(
+    {
+        "update",
+        "merge_queue",
+        "pull_request",
+        "required_status_checks",
+        "required_deployments",
+        "workflows",
+        "code_scanning",
+    }
+)
+"""Rules that keep people from pushing their own commits to a branch ("Available rules for rulesets")."""
 _REVIEWED, _SCANNED = "pull_request", "code_scanning"
 
 
 def matters(rule: RuleAnswer) -> bool:
     """Whether a bypass of this rule makes a difference."""
     return rule.type in _BRANCH_UPDATES or rule.type == _SCANNED or _requires_approvals(rule) or bool(unchecked([rule]))
+
+
+def keeps_others_out(rules: Iterable[RuleAnswer], bypassed: Iterable[int]) -> bool:
+    """Whether these rulesets keep people from pushing to the branch, but not IMQ."""
+    ids = frozenset(bypassed)
+    return any(rule.type in _PUSHES and rule.ruleset_id in ids for rule in rules)
 
 
 def without_bypassed(rules: Iterable[RuleAnswer], bypassed: Iterable[int]) -> list[RuleAnswer]:

@@ -3,25 +3,30 @@
 import asyncio
 from collections import Counter
 from datetime import timedelta
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from cachetools import TTLCache
+from pydantic import BaseModel
 
 from bot.gateway.http.client import owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules import bypasses
 from bot.gateway.rules.branch_rules import branch_rules
-from bot.gateway.rules.schemas import BranchAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
+from bot.gateway.rules.schemas import BranchAnswer, ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
+
+M = TypeVar("M", bound=BaseModel)
 
 _CACHED_FOR = timedelta(hours=2)
 """The bound on the effect of a lost webhook."""
 _MAX_BRANCHES = 10_000
 _NOT_BYPASSABLE = (None, "never")
 """GitHub's values for a ruleset that IMQ is not known to bypass."""
+_PUSHES_PAST = frozenset({"always", "exempt"})
 _PLAN_GATE = "upgrade to github"
 
 
@@ -34,6 +39,10 @@ class BranchRulesCache:
         self._cache: TTLCache[tuple[int, str], BranchRules] = TTLCache(
             _MAX_BRANCHES, ttl=_CACHED_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
         )
+        self._bypassed: TTLCache[int, frozenset[int]] = TTLCache(
+            _MAX_BRANCHES, ttl=_CACHED_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
+        )
+        """By repository, the rulesets past which IMQ may push."""
         self._invalidations: Counter[int] = Counter()
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
         """One lock per branch, so that concurrent callers share one read."""
@@ -66,9 +75,35 @@ class BranchRulesCache:
             self._cache[key] = rules
         return rules
 
+    async def is_guarded(self, repository: Repository, branch: str) -> bool:
+        """Whether rulesets keep others from pushing to this branch, but not IMQ.
+
+        In a repository without such a ruleset that costs no request. Classic protection is not looked at: who may push
+        past it is shown to administrators only.
+        """
+        forgotten = self._invalidations[repository.id]
+        bypassed = self._bypassed.get(repository.id)
+        if bypassed is None:
+            bypassed = await self._pushes_past(repository)
+            if forgotten == self._invalidations[repository.id]:
+                self._bypassed[repository.id] = bypassed
+        if not bypassed:
+            return False
+        variables = {**owner_and_repo(repository), "branch": branch}
+        return bypasses.keeps_others_out(await self._rulesets(repository, variables), bypassed)
+
+    async def _pushes_past(self, repository: Repository) -> frozenset[int]:
+        """The active rulesets of branches past which IMQ may push: "pull_requests_only" lets it merge alone."""
+        template = "/repos/{owner}/{repo}/rulesets?includes_parents=true&per_page=100"
+        listed = await self._listed(repository, ListedRulesetAnswer, template, owner_and_repo(repository))
+        ids = [each.id for each in listed if (each.target, each.enforcement) == ("branch", "active")]
+        answers = {number: await self._ruleset(repository, number) for number in ids}
+        return frozenset(number for number in ids if answers[number].current_user_can_bypass in _PUSHES_PAST)
+
     def forget(self, repository_id: int) -> None:
         """Drop the cached rules of this repository."""
         self._invalidations[repository_id] += 1
+        self._bypassed.pop(repository_id, None)
         for key in [key for key in self._cache if key[0] == repository_id]:
             self._cache.pop(key, None)
 
@@ -87,8 +122,13 @@ class BranchRulesCache:
 
     async def _rulesets(self, repository: Repository, variables: dict[str, str]) -> list[RuleAnswer]:
         template = "/repos/{owner}/{repo}/rules/branches/{branch}?per_page=100"
+        return await self._listed(repository, RuleAnswer, template, variables)
+
+    async def _listed(
+        self, repository: Repository, model: type[M], template: str, variables: dict[str, str]
+    ) -> list[M]:
         try:
-            return await self._connection.items(repository, RuleAnswer, template, variables)
+            return await self._connection.items(repository, model, template, variables)
         except NotFound:
             # Enterprise Server before 3.11 has no rulesets; that the branch exists was seen just before.
             return []

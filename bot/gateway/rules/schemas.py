@@ -90,6 +90,14 @@ class DeploymentsRuleAnswer(BaseModel):
     required_deployment_environments: list[str] = Field(default_factory=list)
 
 
+class ListedRulesetAnswer(BaseModel):
+    """A ruleset in `GET /repos/{owner}/{repo}/rulesets`; `target` is branch, tag or push."""
+
+    id: int
+    target: str = "branch"
+    enforcement: str = "active"
+
+
 class RulesetAnswer(BaseModel):
     """`GET /repos/{owner}/{repo}/rulesets/{ruleset_id}`: always, pull_requests_only, exempt, or never.
 

@@ -125,6 +125,9 @@ class GitHub:
     async def permission(self, _repository: object, login: str) -> Permission:
         return await self._answer("permission", _permission(login))
 
+    async def is_guarded(self, *_: object) -> bool:
+        return False
+
     async def branch_rules(self, *_: object) -> BranchRules:
         return await self._answer("rules", rules("ci", approvals=self.approvals))
 

@@ -26,6 +26,9 @@ class Rules:
         self.methods = methods
         self.asked: list[str] = []
 
+    async def is_guarded(self, *_: object) -> bool:
+        return False
+
     async def branch_rules(self, *_: object) -> BranchRules:
         self.asked.append("rules")
         return self.remembered

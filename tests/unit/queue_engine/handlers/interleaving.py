@@ -180,6 +180,9 @@ class Hub:
     async def check_reports(self, _repository: object, sha: str, _required: object) -> tuple[CheckReport, ...]:
         return (report("ci", CheckState.PASSED if sha in self.passed else CheckState.PENDING),)
 
+    async def is_guarded(self, *_: object) -> bool:
+        return False
+
     async def branch_rules(self, *_: object) -> BranchRules:
         return rules("ci")
 

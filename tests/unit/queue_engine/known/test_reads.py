@@ -291,6 +291,7 @@ BELIEVED = {
     "find_check_run": "only looked for after an answer was lost",
     "find_comments": "only looked for after an answer was lost",
     "head_pushes": "a list that lags ends with another head, and proves nothing then",
+    "is_guarded": "cached for hours, as webhooks tell of changed rules",
     "installations": "asked for again at the next sweep",
     "prepare_writes": "makes a token, and reads nothing",
     "is_in_use": "GitHub refuses to delete what is protected; asked after the landing only",

@@ -129,3 +129,47 @@ async def test_approvals_that_github_enforces_count_as_not_bypassed(
     github.on("GET", RULES, Says([rule("update"), demanded]))
     github.on("GET", f"{REPO}/rulesets/8", Says({"name": "other", "current_user_can_bypass": can}))
     assert (await gateway.branch_rules(repository, "main")).approvals_bypassed is bypassed
+
+
+@pytest.mark.parametrize(
+    ("can_bypass", "listed", "rule", "guarded"),
+    [
+        ("always", {}, "pull_request", True),
+        ("exempt", {}, "update", True),
+        ("always", {}, "required_status_checks", True),
+        ("always", {}, "non_fast_forward", False),
+        ("always", {"enforcement": "disabled"}, "update", False),
+        ("always", {"target": "tag"}, "update", False),
+        ("pull_requests_only", {}, "update", False),
+        ("never", {}, "update", False),
+        (None, {}, "update", False),
+    ],
+)
+async def test_head_branch_is_guarded_by_rulesets_that_keep_out_others_but_not_imq(
+    gateway: Gateway,
+    github: GitHubDouble,
+    repository: Repository,
+    can_bypass: str | None,
+    listed: dict[str, str],
+    rule: str,
+    guarded: bool,
+) -> None:
+    """P4: a mode that only lets IMQ merge pull requests forbids the direct push of an update all the same."""
+    ruleset = {"id": 7, "target": "branch", "enforcement": "active"}
+    github.on("GET", f"{REPO}/rulesets", Says([ruleset | listed]))
+    github.on("GET", RULESET, Says({"name": "Guard", "current_user_can_bypass": can_bypass}))
+    github.on("GET", f"{REPO}/rules/branches/release", Says([{"type": rule, "ruleset_id": 7}]))
+    assert await gateway.is_guarded(repository, "release") is guarded
+
+
+async def test_head_branches_cost_no_request_where_imq_may_bypass_nothing(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """P7: the list of rulesets is cached until a webhook tells of a change."""
+    github.on("GET", f"{REPO}/rulesets", Says([]))
+    for branch in ("one", "two"):
+        assert await gateway.is_guarded(repository, branch) is False
+    assert len(github.asked_for("GET", f"{REPO}/rulesets")) == 1
+    gateway.forget_rules(repository.id)
+    await gateway.is_guarded(repository, "one")
+    assert len(github.asked_for("GET", f"{REPO}/rulesets")) == 2
