@@ -68,6 +68,7 @@ async def test_label_whose_removal_failed_queues_nothing(world: World, act: Act)
     await world.pass_time(timedelta(minutes=21))
     assert LABEL in pull.labels
     assert await world.status(pull) is None
+    assert await world.reasons(pull) == [Reason.HEAD_CHANGED.value], "it is no new wish that could be refused"
     world.server.faults.clear()
     await world.pass_time(HOUR)
     assert (pull.merged, pull.labels) == (False, [])

@@ -87,6 +87,16 @@ async def test_wish_is_found_by_the_sweep_when_the_removals_webhook_was_lost(wor
     assert await world.reasons(pull) == [Reason.UNQUEUED.value]
 
 
+async def test_wish_counts_although_github_does_not_let_the_label_be_set(world: World) -> None:
+    """P2, P4: what IMQ is still to set is not missing: no read that lacks the label takes the pull request out."""
+    set_label = "/repos/{owner}/{repo}/issues/{number}/labels"
+    world.server.faults.add(Fault(kind="fail", method="POST", route=set_label, status=502, times=None))
+    pull = world.open("typed")
+    pull.comment("/queue", by="mona")
+    await world.until(lambda: pull.merged)
+    assert (await world.reasons(pull), pull.labels) == ([], [])
+
+
 async def test_wish_called_off_by_a_person_after_that_is_over(world: World) -> None:
     """The label that IMQ set again is a person's to take off, like any other."""
     _, pull = await two_queued(world)
