@@ -17,12 +17,14 @@ from bot.api.routes import Caller, Route
 from bot.api.views import Delays, DequeuedAnswer, QueuedAnswer, WhyAnswer
 from notifications import texts
 from queue_engine.admission import enqueue
+from queue_engine.admission.case import load_case
 from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.table import PRIORITIES
 from queue_engine.core.observability import trace
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.queries.pull_request_status import load_pull_request
@@ -140,39 +142,43 @@ class QueueRoutes:
         number = request_scope.number_of(request)
         with trace.span("api enqueue"):
             try:
-                queued = await enqueue.enqueue(
-                    self._engine, repository, number, by=login, head_sha=call.head_sha, delivery=delivery_id(request)
-                )
+                case = await load_case(self._engine, repository, number, delivery=delivery_id(request))
+                queued = await enqueue.enqueue(self._engine, case, by=login, head_sha=call.head_sha)
             except RejectionError as refused:
                 raise _rejection(refused) from None
         status = 202 if queued.new else 200
         if call.priority is not None:
-            return await self._set_priority(request, repository, call.priority, login, status)
-        return await self._queued(queued.entry, status)
+            return await self._set_priority(request, repository, queued.policy, call.priority, login, status)
+        return _queued(queued, status)
 
     async def prioritise(self, request: web.Request) -> web.Response:
         """Answer 200: the priority is set; 403; 404: it is not queued."""
         call = payload(request, PriorityCall)
         repository, login = await self._access.controllable(request)
         with trace.span("api prioritise"):
-            return await self._set_priority(request, repository, call.priority, login, 200)
+            case = await load_case(self._engine, repository, request_scope.number_of(request))
+            if case.entry is None:
+                raise _not_queued()
+            policy = (await case.with_policy(self._engine, case.entry.base_branch)).policy
+            return await self._set_priority(request, repository, policy, call.priority, login, 200)
 
     async def requeue(self, request: web.Request) -> web.Response:
         """Answer 202: it is last in the queue, or held; 409: its merge has started; otherwise as `enqueue`."""
         call, number = payload(request, HeadCall), request_scope.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api requeue"):
-            head, delivery = call.head_sha, delivery_id(request)
-            attempt = partial(
-                enqueue.requeue, self._engine, repository, number, by=login, head_sha=head, delivery=delivery
-            )
+
+            async def attempt() -> enqueue.Queued:
+                case = await load_case(self._engine, repository, number, delivery=delivery_id(request))
+                return await enqueue.requeue(self._engine, case, by=login, head_sha=call.head_sha)
+
             try:
                 queued = await _retry_on_conflict(attempt)
             except RejectionError as refused:
                 raise _rejection(refused) from None
             except enqueue.MergePending:
                 raise ApiError(409, "the merge of this pull request has started") from None
-        return await self._queued(queued.entry, 202 if queued.new else 200)
+        return _queued(queued, 202 if queued.new else 200)
 
     async def dequeue(self, request: web.Request) -> web.Response:
         """Answer 200: dequeued; 202: its merge has started, so GitHub decides; 403; 404: it is not queued."""
@@ -182,9 +188,10 @@ class QueueRoutes:
         with trace.span("api dequeue"):
 
             async def attempt() -> web.Response:
-                grant = await authorize_dequeue(self._engine, repository, number, by=login)
+                case = await load_case(self._engine, repository, number)
+                permitted = await authorize_dequeue(self._engine, case, by=login)
                 async with self._engine.change() as change:
-                    left = await dequeue_by_user(change, repository, number, grant)
+                    left = await dequeue_by_user(change, permitted)
                     answer = DequeuedAnswer(repository=repository.full_name, number=number, left=left)
                     status = 200 if left else 202
                     return await finish_call(request, change.tx, answer.model_dump(mode="json"), status=status)
@@ -196,20 +203,17 @@ class QueueRoutes:
             except NotQueued:
                 raise _not_queued() from None
 
-    async def _queued(self, entry: Entry, status: int) -> web.Response:
-        policy = await self._engine.policies.of(entry.repository, entry.base_branch)
-        return web.json_response(QueuedAnswer.of(entry, policy).model_dump(mode="json"), status=status)
-
     async def _set_priority(
-        self, request: web.Request, repository: Repository, priority: int | str, login: str, status: int
+        self,
+        request: web.Request,
+        repository: Repository,
+        policy: Policy,
+        priority: int | str,
+        login: str,
+        status: int,
     ) -> web.Response:
         """Set the priority, and answer which pull requests that delays. Raises ApiError 404."""
         number = request_scope.number_of(request)
-        async with self._engine.store.reading() as tx:
-            queued = await tx.entries.find(repository.id, number)
-        if queued is None:
-            raise _not_queued()
-        policy = await self._engine.policies.of(repository, queued.base_branch)
         points = PRIORITIES[priority] if isinstance(priority, str) else priority
 
         async def attempt() -> web.Response:
@@ -233,6 +237,10 @@ async def _retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
         with suppress(StaleRecord):
             return await attempt()
     return await attempt()
+
+
+def _queued(queued: enqueue.Queued, status: int) -> web.Response:
+    return web.json_response(QueuedAnswer.of(queued.entry, queued.policy).model_dump(mode="json"), status=status)
 
 
 def _not_queued() -> ApiError:

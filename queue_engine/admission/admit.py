@@ -221,18 +221,12 @@ def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts
         base_branch=request.base_branch or pull.base_branch,
     )
     answer = check_eligibility(pull, consent, requirements, repository=request.repository, policy=policy)
-    withdrawn = _withdrawn(request, pull, policy) if isinstance(answer, Admit) else None
-    if withdrawn is Reason.LABEL_REMOVED:
-        # Another person has set the label that is on now: its own webhook asks for that one.
-        return Ignore()
-    return answer if withdrawn is None else Reject(withdrawn)
-
-
-def _withdrawn(request: EnqueueRequest, pull: PullRequest, policy: Policy) -> Reason | None:
-    """Why the label that asks is no consent any more, by what webhooks told since it was set."""
-    if request.labelled_at is None:
-        return None
-    base_branch = request.base_branch or pull.base_branch
-    return withdrawn_since_label(
-        pull, base_branch=base_branch, policy=policy, labelled_at=request.labelled_at, by=request.by or ""
-    )
+    if isinstance(answer, Admit) and request.labelled_at is not None:
+        # By what webhooks told since the label was set.
+        withdrawn = withdrawn_since_label(
+            pull, base_branch=consent.base_branch, policy=policy, labelled_at=request.labelled_at, by=consent.by
+        )
+        if withdrawn is not None:
+            # Another person has set the label that is on now: its own webhook asks for that one.
+            answer = Ignore() if withdrawn is Reason.LABEL_REMOVED else Reject(withdrawn)
+    return answer

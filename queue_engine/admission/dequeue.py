@@ -6,12 +6,11 @@ again.
 
 from dataclasses import dataclass, replace
 
+from queue_engine.admission.case import Case
 from queue_engine.admission.rejection import assert_may_queue
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Snapshot
-from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
@@ -24,50 +23,45 @@ class NotQueued(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class DequeuePermission:
-    """That a pull request may go, and the policy that it goes by."""
+    """That a pull request may go: its case, with its policy."""
 
-    policy: Policy
+    case: Case
     by: str
     """Who asked."""
 
 
-async def authorize_dequeue(
-    engine: Engine, repository: Repository, number: int, *, by: str, taken: Snapshot | None = None
-) -> DequeuePermission:
+async def authorize_dequeue(engine: Engine, case: Case, *, by: str, taken: Snapshot | None = None) -> DequeuePermission:
     """Permit `dequeue_by_user`, if the author of the pull request asks, or a person who may queue it.
 
     `taken` is the snapshot that the caller has just taken. Raises RejectionError, NotQueued and GitHubError.
     """
-    async with engine.store.reading() as tx:
-        entry = await tx.entries.find(repository.id, number)
-    if entry is None:
-        raise NotQueued(f"pull request {number} is not queued")
-    policy = await engine.policies.of(repository, entry.base_branch)
+    if (entry := case.entry) is None:
+        raise NotQueued(f"pull request {case.number} is not queued")
+    case = await case.with_policy(engine, entry.base_branch)
     if entry.author.casefold() != by.casefold():
         told = None if taken is None else taken.permission
-        assert_may_queue(policy, by, told or await engine.github.permission(repository, by))
-    return DequeuePermission(policy, by=by)
+        assert_may_queue(case.policy, by, told or await engine.github.permission(case.repository, by))
+    return DequeuePermission(case, by=by)
 
 
-async def dequeue_by_user(
-    change: Change, repository: Repository, number: int, leave: DequeuePermission, *, delivery: str | None = None
-) -> bool:
+async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
     """Take a pull request out of its queue; False: its merge is under way, so GitHub decides.
 
     Its label comes off, and is no new wish as long as it is there. Raises NotQueued.
     """
-    tx, now = change.tx, change.now
+    tx, now, case = change.tx, change.now, permitted.case
+    repository, number, policy = case.repository, case.number, case.policy
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
         raise NotQueued(f"pull request {number} is not queued")
     if entry.merge_requested_at is None:
-        why = DequeueReason(Reason.UNQUEUED, delivery=delivery, by=leave.by)
-        await record.dequeue(change, entry, why, leave.policy)
+        why = DequeueReason(Reason.UNQUEUED, delivery=case.delivery, by=permitted.by)
+        await record.dequeue(change, entry, why, policy)
         return True
     # Should GitHub refuse the merge, consent is looked at again: no label that queued it counts then.
-    queuing = await queued_by(tx, repository.id, number, entry.trusted_labels, leave.policy)
+    queuing = await queued_by(tx, repository.id, number, entry.trusted_labels, policy)
     trusted = tuple(label for label in entry.trusted_labels if label not in queuing)
     await tx.entries.save(replace(entry, needs_refetch=True, trusted_labels=trusted))
-    await notices.remove_label(tx, repository, number, leave.policy, now, also=queuing)
+    await notices.remove_label(tx, repository, number, policy, now, also=queuing)
     await tx.queues.wake(entry.queue_id, now)
     return False

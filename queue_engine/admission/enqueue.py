@@ -15,7 +15,7 @@ from queue_engine.admission.rejection import RejectionError, assert_may_queue
 from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, Snapshot
-from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
@@ -35,77 +35,74 @@ class MergePending(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """Where a pull request stands, and whether it was this call that queued it."""
+    """The entry of a pull request, its policy, and whether it was this call that queued it."""
 
     entry: Entry
+    policy: Policy
     new: bool
 
 
 async def enqueue(
     engine: Engine,
-    repository: Repository,
-    number: int,
+    case: Case,
     *,
     by: str,
     head_sha: str | None,
-    delivery: str | None = None,
     taken: Snapshot | None = None,
     may_wait: bool = False,
 ) -> Queued:
     """Queue the head that the pull request has now, for this person; only if it is `head_sha`, when that is given.
 
-    `delivery` names the comment or the call that asks: what it has done already is not done again. `taken` is the
+    The case names the comment or the call that asks: what it has done already is not done again. `taken` is the
     snapshot that the caller has just taken, with this person's permission. Raises RejectionError, GitHubError, and
     SlotsBusy when the queue is full, unless the pull request `may_wait` for room: then nothing is stored.
     """
-    async with engine.store.reading() as tx:
-        standing = await tx.entries.find(repository.id, number)
-    if standing is not None:
-        told = None if taken is None else taken.permission
-        permission = told or await engine.github.permission(repository, by)
-        assert_may_queue(await engine.policies.of(repository, standing.base_branch), by, permission)
-        if head_sha not in {None, standing.queued_head, standing.head}:
-            raise RejectionError(Reason.HEAD_CHANGED)
-        return Queued(standing, new=delivery is not None and standing.delivery == delivery)
-    taken, policy = await _read_snapshot(engine, repository, number, by, taken)
-    case, head_sha = Case(repository, number, delivery=delivery), head_sha or taken.pull.head_sha
-    entry = await admit_labelled(engine, EnqueueRequest(case, by, head_sha, may_wait=may_wait), taken, policy)
-    _log.info("queued", repository=repository.full_name, number=number, by=by, position=entry.position)
-    return Queued(entry, new=True)
+    if (entry := case.entry) is None:
+        taken, case = await _read_snapshot(engine, case, by, taken)
+        return await _admit(engine, EnqueueRequest(case, by, head_sha or taken.pull.head_sha, may_wait=may_wait), taken)
+    permission = None if taken is None else taken.permission
+    policy = (await case.with_policy(engine, entry.base_branch)).policy
+    assert_may_queue(policy, by, permission or await engine.github.permission(case.repository, by))
+    if head_sha not in {None, entry.queued_head, entry.head}:
+        raise RejectionError(Reason.HEAD_CHANGED)
+    return Queued(entry, policy, new=_is_own(entry, case))
 
 
 async def requeue(
-    engine: Engine, repository: Repository, number: int, *, by: str, head_sha: str | None, delivery: str | None = None
+    engine: Engine, case: Case, *, by: str, head_sha: str | None, taken: Snapshot | None = None
 ) -> Queued:
     """Take a pull request out and queue its present head again, at the end: consent is renewed, as by `enqueue`.
 
-    It may have to wait for room there. What this `delivery` has done already is done. Raises MergePending, and what
-    `enqueue` raises; a pull request that is rejected has left its queue, and is told why there as well.
+    It may have to wait for room there. What the comment or call has done already is done. Raises MergePending, and
+    what `enqueue` raises; a pull request that is rejected has left its queue, and is told why there as well.
     """
-    async with engine.store.reading() as tx:
-        leaving = await tx.entries.find(repository.id, number)
-    if leaving is None or (delivery is not None and leaving.delivery == delivery):
-        return await enqueue(engine, repository, number, by=by, head_sha=head_sha, delivery=delivery)
-    if leaving.merge_requested_at is not None:
-        raise MergePending(f"the merge of pull request {number} was asked for")
-    taken, policy = await _read_snapshot(engine, repository, number, by)
+    if (entry := case.entry) is None or _is_own(entry, case):
+        return await enqueue(engine, case, by=by, head_sha=head_sha, taken=taken)
+    if entry.merge_requested_at is not None:
+        raise MergePending(f"the merge of pull request {case.number} was asked for")
+    taken, case = await _read_snapshot(engine, case, by, taken)
     if head_sha not in {None, taken.pull.head_sha}:
         raise RejectionError(Reason.HEAD_CHANGED)
-    case = Case(repository, number, leaving, delivery)
-    request = EnqueueRequest(case, by, taken.pull.head_sha, leaves_for=Reason.UNQUEUED)
-    return Queued(await admit_labelled(engine, request, taken, policy), new=True)
+    return await _admit(engine, EnqueueRequest(case, by, taken.pull.head_sha, leaves_for=Reason.UNQUEUED), taken)
 
 
-async def admit_labelled(engine: Engine, request: EnqueueRequest, taken: Snapshot, policy: Policy) -> Entry:
+def _is_own(entry: Entry, case: Case) -> bool:
+    """Whether it was this very comment or call that queued the pull request."""
+    return case.delivery is not None and entry.delivery == case.delivery
+
+
+async def _admit(engine: Engine, request: EnqueueRequest, taken: Snapshot) -> Queued:
     """Store the entry of an eligible pull request, and have its label set. Raises what `enqueue` raises."""
+    policy = request.case.policy
     if not policy.has_trigger_label(taken.pull.labels):
         request = replace(request, sets_label=policy.trigger_label)
         taken = replace(taken, pull=replace(taken.pull, labels=taken.pull.labels | {policy.trigger_label}))
     answer = await admit(engine, request, taken, answered=request.leaving is None)
-    if isinstance(answer, Entry):
-        return answer
-    reason, detail = (answer.reason, answer.detail) if isinstance(answer, Reject) else (Reason.LABEL_REMOVED, None)
-    raise RejectionError(reason, policy.trigger_label, detail)
+    if not isinstance(answer, Entry):
+        reason, detail = (answer.reason, answer.detail) if isinstance(answer, Reject) else (Reason.LABEL_REMOVED, None)
+        raise RejectionError(reason, policy.trigger_label, detail)
+    _log.info("queued", repository=answer.repository.full_name, number=answer.number, by=request.by)
+    return Queued(answer, policy, new=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +130,16 @@ async def prioritise(
     return PriorityChange(placed, *await load_delay(tx, placed, now))
 
 
-async def _read_snapshot(
-    engine: Engine, repository: Repository, number: int, by: str, taken: Snapshot | None = None
-) -> tuple[Snapshot, Policy]:
-    """The pull request and what its base branch goes by, if it is open and this person may queue it. Raises Refused."""
+async def _read_snapshot(engine: Engine, case: Case, by: str, taken: Snapshot | None = None) -> tuple[Snapshot, Case]:
+    """The pull request, if it is open and this person may queue it, and the case with its policy.
+
+    Raises RejectionError.
+    """
     if taken is None:
-        taken = await engine.github.snapshot(repository, number, login=by)
-    pull, permission = taken.pull, taken.permission or await engine.github.permission(repository, by)
-    taken = replace(taken, permission=permission)
-    policy = await engine.policies.of(repository, pull.base_branch)
-    assert_may_queue(policy, by, permission)
+        taken = await engine.github.snapshot(case.repository, case.number, login=by)
+    pull, permission = taken.pull, taken.permission or await engine.github.permission(case.repository, by)
+    case = await case.with_policy(engine, pull.base_branch)
+    assert_may_queue(case.policy, by, permission)
     if not pull.open:
         raise RejectionError(Reason.MERGED_ELSEWHERE if pull.merged else Reason.CLOSED)
-    return taken, policy
+    return replace(taken, permission=permission), case

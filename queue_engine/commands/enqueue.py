@@ -1,10 +1,10 @@
 """Queue and dequeue by command. The rules are those of labels."""
 
+from functools import partial
+
 from queue_engine.admission import enqueue
-from queue_engine.admission.case import Case
 from queue_engine.admission.command_consent import consents
 from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user
-from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import CommandRequest
@@ -21,54 +21,41 @@ async def queue(context: CommandContext, request: CommandRequest) -> Reply:
     entry = await context.load_entry()
     if entry is not None:
         return await _queued_reply(context, request, entry, _joined(context, entry))
-    return await _enqueue(context, request)
-
-
-async def _enqueue(context: CommandContext, request: CommandRequest) -> Reply:
-    engine, repository, number = context.engine, context.repository, context.pull.number
-    head = await _consented(context)
-    if head is None:
-        return context.reply(request, ReplyKind.CHANGED_SINCE, accepted=False)
-    try:
-        await context.permission()
-        queued = await enqueue.enqueue(
-            engine,
-            repository,
-            number,
-            by=context.by,
-            head_sha=head,
-            delivery=context.delivery,
-            taken=context.taken,
-            may_wait=True,
-        )
-    except RejectionError as refused:
-        return _refused(context, request, refused.reason, refused.detail)
-    return await _queued_reply(context, request, queued.entry, _joined(context, queued.entry))
+    return await _enqueue(context, request, await _consented(context))
 
 
 async def requeue(context: CommandContext, request: CommandRequest) -> Reply:
     """Dequeue and queue again at the end, with the current head and new consent. Raises GitHubError, StaleRecord."""
     entry = await context.load_entry()
-    if entry is None:
-        return await _enqueue(context, request)
-    if entry.delivery == context.delivery:
+    if entry is not None and entry.delivery == context.delivery:
         return await _queued_reply(context, request, entry, ReplyKind.REQUEUED)
-    if entry.merge_requested_at is not None:
+    if entry is not None and entry.merge_requested_at is not None:
         return context.reply(request, ReplyKind.LANDING, accepted=False)
     # The head that it was queued with, or IMQ's own update of it: nobody has pushed since.
-    bound = entry.head_proved and context.pull.head_sha == entry.head
-    head = entry.head if bound else await _consented(context)
+    bound = entry is not None and entry.head_proved and context.pull.head_sha == entry.head
+    return await _enqueue(context, request, context.pull.head_sha if bound else await _consented(context))
+
+
+async def _enqueue(context: CommandContext, request: CommandRequest, head: str | None) -> Reply:
+    """Queue this head, at the end if it is queued; None: nobody has consented to the current one."""
     if head is None:
         return context.reply(request, ReplyKind.CHANGED_SINCE, accepted=False)
-    return await _requeue(context, request, head, leaving=entry)
+    again = context.case.entry is not None
+    call = enqueue.requeue if again else partial(enqueue.enqueue, may_wait=True)
+    try:
+        await context.permission()
+        queued = await call(context.engine, context.case, by=context.by, head_sha=head, taken=context.taken)
+    except RejectionError as refused:
+        return _refused(context, request, refused.reason, refused.detail)
+    code = ReplyKind.REQUEUED if again else _joined(context, queued.entry)
+    return await _queued_reply(context, request, queued.entry, code)
 
 
 async def prepare_dequeue(context: CommandContext, request: CommandRequest) -> Reply | None:
     """Ask whether the person may dequeue it; reply if there is nothing to dequeue. Raises GitHubError."""
     try:
-        context.dequeue = await authorize_dequeue(
-            context.engine, context.repository, context.pull.number, by=context.by, taken=context.taken
-        )
+        await context.load_entry()
+        context.dequeue = await authorize_dequeue(context.engine, context.case, by=context.by, taken=context.taken)
     except NotQueued:
         return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
     return None
@@ -78,9 +65,7 @@ async def unqueue(change: Change, context: CommandContext, request: CommandReque
     """Dequeue the pull request. Raises StaleRecord when it changes at the same time."""
     assert context.dequeue is not None
     try:
-        left = await dequeue_by_user(
-            change, context.repository, context.pull.number, context.dequeue, delivery=context.delivery
-        )
+        left = await dequeue_by_user(change, context.dequeue)
     except NotQueued:
         return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
     return context.reply(request, ReplyKind.LEFT) if left else context.reply(request, ReplyKind.LANDING, accepted=False)
@@ -101,17 +86,6 @@ async def _consented(context: CommandContext) -> str | None:
     return head if known else None
 
 
-async def _requeue(context: CommandContext, request: CommandRequest, head: str, *, leaving: Entry) -> Reply:
-    await context.permission()
-    case = Case(context.repository, context.pull.number, leaving, context.delivery)
-    enqueue_request = EnqueueRequest(case, context.by, head, leaves_for=Reason.UNQUEUED)
-    try:
-        entry = await enqueue.admit_labelled(context.engine, enqueue_request, context.taken, context.policy)
-    except RejectionError as refused:
-        return _refused(context, request, refused.reason, refused.detail)
-    return await _queued_reply(context, request, entry, ReplyKind.REQUEUED)
-
-
 def _refused(context: CommandContext, request: CommandRequest, reason: Reason, detail: str | None) -> Reply:
     label = context.policy.trigger_label
     return context.reply(
@@ -126,8 +100,7 @@ def _joined(context: CommandContext, entry: Entry) -> ReplyKind:
 
 async def _queued_reply(context: CommandContext, request: CommandRequest, entry: Entry, code: ReplyKind) -> Reply:
     async with context.engine.store.reading() as tx:
-        current = await tx.entries.get(entry.id) or entry
         depth = depth_within(await tx.entries.count(entry.queue_id), context.policy)
-    if waits_for_room(current.position, context.policy):
-        return context.reply(request, ReplyKind.HELD, ahead=held_behind(current.position, context.policy))
-    return context.reply(request, code, position=current.position, depth=max(depth, current.position + 1))
+    if waits_for_room(entry.position, context.policy):
+        return context.reply(request, ReplyKind.HELD, ahead=held_behind(entry.position, context.policy))
+    return context.reply(request, code, position=entry.position, depth=max(depth, entry.position + 1))

@@ -15,7 +15,7 @@ from queue_engine.admission.label_throttle import LabelThrottle
 from queue_engine.admission.revalidate import Push, left_to_pass, revalidate
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
-from queue_engine.domain.model import EntryStatus, Repository
+from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import has_label
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
@@ -63,8 +63,7 @@ class PullRequestChanges:
         ):
             return True, case
         # The label that queued it may have been taken off before: then it leaves, and this one is judged.
-        case = await revalidate(engine, case)
-        if case.entry is not None:
+        if case.entry is not None and (case := await revalidate(engine, case)).entry is not None:
             return False, case
         if hint.arrived_at is not None:
             # Nothing is read while an earlier label is still to be answered.
@@ -86,16 +85,16 @@ class PullRequestChanges:
             return
         engine, removed_by_person = self._engine, False
         case = await load_case(engine, repository, hint.number, delivery=hint.delivery)
-        if case.entry is None:
+        if (entry := case.entry) is None:
             return
         if hint.action == "unlabeled" and hint.label is not None:
-            case, queues = await self._queued_by(case, hint)
+            case, queues = await self._queued_by(case, entry, hint)
             if not queues:
                 await self._labels.changed(case, hint)
                 return
             removed_by_person = hint.sender != await engine.github.own_login()
         elif hint.title is not None:
-            case, matters = await self._retitled(case, hint.title)
+            case, matters = await self._retitled(case, entry, hint.title)
             if not matters:
                 return
         if hint.action in {"synchronize", "edited"} and await overtaken(engine, case, hint):
@@ -114,19 +113,15 @@ class PullRequestChanges:
         case = await case.with_policy(self._engine, hint.branch)
         return case, case.policy.has_trigger_label({hint.label or ""})
 
-    async def _queued_by(self, case: Case, hint: WebhookEvent) -> tuple[Case, bool]:
+    async def _queued_by(self, case: Case, entry: Entry, hint: WebhookEvent) -> tuple[Case, bool]:
         """Whether this label queues, or one of this pull request did before the configuration changed."""
-        if (entry := case.entry) is None:
-            return await self._triggers(case, hint)
         case, label = await case.with_policy(self._engine, entry.base_branch), [hint.label or ""]
         async with self._engine.store.reading() as tx:
             queuing = await queued_by(tx, case.repository.id, entry.number, entry.trusted_labels, case.policy)
         return case, case.policy.has_trigger_label(label) or has_label(label, queuing)
 
-    async def _retitled(self, case: Case, title: str) -> tuple[Case, bool]:
+    async def _retitled(self, case: Case, entry: Entry, title: str) -> tuple[Case, bool]:
         """Keep the new title; whether the configuration keeps any title out."""
-        if (entry := case.entry) is None:
-            return case, True
         if entry.title != title:
             async with self._engine.change() as change:
                 present = await change.tx.entries.get(entry.id)

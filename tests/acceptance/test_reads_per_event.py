@@ -4,17 +4,20 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
+from bot.api.queue import QueueRoutes
 from bot.gateway.policies import Policies
 from queue_engine.domain.model import Entry
 from queue_engine.handlers.inbox import Inbox
 from queue_engine.store import Store
 from queue_engine.store.entries import Entries
+from tests.acceptance.callers import caller, path_of
 from tests.acceptance.commenting import ready
 from tests.acceptance.world import LABEL, World, a_world
 
@@ -80,6 +83,8 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> Handled:
     monkeypatch.setattr(Policies, "of", counted_of)
     of_hint = event(lambda _inbox, _repository, hint: hint.action or hint.kind.value, Inbox._of_repository)
     monkeypatch.setattr(Inbox, "_of_repository", of_hint)
+    for call in ("enqueue", "requeue", "dequeue", "prioritise"):
+        monkeypatch.setattr(QueueRoutes, call, event(lambda *_: "call", getattr(QueueRoutes, call)))
     return events
 
 
@@ -125,3 +130,28 @@ async def test_event_of_a_pull_request_that_is_not_queued_asks_for_no_policy(tmp
             "entry": 1,
             "policy": 0,
         }
+
+
+async def test_command_reads_the_entry_and_the_policy_at_most_once(tmp_path: Path, handled: Handled) -> None:
+    """Its reply needs no second read."""
+    async with a_world(tmp_path) as world:
+        pull = world.open("add")
+        await world.settle()
+        for command, queued in (("/queue", 1), ("/queue", 1), ("/requeue", 1), ("/unqueue", 0)):
+            counted_reads = await reads(world, handled, "created", partial(pull.comment, command, by="mona"))
+            assert counted_reads == {"entry": 1, "policy": 1}, command
+            assert len(await world.entries()) == queued, command
+
+
+async def test_call_reads_the_entry_and_the_policy_at_most_once(
+    tmp_path: Path, handled: Handled, session: aiohttp.ClientSession
+) -> None:
+    """Programs call often."""
+    async with a_world(tmp_path) as world:
+        mona, pull = await caller(world, session), world.open("add")
+        await world.settle()
+        answers = [await mona.queue(pull), await mona.queue(pull)]
+        answers.append(await mona.ask("POST", path_of(pull).replace("/queue", "/requeue")))
+        answers.append(await mona.leave(pull))
+        assert [answer.status for answer in answers] == [202, 200, 202, 200]
+        assert [counts for event, counts in handled if event == "call"] == [{"entry": 1, "policy": 1}] * 4

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.admission.case import load_case
 from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.core.database.database import Database
@@ -26,9 +27,9 @@ async def reasons(scene: Setup) -> list[Reason | None]:
 
 
 async def dequeue(scene: Setup, by: str, **given: Any) -> bool:
-    permitted = await authorize_dequeue(scene.engine, REPOSITORY, 1, by=by, **given)
+    permitted = await authorize_dequeue(scene.engine, await load_case(scene.engine, REPOSITORY, 1), by=by, **given)
     async with scene.engine.change() as change:
-        return await dequeue_by_user(change, REPOSITORY, 1, permitted)
+        return await dequeue_by_user(change, permitted)
 
 
 async def test_author_dequeues_without_the_right_to_queue_and_without_a_request(scene: Setup) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.admission.case import Case
 from queue_engine.admission.dequeue import DequeuePermission, NotQueued, dequeue_by_user
 from queue_engine.core.database.database import Database
 from queue_engine.domain.dequeue_reason import DequeueReason
@@ -156,7 +157,8 @@ async def _labelled(side: Side, number: int) -> None:
 async def _unqueued(side: Side) -> None:
     with suppress(NotQueued):
         async with side.engine.change() as change:
-            await dequeue_by_user(change, REPOSITORY, 1, DequeuePermission(POLICY, by="max"))
+            case = Case(REPOSITORY, 1, governed=("main", POLICY))
+            await dequeue_by_user(change, DequeuePermission(case, by="max"))
 
 
 async def _entry_leaves(side: Side) -> None:
