@@ -9,7 +9,6 @@ import random
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
@@ -38,6 +37,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.executor.processor import Processor
 from queue_engine.migrations import migrate
 from queue_engine.store import Store, WakeupKind
+from tests.store.examples import changed
 from tests.support.policies import StaticPolicies
 
 _GOAL_SECONDS = 0.3
@@ -188,7 +188,7 @@ def _quiet(number: int) -> Repository:
 async def _fill(engine: Engine, branches: int) -> None:
     """The busy repository's queues, each with a front that is behind; the quiet ones', each being checked."""
     for number in range(branches):
-        await _stand(engine, _BUSY, f"branch-{number}", number + 1, known_behind=False)
+        await _stand(engine, _BUSY, f"branch-{number}", number + 1)
     for number in range(_QUIET):
         await _stand(engine, _quiet(number), "main", 1, status=EntryStatus.CHECKING, pending_checks=("ci",))
 
@@ -207,7 +207,7 @@ async def _stand(engine: Engine, repository: Repository, branch: str, number: in
             enqueued_at=now,
         )
         later = now + timedelta(hours=1)
-        await tx.entries.save(replace(added, next_poll_at=later, **changes))
+        await tx.entries.save(changed(added, next_poll_at=later, **changes))
 
 
 async def _wake_busy(engine: Engine) -> None:
@@ -233,7 +233,7 @@ async def _reactions(engine: Engine, github: _Slow, rounds: int, chance: random.
         start = perf_counter()
         async with engine.change() as change:
             (entry,) = await change.tx.entries.of_repository(repository.id)
-            await change.tx.entries.save(replace(entry, next_poll_at=change.now))
+            await change.tx.entries.save(changed(entry, next_poll_at=change.now))
             await change.tx.queues.wake(entry.queue_id, change.now)
         await asked.wait()
         return perf_counter() - start

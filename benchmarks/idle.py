@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -19,8 +20,9 @@ from bot.process.wiring import Bot
 from bot.settings.environment import load_settings
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.run import Run
 from queue_engine.migrations import migrate
-from queue_engine.store.tables import entries, queues, repositories
+from queue_engine.store.tables import entries, queues, repositories, runs
 from tests.acceptance.starting import SharedClock
 from tests.support.databases import PostgresServer
 
@@ -114,15 +116,22 @@ async def _fill(database: Database, clock: SharedClock, count: int, depth: int, 
         | {"wake_count": 0, "created_at": now}
         for n in range(count)
     ]
-    standing = [_entry(n, place, now, later) for n in range(count) for place in range(depth)]
+    standing = [_entry(n, place, now) for n in range(count) for place in range(depth)]
     async with database.transaction() as connection:
         await connection.execute(repositories.insert(), owners)
         await connection.execute(queues.insert(), lines)
+        await connection.execute(runs.insert(), [_run(n, now, later) for n in range(count)])
         for start in range(0, len(standing), _BATCH):
             await connection.execute(entries.insert(), standing[start : start + _BATCH])
 
 
-def _entry(queue: int, place: int, now: Any, later: Any) -> dict[str, Any]:
+def _run(queue: int, now: Any, later: Any) -> dict[str, Any]:
+    front, tip = f"{queue * 1000:040x}", f"{queue:040x}"
+    run = Run(10_000 + queue, 1, now, base_tip=tip, candidate=front, tested_tree=tip, polls=1, next_poll_at=later)
+    return asdict(run)
+
+
+def _entry(queue: int, place: int, now: Any) -> dict[str, Any]:
     front = place == 0
     head = f"{queue * 1000 + place:040x}"
     return {
@@ -138,19 +147,9 @@ def _entry(queue: int, place: int, now: Any, later: Any) -> dict[str, Any]:
         "queued_head": head,
         "head": head,
         "head_proved": True,
-        "candidate_is_ours": False,
-        "known_behind": False,
-        "base_tip": f"{queue:040x}",
-        "tested_tree": f"{queue:040x}" if front else None,
-        "pending_checks": [],
-        "completed_checks": [],
         "needs_refetch": False,
-        "github_failures": 0,
-        "merge_refusals": 0,
-        "polls": 1 if front else 0,
-        "next_poll_at": later if front else None,
         "enqueued_at": now,
-        "started_at": now if front else None,
+        "run_id": 10_000 + queue if front else None,
         "status_since": now,
         "version": 1,
     }

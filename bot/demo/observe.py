@@ -74,14 +74,15 @@ def observe_queue(database: Path, *, after: int = 0) -> ObservedQueue:
     """
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5)) as connection:
         entries = connection.execute(
-            "SELECT number, status, pending_checks FROM entries ORDER BY queue_id, priority DESC, seq"
+            "SELECT number, status, pending_checks FROM entries LEFT JOIN runs ON runs.id = run_id"
+            " ORDER BY queue_id, priority DESC, seq"
         ).fetchall()
         rows = connection.execute(
             "SELECT id, number, event, reason FROM timeline WHERE id > ? ORDER BY id", (after,)
         ).fetchall()
         unsent = connection.execute("SELECT count(*) FROM outbox WHERE due_at IS NOT NULL AND NOT dead").fetchone()[0]
     places = {
-        number: QueuePosition(position, status, tuple(json.loads(awaited)))
+        number: QueuePosition(position, status, tuple(json.loads(awaited or "[]")))
         for position, (number, status, awaited) in enumerate(entries)
     }
     events = [

@@ -64,7 +64,7 @@ async def overtaken(engine: Engine, case: Case, hint: WebhookEvent) -> bool:
     Then the pull request is dequeued, and people read why.
     """
     repository, number, entry = case.repository, case.number, case.entry
-    if entry is None or entry.merge_requested_at is not None:
+    if entry is None or entry.run.merge_requested_at is not None:
         return False
     async with engine.store.reading() as tx:
         known = await _known(tx, repository, number, engine.clock.now())

@@ -54,7 +54,7 @@ async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
         raise NotQueued(f"pull request {number} is not queued")
-    if entry.merge_requested_at is None:
+    if entry.run.merge_requested_at is None:
         why = DequeueReason(Reason.UNQUEUED, delivery=case.delivery, by=permitted.by)
         await record.dequeue(change, entry, why, policy)
         return True

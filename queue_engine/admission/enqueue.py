@@ -78,7 +78,7 @@ async def requeue(
     """
     if (entry := case.entry) is None or _is_own(entry, case):
         return await enqueue(engine, case, by=by, head_sha=head_sha, taken=taken)
-    if entry.merge_requested_at is not None:
+    if entry.run.merge_requested_at is not None:
         raise MergePending(f"the merge of pull request {case.number} was asked for")
     taken, case = await _read_snapshot(engine, case, by, taken)
     if head_sha not in {None, taken.pull.head_sha}:

@@ -62,8 +62,7 @@ async def _join(
         trace=trace.current(),
         delivery=request.delivery,
         trusted_labels=sorted(trusted),
-        known_behind=bool(taken.behind),
-        base_tip=taken.base_tip if taken.behind else None,
+        newer_tip=taken.base_tip if taken.behind else None,
         shared_head=await _shared_head(change, queue.repository, taken),
         **vars(given),
     )

@@ -25,7 +25,7 @@ from queue_engine.effects.labels import effective_labels
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.rules.consent import entry_consent_lost, is_own_update
 from queue_engine.rules.eligibility import blocked_by_config, may_queue
-from queue_engine.rules.transitions import with_candidate
+from queue_engine.rules.transitions import with_new_head
 
 _log = structlog.get_logger("imq.revalidate")
 
@@ -69,7 +69,7 @@ async def left_to_pass(engine: Engine, repository: Repository, number: int) -> b
     """
     async with engine.change() as change:
         entry = await change.tx.entries.find(repository.id, number)
-        if entry is None or entry.merge_requested_at is None:
+        if entry is None or entry.run.merge_requested_at is None:
             return False
         if await answered_merge(change.tx, entry, change.now) is None:
             await change.tx.entries.save(replace(entry, needs_refetch=True))
@@ -94,7 +94,7 @@ async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: Pull
     A head that is newer than the push has a push of its own on its way, which is the one to judge.
     """
     repository, policy = case.repository, case.policy
-    if entry.merge_requested_at is not None or policy.on_push is not PushPolicy.REQUEUE:
+    if entry.run.merge_requested_at is not None or policy.on_push is not PushPolicy.REQUEUE:
         return None
     # While an update is under way too, the head that was queued is compared with the one that was pushed.
     reason = entry_consent_lost(replace(entry, status=EntryStatus.PENDING), pull, policy)
@@ -130,10 +130,10 @@ async def _judge(
         changed, reason = _verdict(entry, pull, policy, change.now)
         if changed is None and reason is None:
             return entry
-        if (entry.id, entry.version) != (before.id, before.version) and entry.merge_requested_at is None:
+        if (entry.id, entry.version) != (before.id, before.version) and entry.run.merge_requested_at is None:
             raise StaleRecord(f"pull request {pull.number} was read before its entry changed")
         if reason is Reason.MERGED_ELSEWHERE and await merged_by_imq(change.tx, entry, change.now):
-            changed = replace(entry, merge_requested_at=change.now, needs_refetch=True)
+            changed = replace(entry, needs_refetch=True, run=replace(entry.run, merge_requested_at=change.now))
         if changed is not None:
             saved = await change.tx.entries.save(changed)
             await change.tx.queues.wake(entry.queue_id, change.now)
@@ -150,11 +150,11 @@ async def _judge(
 
 def _verdict(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> tuple[Entry | None, Reason | None]:
     """The entry with what its own pass is to look into, or the reason to leave, or neither."""
-    if entry.merge_requested_at is not None:
+    if entry.run.merge_requested_at is not None:
         return replace(entry, needs_refetch=True), None
     new_head = pull.open and entry.status is EntryStatus.UPDATING and pull.head_sha != entry.head
-    if new_head and entry.candidate_head != pull.head_sha:
-        return with_candidate(entry, pull.head_sha, policy, now), None
+    if new_head and entry.run.new_head != pull.head_sha:
+        return with_new_head(entry, pull.head_sha, policy, now), None
     reason = entry_consent_lost(entry, pull, policy)
     if reason is None and pull.mergeable is False and entry.status is EntryStatus.PENDING:
         reason = Reason.CONFLICT

@@ -29,7 +29,7 @@ async def requeue(context: CommandContext, request: CommandRequest) -> Reply:
     entry = await context.load_entry()
     if entry is not None and entry.delivery == context.delivery:
         return await _queued_reply(context, request, entry, ReplyKind.REQUEUED)
-    if entry is not None and entry.merge_requested_at is not None:
+    if entry is not None and entry.run.merge_requested_at is not None:
         return context.reply(request, ReplyKind.LANDING, accepted=False)
     # The head that it was queued with, or IMQ's own update of it: nobody has pushed since.
     bound = entry is not None and entry.head_proved and context.pull.head_sha == entry.head

@@ -118,10 +118,10 @@ class BlockerNotices:
         held = [each for each in self.blockers if not each.blocker().exempts(entry)]
         if not held:
             return entry
-        if (started := entry.started_at) is not None:
+        if (started := entry.run.started_at) is not None:
             stopped = min((each.since for each in held if each.since is not None), default=started)
             started += now - max(stopped, started)
-        return replace(entry, started_at=started, github_failures=0, github_failing_since=None)
+        return replace(entry, run=replace(entry.run, started_at=started, github_failures=0, github_failing_since=None))
 
     def _since(self, blocker: Blocker, ended: Sequence[BlockerNotice], now: datetime) -> datetime:
         same = [each for each in self.blockers if each.announces(blocker)]

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import NOT_BEGUN, Run
 
 
 class EntryStatus(StrEnum):
@@ -47,7 +48,7 @@ happened although its answer was lost is always found in `ready`, where it was a
 """
 
 PROCESSING = frozenset({EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.READY})
-"""Statuses that only the front of a queue may have."""
+"""Statuses that only members of an active run may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +154,8 @@ class Entry:
     """Membership of one pull request in a queue.
 
     `queued_head` is the head that was consented to; `head` is it or IMQ's own update of it, bound for checking and
-    merging. An update is bound on its webhook and proved by its parents before anything lands (`head_proved`).
-    `candidate_head` is a head seen in a webhook and not yet judged. `known_behind` is set when the base is known or
-    said to have moved past what `head` was last compared with; `base_tip` is then the tip that it moved to.
+    merging. An update is bound on its webhook and proved by its parents before anything lands (`head_proved`). Both
+    outlive a run: who waits again after a hotfix keeps the head that IMQ made. The rest of an attempt is in `run`.
     """
 
     id: str
@@ -175,29 +175,11 @@ class Entry:
     head_proved: bool
     updated_from: str | None
     """The head that IMQ's own update started from; the first parent that `head` must have to be proved."""
-    candidate_head: str | None
-    candidate_is_ours: bool
-    known_behind: bool
-    base_tip: str | None
-    tested_tree: str | None
-    pending_checks: tuple[str, ...]
-    """Names of the checks that were pending at the last look; empty before the first look."""
-    completed_checks: tuple[str, ...]
-    """Names of the checks that have ended on `head`: at the last look, and by the webhooks since."""
+    newer_tip: str | None
+    """A tip of the base branch that `head` lacks, as far as IMQ knows; None: no such tip is known."""
     needs_refetch: bool
     """A hint says that consent may be gone: the pull request is read before anything else is done."""
-    merge_requested_at: datetime | None
-    """Set before the merge call goes out: from then on only a fresh read tells whether it happened."""
-    github_failures: int
-    """GitHub's faults in a row, the exponent of the backoff; zero after any success."""
-    github_failing_since: datetime | None
-    merge_refusals: int
-    """Merge calls refused in a row for reasons that may pass."""
-    polls: int
-    """Slow looks taken in this status, the exponent of the fallback's interval."""
-    next_poll_at: datetime | None
     enqueued_at: datetime
-    started_at: datetime | None
     status_since: datetime
     version: int
     arrived: int = 0
@@ -215,26 +197,10 @@ class Entry:
     trusted_labels: tuple[str, ...] = ()
     """The labels that may steer it: those that were there when it was queued, and those that somebody who may queue
     has set since."""
-    reruns: int = 0
-    """How often the failed checks of this head were run again."""
-    rerun_checks: tuple[str, ...] = ()
-    """Runs of checks on this head that were asked to run again, `id:name` each: newer ones are waited for."""
-    rerun_at: datetime | None = None
-    """Set before the call that has checks run again goes out, until its answer is known."""
-    check_seconds: int | None = None
-    """How long the required checks of this head may take; set when it is bound."""
     trace: str | None = None
     """The W3C traceparent of the delivery or API call that queued it."""
     delivery: str | None = None
     """The webhook that queued it, if one did."""
-    refused_since: datetime | None = None
-    """When GitHub refused the first of the merge calls that `refusals` counts."""
-    former_checks: tuple[str, ...] | None = None
-    """What reported on the head before IMQ's update, `app:name` each; None: not asked for."""
-    started_checks: tuple[str, ...] = ()
-    """Names of the checks that were seen to have started on `head`."""
-    checks_started_at: datetime | None = None
-    """When the last of these started, as far as IMQ could see: from then their time counts."""
     blocked_since: datetime | None = None
     """Since when IMQ lacks a permission to land it; its queue goes on without it."""
     blocked_until: datetime | None = None
@@ -244,3 +210,5 @@ class Entry:
     shared_head: str | None = None
     """Its head branch, if IMQ alone may push to it, or other pull requests are merged into it: IMQ does not push to it
     where rules protect it."""
+    run: Run = NOT_BEGUN
+    """The attempt that it is a member of."""

@@ -83,7 +83,9 @@ async def announce_retrying(
 ) -> None:
     """Say since when GitHub has not answered as it should, and when IMQ asks again."""
     told = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
-    notice = told.model_copy(update={"retrying_since": entry.github_failing_since, "next_try": next_try, "eta": None})
+    notice = told.model_copy(
+        update={"retrying_since": entry.run.github_failing_since, "next_try": next_try, "eta": None}
+    )
     await announce(tx, entry.repository, notice, policy, due=now)
     if await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
         await _check_run(tx, entry, notice, policy, now)
@@ -267,7 +269,7 @@ def _notice(entry: Entry, kind: NoticeKind, policy: Policy, now: datetime, **fac
         head_sha=entry.head,
         at=now,
         enqueued_at=entry.enqueued_at,
-        started_at=entry.started_at,
+        started_at=entry.run.started_at,
         queued_by=entry.queued_by,
         trigger_label=policy.trigger_label,
         fix_labels=policy.fix_labels,

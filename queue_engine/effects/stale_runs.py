@@ -24,8 +24,8 @@ _CAUSED_BY_A_PUSH = frozenset({"push", "pull_request", "pull_request_target"})
 def updates_of(entry: Entry) -> tuple[str, ...]:
     """The entry's heads that are updates of IMQ's own, or were announced as such; never the head that was queued."""
     heads = [entry.head] if entry.updated_from is not None else []
-    if entry.candidate_head is not None and entry.candidate_is_ours:
-        heads.append(entry.candidate_head)
+    if entry.run.new_head is not None and entry.run.new_head_is_ours:
+        heads.append(entry.run.new_head)
     return tuple(head for head in heads if head != entry.queued_head)
 
 

@@ -7,7 +7,7 @@ import structlog
 
 from queue_engine.domain.errors import GitHubError, RateLimitError
 from queue_engine.domain.facts import CheckReport, RequiredCheck
-from queue_engine.domain.model import PROCESSING, Entry, Queue, RedBase
+from queue_engine.domain.model import Entry, Queue, RedBase
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
@@ -51,9 +51,8 @@ async def look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequ
         # A report, a push or a person may have come meanwhile, of which this look saw nothing: then it looks again.
         noted = await change.tx.red_bases.note(queue.id, known, seen=red)
         for entry in await change.tx.entries.of_queue(queue.id) if noted and tip != red.tip else ():
-            if entry.base_tip != tip and not in_flight(entry):
-                its_tip = entry.base_tip if entry.status in PROCESSING else tip
-                await change.tx.entries.save(replace(entry, known_behind=True, base_tip=its_tip))
+            if tip not in {entry.run.base_tip, entry.newer_tip} and not in_flight(entry):
+                await change.tx.entries.save(replace(entry, newer_tip=tip))
     if noted and again:
         await _run_again(engine, queue, tip, again)
 

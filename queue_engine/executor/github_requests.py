@@ -32,23 +32,23 @@ async def look(github: GitHub, entry: Entry, fact: FactKind, seen: Facts, policy
             rules = await github.branch_rules(repository, base)
             return await _snapshot(github, entry, replace(seen, rules=rules, rules_fresh=True), policy)
         case FactKind.COMPARISON:
-            head = entry.candidate_head or entry.head
+            head = entry.run.new_head or entry.head
             return replace(seen, comparison=await github.comparison(repository, base, head))
         case FactKind.CHECKS:
             required = required_checks(seen.rules, policy)
-            return replace(seen, reports=await github.check_reports(repository, entry.head, required))
+            return replace(seen, reports=await github.check_reports(repository, _candidate(entry), required))
         case FactKind.BASE_REPORTS:
             required = required_checks(seen.rules, policy)
-            reports = await github.check_reports(repository, entry.base_tip or base, required)
+            reports = await github.check_reports(repository, entry.run.base_tip or base, required)
             return replace(seen, base_reports=reports)
         case FactKind.WORKFLOW_RUNS:
-            return replace(seen, workflow_runs=await github.workflow_runs(repository, entry.head))
+            return replace(seen, workflow_runs=await github.workflow_runs(repository, _candidate(entry)))
         case FactKind.FORMER_REPORTS:
             # Whatever reported there counts, so every source is asked for.
             reports = await github.check_reports(repository, entry.queued_head, frozenset())
             return replace(seen, former_reports=reports)
         case FactKind.SUITES:
-            return replace(seen, suites=await github.check_suites(repository, entry.head))
+            return replace(seen, suites=await github.check_suites(repository, _candidate(entry)))
         case FactKind.CO_AUTHORS:
             assert seen.pull is not None
             authors = await github.co_authors(repository, entry.number, author=seen.pull.author)
@@ -62,6 +62,12 @@ async def look(github: GitHub, entry: Entry, fact: FactKind, seen: Facts, policy
             return replace(seen, reviews=reviews or ())
         case FactKind.RULES:
             return replace(seen, rules=await github.branch_rules(repository, base))
+
+
+def _candidate(entry: Entry) -> str:
+    """The commit whose checks count: only a bound one is checked."""
+    assert entry.run.candidate is not None
+    return entry.run.candidate
 
 
 async def _snapshot(github: GitHub, entry: Entry, seen: Facts, policy: Policy) -> Facts:
@@ -131,7 +137,7 @@ async def landed_on(github: GitHub, entry: Entry, landed: Commit, seen: Facts) -
     """
     pull = seen.pull
     if pull is None or not pull.merged:
-        if landed.tree == entry.tested_tree and entry.base_tip in landed.parents:
+        if landed.tree == entry.run.tested_tree and entry.run.base_tip in landed.parents:
             return entry.base_branch
         try:
             pull = await github.pull_request(entry.repository, entry.number)

@@ -28,10 +28,10 @@ async def note_stall(
     now = engine.clock.now()
     if stall is not None:
         return None if waits_for_start(entry, stall.head) else now
-    if not not_starting:
+    if not not_starting or (candidate := entry.run.candidate) is None:
         return None
     async with engine.change() as change:
-        await change.tx.stalls.note(queue.id, Stall(now, entry.head, few(not_starting)))
+        await change.tx.stalls.note(queue.id, Stall(now, candidate, few(not_starting)))
     return now
 
 

@@ -33,8 +33,8 @@ async def land(
     Raises StaleRecord if the entry changed since it was read.
     """
     check_transition(entry.status, EntryStatus.LANDED)
-    agree = entry.tested_tree == landed.tree
-    detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.tested_tree}"
+    agree = entry.run.tested_tree == landed.tree
+    detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.run.tested_tree}"
     async with engine.change() as change:
         tx, now = change.tx, change.now
         await tx.entries.remove(entry)
@@ -45,7 +45,7 @@ async def land(
         )
         await tx.known.tell(entry.repository.id, _moves(entry, landed), now)
         for other in await tx.entries.of_queue(queue.id, most=policy.max_depth or None):
-            await tx.entries.save(replace(other, known_behind=True, base_tip=landed.sha))
+            await tx.entries.save(replace(other, newer_tip=landed.sha))
         if agree:
             # Its tree passed, and is the base's now.
             await tx.red_bases.note(queue.id, None)
@@ -76,7 +76,7 @@ async def land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: s
 async def _facts(change: Change, entry: Entry, landed: Commit) -> dict[str, Any]:
     """What the timeline keeps of the landing."""
     events = await change.tx.timeline.of_pull_request(entry.repository.id, entry.number)
-    trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.tested_tree, "head": entry.head}
+    trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
     return trees | figures_of(entry, events, change.now)
 
 
@@ -100,15 +100,15 @@ def _pushed_by_hand(entry: Entry, landed: Commit, pushed: Iterable[Push], *, squ
     merge commit, and of a squashed one (docs, "About pull request merges"), tell where the base stood. The one parent
     of any other commit may be another commit of the same rebase: then only a push that a webhook told of counts.
     """
-    if entry.base_tip is None or entry.base_tip in landed.parents:
+    if entry.run.base_tip is None or entry.run.base_tip in landed.parents:
         return False
     if squashed or len(landed.parents) > 1:
         return True
-    return any(push.before == entry.base_tip and push.after != landed.sha for push in pushed)
+    return any(push.before == entry.run.base_tip and push.after != landed.sha for push in pushed)
 
 
 def _moves(entry: Entry, landed: Commit) -> list[Fact]:
     """That the base has moved on from the tip that the head was tested on, and from what landed just before it."""
-    left = dict.fromkeys((entry.base_tip, *landed.parents[:1]))
+    left = dict.fromkeys((entry.run.base_tip, *landed.parents[:1]))
     moves = [Push(before=tip, after=landed.sha) for tip in left if tip is not None and tip != landed.sha]
     return [Fact(subject=of_branch(entry.base_branch), told=move) for move in moves]

@@ -56,7 +56,7 @@ async def on_error(engine: Engine, queue: Queue, error: Exception) -> datetime:
     async with engine.store.transaction() as tx:
         errors, since = await tx.queues.count_error(queue.id, now)
     cause = error.__cause__ or error
-    if now - since < LIMIT * (_IN_DOUBT if entry is not None and entry.merge_requested_at is not None else 1):
+    if now - since < LIMIT * (_IN_DOUBT if entry is not None and entry.run.merge_requested_at is not None else 1):
         return now + wait(BACKOFF, errors - 1, random=engine.random)
     if entry is None:
         await _pause(engine, queue, cause)

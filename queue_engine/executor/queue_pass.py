@@ -147,7 +147,7 @@ class _Pass:
 
     async def _step(self, entry: Entry) -> datetime | None:
         """Take one action; returns when to look again if it was to wait."""
-        if entry.merge_requested_at is not None:
+        if entry.run.merge_requested_at is not None:
             async with self._engine.store.reading() as tx:
                 landed = await answered_merge(tx, entry, self._engine.clock.now())
             self._seen = replace(self._seen, landed_sha=landed)
@@ -159,10 +159,10 @@ class _Pass:
                 await self._save(entry, changed, ended=ended)
                 return None
             case Wait(changed, until, pending, not_starting):
-                settled = replace(changed, github_failures=0, github_failing_since=None)
+                settled = replace(changed, run=replace(changed.run, github_failures=0, github_failing_since=None))
                 if settled != entry:
                     over = lasts(entry, self._engine.clock.now())
-                    tell = over or settled.pending_checks != entry.pending_checks
+                    tell = over or settled.run.pending_checks != entry.run.pending_checks
                     await self._save(entry, settled, tell=tell, checks=pending)
                 return await note_stall(self._engine, self._queue, self._stall, changed, not_starting) or until
             case Update(changed):
@@ -223,7 +223,7 @@ class _Pass:
         except RateLimitError as limited:
             # Nothing was asked for: the time that GitHub may take for an update begins with the next try.
             due = later(limited, self._engine.clock.now())
-            await self._save(saved, replace(saved, status_since=due, polls=0, next_poll_at=due))
+            await self._save(saved, replace(saved, status_since=due, run=replace(saved.run, polls=0, next_poll_at=due)))
             return due
         except GitHubError as error:
             return await self._on_error(saved, error)
@@ -236,7 +236,7 @@ class _Pass:
         except RateLimitError as limited:
             # Nothing was done, so nothing is in doubt.
             await note_refused(self._engine, entry)
-            await self._save(entry, replace(entry, merge_requested_at=None))
+            await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=None)))
             return later(limited, self._engine.clock.now())
         except GitHubError as error:
             return await self._on_error(entry, error)
@@ -245,8 +245,13 @@ class _Pass:
         await note_refused(self._engine, entry)
         self._seen = answer
         if answer.merge_denied is None:
-            since = entry.refused_since or self._engine.clock.now()
-            await self._save(entry, replace(entry, merge_refusals=entry.merge_refusals + 1, refused_since=since))
+            since = entry.run.refused_since or self._engine.clock.now()
+            await self._save(
+                entry,
+                replace(
+                    entry, run=replace(entry.run, merge_refusals=entry.run.merge_refusals + 1, refused_since=since)
+                ),
+            )
         return None
 
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
@@ -279,7 +284,7 @@ class _Pass:
             async with self._engine.store.reading() as tx:
                 own = await merged_by_imq(tx, entry, now)
             if own:
-                await self._save(entry, replace(entry, merge_requested_at=now))
+                await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=now)))
                 return None
         if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in _UNREADABLE:
             return await self._look(entry, FactKind.PULL)

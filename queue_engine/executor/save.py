@@ -67,10 +67,12 @@ class EntryUpdates:
             if asked:
                 await record_merge_request(change.tx, saved, saved.head, change.now)
             if changed.head != entry.head:
-                await cancel_later(change.tx, replace(entry, candidate_head=None), self.policy, change.now)
+                await cancel_later(
+                    change.tx, replace(entry, run=replace(entry.run, new_head=None)), self.policy, change.now
+                )
             if moved or tell:
                 # Once the run says what is awaited, further reports are progress: told by its own, rarer letters.
-                run = moved or not entry.pending_checks
+                run = moved or not entry.run.pending_checks
                 await self._announce(change, saved, depth=depth, checks=checks, check_run=run)
             if (event := progress(entry, saved)) is not None:
                 change.progress.append(event)
@@ -124,18 +126,22 @@ class EntryUpdates:
 def _events(before: Entry, after: Entry, now: datetime, ended: datetime | None) -> dict[str, dict[str, Any]]:
     """Return the events that this change of an entry adds to its timeline, with their data."""
     events: dict[str, dict[str, Any]] = {}
-    if before.rerun_at is not None and after.rerun_at is None and before.rerun_checks == after.rerun_checks:
+    if (
+        before.run.rerun_at is not None
+        and after.run.rerun_at is None
+        and before.run.rerun_checks == after.run.rerun_checks
+    ):
         events["rerun"] = {"head": after.head, "checks": list(rerun_names(after))}
     if after.status is before.status:
         return events
-    data: dict[str, Any] = {"head": after.head, "base_tip": after.base_tip}
+    data: dict[str, Any] = {"head": after.head, "base_tip": after.run.base_tip}
     events[after.status.value] = data
     if after.status is EntryStatus.READY and ended is not None:
         # When it is found out, after a pause say, is another matter than when they ended.
         ended = min(max(ended, before.status_since), now)
         data["ended"] = ended.isoformat()
-    if after.status is EntryStatus.READY and before.merge_refusals == 0:
-        if after.rerun_checks:
+    if after.status is EntryStatus.READY and before.run.merge_refusals == 0:
+        if after.run.rerun_checks:
             events["flaky"] = {"head": after.head, "checks": list(rerun_names(after))}
         elif after.head != after.queued_head and ended is not None:
             # A head that is IMQ's own was new when its checks began: only that tells how long they take.
@@ -147,7 +153,7 @@ async def _with_limit(tx: Transaction, entry: Entry) -> Entry:
     """The entry with the time that its checks may take, by how long they took on this branch before."""
     durations = await tx.timeline.durations(entry.repository.id, entry.base_branch, "ready", "checks")
     limit = check_limit_by(durations)
-    return replace(entry, check_seconds=None if limit is None else int(limit.total_seconds()))
+    return replace(entry, run=replace(entry.run, check_seconds=None if limit is None else int(limit.total_seconds())))
 
 
 async def _landed_meanwhile(tx: Transaction, entry: Entry) -> str | None:

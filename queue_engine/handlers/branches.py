@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from queue_engine.domain.known_facts import SHARED_RULES
-from queue_engine.domain.model import PROCESSING, Queue, Repository
+from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
 
@@ -28,11 +28,9 @@ class Branches:
             assert queue is not None
             entries = await change.tx.entries.of_queue(queue.id)
             for entry in entries:
-                if entry.base_tip == hint.head_sha or entry.merge_requested_at is not None:
+                if hint.head_sha in {entry.run.base_tip, entry.newer_tip} or entry.run.merge_requested_at is not None:
                     continue
-                # A front under way compares before it updates: the push may be one that it contains already.
-                tip = entry.base_tip if entry.status in PROCESSING else hint.head_sha
-                await change.tx.entries.save(replace(entry, known_behind=True, base_tip=tip))
+                await change.tx.entries.save(replace(entry, newer_tip=hint.head_sha))
             if entries or (queue.red is not None and queue.red.untested):
                 await change.tx.red_bases.moved(queue, hint.head_sha, change.now)
             elif queue.red is not None and queue.red.tip != hint.head_sha:

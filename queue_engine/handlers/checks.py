@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from queue_engine.core.concurrency.micro_batch import MicroBatch
-from queue_engine.domain.model import Entry, EntryStatus, Repository
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.check_progress import progress
@@ -33,12 +33,12 @@ class CheckReports:
             # Read once: an entry whose head is bound between two reads would be in neither.
             entries = await change.tx.entries.updated_or_checked(repository.id)
             stalled = await change.tx.stalls.heads(repository.id)
-            bound = [e for e in entries if e.status is EntryStatus.CHECKING and e.head == hint.head_sha]
+            bound = [e for e in entries if e.run.candidate == hint.head_sha]
             for entry in bound:
-                await _count(change, entry, hint, stalled=entry.head in stalled)
+                await _count(change, entry, hint, stalled=hint.head_sha in stalled)
             if not bound:
                 for entry in entries:
-                    if entry.status is EntryStatus.UPDATING and entry.head != hint.head_sha:
+                    if entry.run.candidate is None and entry.head != hint.head_sha:
                         await _keep(change.tx, entry, hint)
             await change.tx.red_bases.reported(repository.id, hint.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, hint.head_sha, change.now)
@@ -57,8 +57,8 @@ class CheckReports:
             repository_id in stalled
             or (repository_id, sha) in red
             or any(
-                of == repository_id and (status is EntryStatus.CHECKING) == (head == sha)
-                for of, status, head in under_way
+                of == repository_id and (head != sha if candidate is None else candidate == sha)
+                for of, head, candidate in under_way
             )
             for repository_id, sha in reports
         ]
@@ -69,10 +69,10 @@ async def _count(change: Change, entry: Entry, hint: WebhookEvent, *, stalled: b
 
     While nothing is known to be awaited, every report may decide; the look that follows tells what is awaited.
     """
-    awaited, name = set(entry.pending_checks), hint.check_name
+    awaited, name = set(entry.run.pending_checks), hint.check_name
     if hint.unapproved:
         # A workflow run is parked: the next look counts as the first, which asks for such runs.
-        await change.tx.entries.save(replace(entry, polls=0, next_poll_at=change.now))
+        await change.tx.entries.save(replace(entry, run=replace(entry.run, polls=0, next_poll_at=change.now)))
         await change.tx.queues.wake(entry.queue_id, change.now)
         return
     if awaited and name not in awaited and not stalled:
@@ -80,12 +80,12 @@ async def _count(change: Change, entry: Entry, hint: WebhookEvent, *, stalled: b
     counted = entry
     # A failure that comes before anything is known to be awaited is looked at alone, and at once.
     if name is not None and (awaited or hint.passed is not False):
-        reported = tuple(dict.fromkeys((*entry.completed_checks, name)))
-        counted = replace(entry, completed_checks=reported[-_REPORTS_KEPT:])
+        reported = tuple(dict.fromkeys((*entry.run.completed_checks, name)))
+        counted = replace(entry, run=replace(entry.run, completed_checks=reported[-_REPORTS_KEPT:]))
     # While no check is known to have started, every report is news.
-    decides = stalled or hint.passed is False or awaited <= set(counted.completed_checks)
+    decides = stalled or hint.passed is False or awaited <= set(counted.run.completed_checks)
     if decides:
-        counted = replace(counted, next_poll_at=change.now)
+        counted = replace(counted, run=replace(counted.run, next_poll_at=change.now))
     await change.tx.entries.save(counted)
     if decides:
         await change.tx.queues.wake(entry.queue_id, change.now)
@@ -95,5 +95,7 @@ async def _count(change: Change, entry: Entry, hint: WebhookEvent, *, stalled: b
 
 async def _keep(tx: Transaction, entry: Entry, hint: WebhookEvent) -> None:
     """A report may be on the head that an update is just creating: kept until that head is bound."""
-    reports = (*entry.completed_checks, f"{hint.head_sha}:{hint.check_name or ''}")
-    await tx.entries.save(replace(entry, completed_checks=tuple(dict.fromkeys(reports))[-_REPORTS_KEPT:]))
+    reports = (*entry.run.completed_checks, f"{hint.head_sha}:{hint.check_name or ''}")
+    await tx.entries.save(
+        replace(entry, run=replace(entry.run, completed_checks=tuple(dict.fromkeys(reports))[-_REPORTS_KEPT:]))
+    )

@@ -139,7 +139,9 @@ class PullRequestChanges:
                 return True
             if not (own and entry.status is EntryStatus.UPDATING and hint.before == entry.head):
                 return False
-            await change.tx.entries.save(replace(entry, candidate_head=hint.head_sha, candidate_is_ours=True))
+            await change.tx.entries.save(
+                replace(entry, run=replace(entry.run, new_head=hint.head_sha, new_head_is_ours=True))
+            )
             await change.tx.queues.wake(entry.queue_id, change.now)
         return True
 

@@ -133,7 +133,7 @@ class Reconciler:
         async with self._engine.change() as change:
             for entry in (await change.tx.entries.of_queue(queue_id))[:1]:
                 if entry.status is EntryStatus.CHECKING:
-                    await change.tx.entries.save(replace(entry, next_poll_at=change.now))
+                    await change.tx.entries.save(replace(entry, run=replace(entry.run, next_poll_at=change.now)))
                     await change.tx.queues.wake(queue_id, change.now)
 
     async def request(self, *, renew: bool = False) -> None:

@@ -70,7 +70,7 @@ async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, d
     policies = {queue.id: await _policy(engine, queue) for queue in queues}
     async with engine.change() as change:
         tx = change.tx
-        entries = [e for e in await tx.entries.of_repository(repository.id) if e.merge_requested_at is None]
+        entries = [e for e in await tx.entries.of_repository(repository.id) if e.run.merge_requested_at is None]
         if not all([await tx.entries.keep(entry) for entry in entries]):
             raise StaleRecord(f"an entry of {repository.full_name} changed in this moment")
         for entry in entries:

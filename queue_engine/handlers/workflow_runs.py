@@ -28,7 +28,7 @@ class WorkflowRuns:
         async with self._engine.store.reading() as tx:
             queue = await tx.queues.get(job.request["queue_id"])
             entries = () if queue is None else await tx.entries.of_repository(queue.repository.id)
-        if queue is None or any(head in {entry.head, entry.queued_head, entry.candidate_head} for entry in entries):
+        if queue is None or any(head in {entry.head, entry.queued_head, entry.run.new_head} for entry in entries):
             # It was queued again as it is: its checks are wanted.
             return
         repository, left = queue.repository, datetime.fromisoformat(job.request["left"])

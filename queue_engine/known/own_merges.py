@@ -14,7 +14,7 @@ from queue_engine.store import Transaction
 
 async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | None:
     """The commit that GitHub answered this entry's merge with; None while none is known."""
-    if entry.merge_requested_at is None:
+    if entry.run.merge_requested_at is None:
         return None
     subject = of_pull(entry.number)
     return merged_as((await tx.known.about(entry.repository.id, [subject], since=now - KEPT)).get(subject, ()))

@@ -26,7 +26,7 @@ class FactKind(Enum):
     SNAPSHOT = "snapshot"
     """The pull request, the head against its base, and the permission of who queued it, in one query."""
     COMPARISON = "comparison"
-    """The entry's head, or its candidate if it has one, against the base."""
+    """The entry's head, or the new one that an update made, against the base."""
     CHECKS = "checks"
     RULES = "rules"
     FRESH_RULES = "fresh_rules"

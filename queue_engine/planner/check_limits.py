@@ -23,29 +23,31 @@ def check_limit(entry: Entry, policy: Policy) -> timedelta:
     """How long the required checks of its head may take."""
     if policy.check_timeout is not None:
         return policy.check_timeout
-    return policy.fallback_check_timeout if entry.check_seconds is None else timedelta(seconds=entry.check_seconds)
+    return (
+        policy.fallback_check_timeout if entry.run.check_seconds is None else timedelta(seconds=entry.run.check_seconds)
+    )
 
 
 def check_deadline(entry: Entry, policy: Policy) -> datetime:
     """Until when the checks of its head may take: each check that starts begins their time again."""
-    return max(entry.status_since, entry.checks_started_at or entry.status_since) + check_limit(entry, policy)
+    return max(entry.status_since, entry.run.checks_started_at or entry.status_since) + check_limit(entry, policy)
 
 
 def with_started(entry: Entry, verdict: CommitChecks, now: datetime) -> Entry:
     """The entry after a look at its checks: which of them have started, and when the last of these did."""
     running = tuple(report for report in verdict.pending if report.started)
-    new = {*verdict.ended, *(report.name for report in running)} - set(entry.started_checks)
+    new = {*verdict.ended, *(report.name for report in running)} - set(entry.run.started_checks)
     if not new:
         return entry
     at = now
     if not new & {report.name for report in running}:
         at = min(verdict.last_completed or now, now)
-    elif entry.polls == 0 and not any(report.by_actions for report in running):
+    elif entry.run.polls == 0 and not any(report.by_actions for report in running):
         # The first look at this head, and Apps that say themselves when they began.
         told = (report.started_at for report in running if report.started_at is not None)
         at = min(max(told, default=entry.status_since), now)
-    started = tuple(sorted({*entry.started_checks, *new}))
-    return replace(entry, started_checks=started, checks_started_at=max(at, entry.status_since))
+    started = tuple(sorted({*entry.run.started_checks, *new}))
+    return replace(entry, run=replace(entry.run, started_checks=started, checks_started_at=max(at, entry.status_since)))
 
 
 def overdue(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Policy, now: datetime) -> Action:
@@ -62,13 +64,13 @@ def overdue(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Policy, no
         return timed_out(entry, verdict.awaited, policy, verdict.pending)
     if verdict.pending:
         return _not_starting(entry, tuple(sorted({report.name for report in verdict.pending})), verdict, policy, now)
-    if entry.started_checks or entry.head == entry.queued_head:
+    if entry.run.started_checks or entry.head == entry.queued_head:
         return timed_out(entry, verdict.awaited, policy)
-    if entry.former_checks is None:
+    if entry.run.former_checks is None:
         if seen.former_reports is None:
             return ReadFact(FactKind.FORMER_REPORTS)
-        return Save(replace(entry, former_checks=former_names(seen.former_reports)))
-    known = {each.partition(":")[2] for each in entry.former_checks or ()}
+        return Save(replace(entry, run=replace(entry.run, former_checks=former_names(seen.former_reports))))
+    known = {each.partition(":")[2] for each in entry.run.former_checks or ()}
     if not known & set(verdict.awaited):
         return timed_out(entry, verdict.awaited, policy)
     if seen.ci_seen_at is not None and now >= seen.ci_seen_at + policy.first_report:
@@ -92,17 +94,20 @@ def _not_starting(
         again = min(again, ci_seen_at + policy.first_report)
     waiting = replace(
         entry,
-        polls=entry.polls + 1,
-        next_poll_at=again,
-        pending_checks=verdict.awaited,
-        completed_checks=verdict.ended,
+        run=replace(
+            entry.run,
+            polls=entry.run.polls + 1,
+            next_poll_at=again,
+            pending_checks=verdict.awaited,
+            completed_checks=verdict.ended,
+        ),
     )
     return Wait(waiting, again, verdict.pending, not_starting=names)
 
 
 def waits_for_start(entry: Entry, head: str) -> bool:
-    """Whether this front is still the one, on this head, for which no check has started."""
-    return entry.status is EntryStatus.CHECKING and entry.head == head and not entry.started_checks
+    """Whether this front is still the one, with this candidate, for which no check has started."""
+    return entry.status is EntryStatus.CHECKING and entry.run.candidate == head and not entry.run.started_checks
 
 
 def timed_out(entry: Entry, awaited: tuple[str, ...], policy: Policy, pending: tuple[CheckReport, ...] = ()) -> Dequeue:
@@ -122,6 +127,6 @@ def _limit_explained(entry: Entry, policy: Policy) -> str:
     limit = f"{round(check_limit(entry, policy) / timedelta(minutes=1))} minutes"
     if policy.check_timeout is not None:
         return f"{limit}, as configured"
-    if entry.check_seconds is not None:
+    if entry.run.check_seconds is not None:
         return f"{limit}, by how long checks took here before"
     return f"{limit}, while there is no history to tell how long checks take here"

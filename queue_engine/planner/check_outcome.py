@@ -49,9 +49,9 @@ _NO_EVIDENCE = frozenset({"cancelled", "stale", "action_required"})
 
 def judge_checks(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
     """The next step of an entry that waits for its checks."""
-    if seen.merge_refused is not None and entry.next_poll_at is not None and now < entry.next_poll_at:
+    if seen.merge_refused is not None and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
         # GitHub misses a check that these reports may not tell of: judged again, they would pass again and again.
-        return Wait(entry, entry.next_poll_at)
+        return Wait(entry, entry.run.next_poll_at)
     if seen.rules is None:
         return ReadFact(FactKind.RULES)
     required = required_checks(seen.rules, policy)
@@ -60,10 +60,10 @@ def judge_checks(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Ac
             return ReadFact(FactKind.FRESH_RULES)
         return Dequeue(Reason.OWN_CHECK_REQUIRED, detail=own)
     if seen.reports is None:
-        known = required or entry.pending_checks or entry.merge_refusals
+        known = required or entry.run.pending_checks or entry.run.merge_refusals
         limit = check_deadline(entry, policy) if known else entry.status_since + policy.first_report
         # A look that found something to wait for has bounded the next one itself.
-        due = (entry.next_poll_at or now) if entry.polls else min(entry.next_poll_at or now, limit)
+        due = (entry.run.next_poll_at or now) if entry.run.polls else min(entry.run.next_poll_at or now, limit)
         if not required and _told_all(entry) and (asked := await_former(entry, seen, policy, now)) is not None:
             return asked
         if not required and _told_all(entry):
@@ -71,9 +71,9 @@ def judge_checks(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Ac
             due += policy.settle
         if now >= due:
             return ReadFact(FactKind.CHECKS)
-        names = entry.pending_checks or tuple(sorted({check.name for check in required}))
-        return Wait(replace(entry, pending_checks=names), due)
-    if entry.rerun_at is not None:
+        names = entry.run.pending_checks or tuple(sorted({check.name for check in required}))
+        return Wait(replace(entry, run=replace(entry.run, pending_checks=names)), due)
+    if entry.run.rerun_at is not None:
         return _rerun_in_doubt(entry, seen, policy, now)
     expected = () if required else former_checks(entry)
     verdict = judge(required, of_now(entry, seen.reports), policy.ignored_checks, expected)
@@ -83,7 +83,7 @@ def judge_checks(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Ac
         return _settled(entry, verdict, seen, policy, now, required=bool(required))
     deadline = check_deadline(entry, policy)
     # The first look tells whether a run is parked, a webhook if one is later; slow looks cost one request each.
-    if (not entry.polls or now >= deadline) and (unapproved := unapproved_runs(seen, verdict)) is not None:
+    if (not entry.run.polls or now >= deadline) and (unapproved := unapproved_runs(seen, verdict)) is not None:
         return unapproved
     entry = with_started(entry, verdict, now)
     if not required and not verdict.reported and not expected:
@@ -97,7 +97,7 @@ def judge_checks(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Ac
 
 def _told_all(entry: Entry) -> bool:
     """Whether webhooks have told of all that is awaited, or of something where nothing is known to be."""
-    return bool(entry.completed_checks) and set(entry.pending_checks) <= set(entry.completed_checks)
+    return bool(entry.run.completed_checks) and set(entry.run.pending_checks) <= set(entry.run.completed_checks)
 
 
 def _await_first_report(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Policy, now: datetime) -> Action:
@@ -112,8 +112,11 @@ def _await_first_report(entry: Entry, verdict: CommitChecks, seen: Facts, policy
 
 def _keep_checking(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, deadline: datetime) -> Wait:
     waiting = after_poll(entry, policy.check_look, now)
-    due = min(waiting.next_poll_at or now, deadline)
-    waiting = replace(waiting, next_poll_at=due, pending_checks=verdict.awaited, completed_checks=verdict.ended)
+    due = min(waiting.run.next_poll_at or now, deadline)
+    waiting = replace(
+        waiting,
+        run=replace(waiting.run, next_poll_at=due, pending_checks=verdict.awaited, completed_checks=verdict.ended),
+    )
     return Wait(waiting, due, verdict.pending)
 
 
@@ -122,7 +125,7 @@ def _settled(
 ) -> Action:
     """Green: believed at once where checks are required and none was run again; else later ones may still appear."""
     # After a rerun, too: jobs that depend on the one that failed appear a moment after it has passed.
-    passed = _passed(entry, verdict, policy, now, settled=required and not entry.rerun_checks)
+    passed = _passed(entry, verdict, policy, now, settled=required and not entry.run.rerun_checks)
     if required or isinstance(passed, Wait):
         return passed
     return missing_where_nothing_is_required(entry, seen, verdict, policy, now) or passed
@@ -133,21 +136,22 @@ def _passed(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, 
     if not settled and verdict.last_completed is not None:
         due = verdict.last_completed + policy.settle
         if now < due:
-            return Wait(replace(entry, next_poll_at=due), due)
-    ready = replace(enter(entry, EntryStatus.READY, now), pending_checks=(), completed_checks=())
+            return Wait(replace(entry, run=replace(entry.run, next_poll_at=due)), due)
+    ready = enter(entry, EntryStatus.READY, now)
+    ready = replace(ready, run=replace(ready.run, pending_checks=(), completed_checks=()))
     # GitHub refused to merge this very head for a check that it misses: the time of that goes on.
     return Save(
-        replace(ready, status_since=entry.status_since) if entry.merge_refusals else ready, verdict.last_completed
+        replace(ready, status_since=entry.status_since) if entry.run.merge_refusals else ready, verdict.last_completed
     )
 
 
 def _judge_failure(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Policy, now: datetime) -> Action:
     """A check that has to pass has failed: whose fault that is."""
-    if entry.reruns < policy.check_reruns and all(check.by_actions for check in verdict.failed):
+    if entry.run.reruns < policy.check_reruns and all(check.by_actions for check in verdict.failed):
         if seen.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
-        reports = with_runs(of_now(entry, seen.reports or ()), seen.workflow_runs, entry.head)
-        failed = with_runs(verdict.failed, seen.workflow_runs, entry.head)
+        reports = with_runs(of_now(entry, seen.reports or ()), seen.workflow_runs, entry.run.candidate)
+        failed = with_runs(verdict.failed, seen.workflow_runs, entry.run.candidate)
         if all(check.actions_run is not None for check in failed):
             return _run_again(entry, replace(verdict, failed=failed), reports, policy, now)
     if entry.fixes_base:
@@ -159,15 +163,19 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Pol
     if not own:
         # It stands as it is until the base is green; then it deserves one more run, whatever it has had before. Where
         # nothing is ever to be run again its failure stands, and the base, looked at once more, says whose it is.
-        waiting = replace(entry, reruns=max(policy.check_reruns - 1, 0), polls=0, next_poll_at=None)
-        return HoldBase(waiting, verdict.failed[0], entry.base_tip or entry.base_branch)
+        waiting = replace(
+            entry, run=replace(entry.run, reruns=max(policy.check_reruns - 1, 0), polls=0, next_poll_at=None)
+        )
+        return HoldBase(waiting, verdict.failed[0], entry.run.base_tip or entry.base_branch)
     unsettled = all(twin is not None and (_is_red(twin) or twin.state is CheckState.PENDING) for twin in twins)
     deadline = check_deadline(entry, policy)
     if unsettled and now < deadline:
         # The base is being checked still, and nothing but that can tell whose fault it is.
         waiting = after_poll(entry, policy.ask_again, now)
-        waiting = replace(waiting, next_poll_at=min(waiting.next_poll_at or now, deadline))
-        return Wait(waiting, waiting.next_poll_at or now)
+        waiting = replace(
+            waiting, run=replace(waiting.run, next_poll_at=min(waiting.run.next_poll_at or now, deadline))
+        )
+        return Wait(waiting, waiting.run.next_poll_at or now)
     return _blame(entry, own)
 
 
@@ -206,23 +214,30 @@ def _run_again(
             return _blame(entry, verdict.failed)
         names = tuple(sorted({report.name for report in running}))
         waiting = after_poll(entry, policy.check_look, now)
-        due = min(waiting.next_poll_at or now, deadline)
+        due = min(waiting.run.next_poll_at or now, deadline)
         ended = tuple(name for name in verdict.ended if name not in names)
-        return Wait(replace(waiting, next_poll_at=due, pending_checks=names, completed_checks=ended), due, running)
+        return Wait(
+            replace(waiting, run=replace(waiting.run, next_poll_at=due, pending_checks=names, completed_checks=ended)),
+            due,
+            running,
+        )
     again = {check.name for check in verdict.failed}
     asked = replace(
         entry,
-        reruns=entry.reruns + 1,
-        rerun_checks=tuple(dict.fromkeys((*entry.rerun_checks, *map(run_key, verdict.failed)))),
-        rerun_at=now,
-        # The new run has the whole time for itself.
+        # The new run of the checks has the whole time for itself.
         status_since=now,
-        started_checks=(),
-        checks_started_at=None,
-        polls=0,
-        next_poll_at=now,
-        pending_checks=tuple(sorted({*verdict.awaited, *again})),
-        completed_checks=tuple(name for name in verdict.ended if name not in again),
+        run=replace(
+            entry.run,
+            reruns=entry.run.reruns + 1,
+            rerun_checks=tuple(dict.fromkeys((*entry.run.rerun_checks, *map(run_key, verdict.failed)))),
+            rerun_at=now,
+            started_checks=(),
+            checks_started_at=None,
+            polls=0,
+            next_poll_at=now,
+            pending_checks=tuple(sorted({*verdict.awaited, *again})),
+            completed_checks=tuple(name for name in verdict.ended if name not in again),
+        ),
     )
     return Rerun(asked, verdict.failed)
 
@@ -232,14 +247,14 @@ def _rerun_in_doubt(entry: Entry, seen: Facts, policy: Policy, now: datetime) ->
 
     Asking twice starts nothing twice: GitHub refuses while a workflow run goes on.
     """
-    old = tuple(r for r in seen.reports or () if run_key(r) in entry.rerun_checks and r.state is CheckState.FAILED)
+    old = tuple(r for r in seen.reports or () if run_key(r) in entry.run.rerun_checks and r.state is CheckState.FAILED)
     if not old:
-        return Save(replace(entry, rerun_at=None))
+        return Save(replace(entry, run=replace(entry.run, rerun_at=None)))
     if now >= check_deadline(entry, policy):
         return _blame(entry, old)
     if seen.workflow_runs is None:
         return ReadFact(FactKind.WORKFLOW_RUNS)
-    proved = tuple(r for r in with_runs(old, seen.workflow_runs, entry.head) if r.actions_run is not None)
+    proved = tuple(r for r in with_runs(old, seen.workflow_runs, entry.run.candidate) if r.actions_run is not None)
     return Rerun(entry, proved) if proved else _blame(entry, old)
 
 
@@ -252,9 +267,9 @@ def rerun_answered(
     on is waited for: its other jobs have not ended, or this very rerun has begun already.
     """
     if words is None:
-        return replace(entry, rerun_at=None, polls=0, next_poll_at=now + policy.check_look.base)
+        return replace(entry, run=replace(entry.run, rerun_at=None, polls=0, next_poll_at=now + policy.check_look.base))
     if _UNDER_WAY in words.lower():
         return after_poll(entry, policy.ask_again, now)
     refused = {run_key(check) for check in failed}
-    kept = tuple(key for key in entry.rerun_checks if key not in refused)
-    return replace(entry, rerun_at=None, rerun_checks=kept, next_poll_at=now)
+    kept = tuple(key for key in entry.run.rerun_checks if key not in refused)
+    return replace(entry, run=replace(entry.run, rerun_at=None, rerun_checks=kept, next_poll_at=now))

@@ -37,27 +37,27 @@ from queue_engine.rules.consent import entry_consent_lost, is_own_update, may_be
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.rules.merge_method import commit_message, merge_method, no_method
 from queue_engine.rules.reviews import counted_reviews, missing_approval
-from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_date, updating, with_candidate
+from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_date, updating, with_new_head
 
 
 def decide(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
     """The one next step of the front entry."""
-    if seen.comparison is not None and seen.comparison.head.sha != (entry.candidate_head or entry.head):
-        # A candidate appeared, or was bound, since this was read: it tells nothing of the head in question now.
+    if seen.comparison is not None and seen.comparison.head.sha != (entry.run.new_head or entry.head):
+        # A new head appeared, or was bound, since this was read: it tells nothing of the head in question now.
         seen = replace(seen, comparison=None)
-    if entry.merge_requested_at is not None and seen.landed_sha is not None:
+    if entry.run.merge_requested_at is not None and seen.landed_sha is not None:
         # GitHub's own answer says so: no read could tell more.
         return Landing(seen.landed_sha)
     if seen.pull is None and entry.needs_refetch:
         return ReadFact(FactKind.SNAPSHOT if entry.status is EntryStatus.READY else FactKind.PULL)
     if seen.pull is not None:
-        if seen.pull.merged and entry.merge_requested_at is not None:
+        if seen.pull.merged and entry.run.merge_requested_at is not None:
             return Landing(seen.pull.merge_sha)
         if (reason := entry_consent_lost(entry, seen.pull, policy)) is not None:
             return Dequeue(reason)
         if entry.needs_refetch:
             return Save(replace(entry, needs_refetch=False))
-        if entry.merge_requested_at is not None and seen.merge_refused is None:
+        if entry.run.merge_requested_at is not None and seen.merge_refused is None:
             return _in_doubt(entry, seen, policy, now)
     return _BY_STATUS[entry.status](entry, seen, policy, now)
 
@@ -70,10 +70,10 @@ def _in_doubt(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Actio
     """
     if seen.comparison is None:
         return ReadFact(FactKind.COMPARISON)
-    if seen.comparison.behind > 0 and entry.polls < policy.doubt_looks:
+    if seen.comparison.behind > 0 and entry.run.polls < policy.doubt_looks:
         waiting = after_poll(entry, policy.ask_again, now)
-        return Wait(waiting, waiting.next_poll_at or now)
-    return Save(replace(entry, merge_requested_at=None, polls=0, next_poll_at=None))
+        return Wait(waiting, waiting.run.next_poll_at or now)
+    return Save(replace(entry, run=replace(entry.run, merge_requested_at=None, polls=0, next_poll_at=None)))
 
 
 def _pending(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
@@ -83,8 +83,8 @@ def _pending(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action
             return ReadFact(FactKind.COMPARISON)
         if (unproved := _prove(entry, seen.comparison, policy)) is not None:
             return unproved
-    if entry.known_behind:
-        return Update(updating(entry, entry.base_tip, policy, now))
+    if entry.newer_tip is not None:
+        return Update(updating(entry, entry.newer_tip, policy, now))
     if seen.comparison is None and seen.snapshot is not None and seen.snapshot.behind:
         return Update(updating(entry, seen.snapshot.base_tip, policy, now))
     if seen.comparison is None:
@@ -96,50 +96,50 @@ def _pending(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action
 
 
 def _updating(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
-    if entry.candidate_head is not None:
-        return _judge_candidate(entry, entry.candidate_head, seen, policy, now)
+    if entry.run.new_head is not None:
+        return _judge_new_head(entry, entry.run.new_head, seen, policy, now)
     if seen.update_refused is not None:
         return judge_refused_update(entry, seen.update_refused, seen, policy, now)
     late = now - entry.status_since >= policy.update_timeout
     if seen.pull is None:
-        if not late and entry.next_poll_at is not None and now < entry.next_poll_at:
-            return Wait(entry, entry.next_poll_at)
+        if not late and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
+            return Wait(entry, entry.run.next_poll_at)
         return ReadFact(FactKind.PULL)
     if seen.pull.head_sha != entry.head:
-        return Save(with_candidate(entry, seen.pull.head_sha, policy, now))
+        return Save(with_new_head(entry, seen.pull.head_sha, policy, now))
     if seen.pull.mergeable is False:
         return Dequeue(Reason.CONFLICT)
-    if late and entry.polls == 0:
+    if late and entry.run.polls == 0:
         # Nobody looked in all that time: IMQ was away, and may have been killed before it asked at all.
-        return Update(updating(entry, entry.base_tip, policy, now))
+        return Update(updating(entry, entry.run.base_tip, policy, now))
     if late:
         return Dequeue(Reason.MERGEABLE_UNKNOWN if seen.pull.mergeable is None else Reason.UPDATE_TIMED_OUT)
-    if entry.next_poll_at is not None and now < entry.next_poll_at:
-        return Wait(entry, entry.next_poll_at)
+    if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
+        return Wait(entry, entry.run.next_poll_at)
     # The call may have been lost, by GitHub or by a kill between intent and request; the head makes it idempotent.
     return Update(after_poll(entry, policy.update_look, now, waited=1))
 
 
-def _judge_candidate(entry: Entry, candidate: str, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _judge_new_head(entry: Entry, head: str, seen: Facts, policy: Policy, now: datetime) -> Action:
     """Bind the head that appeared while updating: our own on GitHub's word until proved, any other once proved."""
-    if entry.candidate_is_ours:
-        return Save(bind_head(entry, candidate, policy, now, proved=False))
+    if entry.run.new_head_is_ours:
+        return Save(bind_head(entry, head, policy, now, proved=False))
     if seen.pull is None:
         return ReadFact(FactKind.PULL)
     if not may_be_updated_silently(entry.repository, seen.pull):
         # The webhook that names the sender may be on its way still; without it a fork's new head is a stranger's.
-        if entry.next_poll_at is not None and now < entry.next_poll_at:
-            return Wait(entry, entry.next_poll_at)
+        if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
+            return Wait(entry, entry.run.next_poll_at)
         return Dequeue(Reason.HEAD_CHANGED)
     if seen.comparison is None:
         return ReadFact(FactKind.COMPARISON)
     if not is_own_update(entry.head, seen.comparison, policy):
         return Dequeue(Reason.HEAD_CHANGED)
-    return Save(bind_head(entry, candidate, policy, now, proved=True))
+    return Save(bind_head(entry, head, policy, now, proved=True))
 
 
 def _checking(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
-    if entry.known_behind:
+    if entry.newer_tip is not None:
         return _follow_base(entry, seen, policy, now)
     return judge_checks(entry, seen, policy, now)
 
@@ -152,12 +152,12 @@ def _follow_base(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Ac
         return unproved
     if seen.comparison.behind > 0:
         return _start_over(entry, seen.comparison.base_tip, policy, now)
-    return Save(replace(entry, known_behind=False, base_tip=seen.comparison.base_tip))
+    return Save(replace(entry, newer_tip=None, run=replace(entry.run, base_tip=seen.comparison.base_tip)))
 
 
 def _start_over(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Action:
     """Update the front again, since its base moved; dequeue it after the time limit if the base keeps moving."""
-    if entry.started_at is not None and now - entry.started_at >= policy.turn_timeout:
+    if entry.run.started_at is not None and now - entry.run.started_at >= policy.turn_timeout:
         return Dequeue(Reason.BASE_KEEPS_MOVING)
     return Update(updating(entry, base_tip, policy, now))
 
@@ -168,12 +168,12 @@ def _prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | Non
         return None
     if not is_own_update(entry.updated_from, comparison, policy):
         return Dequeue(Reason.HEAD_CHANGED)
-    return Save(replace(entry, head_proved=True, tested_tree=comparison.head.tree))
+    return Save(replace(entry, head_proved=True, run=replace(entry.run, tested_tree=comparison.head.tree)))
 
 
 def _ready(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
-    if entry.next_poll_at is not None and now < entry.next_poll_at:
-        return Wait(entry, entry.next_poll_at)
+    if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
+        return Wait(entry, entry.run.next_poll_at)
     if seen.pull is None:
         return ReadFact(FactKind.SNAPSHOT)
     if seen.merge_refused is not None and (
@@ -191,13 +191,14 @@ def _ready(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
         return _start_over(entry, seen.comparison.base_tip, policy, now)
     if seen.rules is None:
         return ReadFact(FactKind.RULES)
-    if entry.github_failing_since is not None and now - entry.github_failing_since >= policy.trouble_timeout:
+    if entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= policy.trouble_timeout:
         return Dequeue(Reason.GITHUB_TROUBLE)
     if seen.reports is None:
         # It waited since it was found green: for GitHub, or for a queue that was blocked.
         return ReadFact(FactKind.CHECKS)
     if not _is_green(entry, seen, policy):
-        return Save(replace(enter(entry, EntryStatus.CHECKING, now), merge_requested_at=None, next_poll_at=now))
+        checking = enter(entry, EntryStatus.CHECKING, now)
+        return Save(replace(checking, run=replace(checking.run, merge_requested_at=None, next_poll_at=now)))
     if seen.permission is None:
         return ReadFact(FactKind.PERMISSION)
     if may_queue(policy, entry.queued_by, seen.permission) is not None:
@@ -230,11 +231,14 @@ def _merge(
         return ReadFact(FactKind.CO_AUTHORS)
     ready = replace(
         entry,
-        base_tip=comparison.base_tip,
-        tested_tree=comparison.head.tree,
-        known_behind=False,
-        merge_requested_at=now,
-        next_poll_at=None,
+        newer_tip=None,
+        run=replace(
+            entry.run,
+            base_tip=comparison.base_tip,
+            tested_tree=comparison.head.tree,
+            merge_requested_at=now,
+            next_poll_at=None,
+        ),
     )
     return Merge(ready, method, *commit_message(pull, method, policy, seen.co_authors or ()))
 

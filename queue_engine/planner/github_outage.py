@@ -28,7 +28,7 @@ _TOLD_AFTER = timedelta(minutes=1)
 
 def lasts(entry: Entry, now: datetime) -> bool:
     """Whether GitHub's trouble with an entry has lasted so long that people are told of it."""
-    return entry.github_failing_since is not None and now - entry.github_failing_since >= _TOLD_AFTER
+    return entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= _TOLD_AFTER
 
 
 def on_github_error(
@@ -46,16 +46,21 @@ def on_github_error(
     # A key that is not accepted is the operator's trouble: it is mended while entries wait.
     if not is_retryable(error) and not isinstance(error, Unauthorized):
         return Dequeue(Reason.GITHUB_TROUBLE, error.message)
-    if isinstance(error, StaleRead) and not OUTDATED.exhausted(entry.github_failures):
+    if isinstance(error, StaleRead) and not OUTDATED.exhausted(entry.run.github_failures):
         # It passes within seconds, and is no trouble until then.
-        again = now + backoff.wait(OUTDATED, entry.github_failures, random=random)
-        return Wait(replace(entry, github_failures=entry.github_failures + 1), again)
-    since = entry.github_failing_since or now
-    if now - since >= policy.trouble_timeout * (_IN_DOUBT if entry.merge_requested_at else 1):
+        again = now + backoff.wait(OUTDATED, entry.run.github_failures, random=random)
+        return Wait(replace(entry, run=replace(entry.run, github_failures=entry.run.github_failures + 1)), again)
+    since = entry.run.github_failing_since or now
+    if now - since >= policy.trouble_timeout * (_IN_DOUBT if entry.run.merge_requested_at else 1):
         return Dequeue(Reason.GITHUB_TROUBLE, error.message)
-    tries = entry.github_failures - 1 if isinstance(error, StaleRead) else entry.github_failures
+    tries = entry.run.github_failures - 1 if isinstance(error, StaleRead) else entry.run.github_failures
     again = now + backoff.wait(backoff.TROUBLE, tries, random=random)
-    return Wait(replace(entry, github_failures=entry.github_failures + 1, github_failing_since=since), again)
+    return Wait(
+        replace(
+            entry, run=replace(entry.run, github_failures=entry.run.github_failures + 1, github_failing_since=since)
+        ),
+        again,
+    )
 
 
 def later(limited: RateLimitError, now: datetime) -> datetime:
@@ -65,4 +70,4 @@ def later(limited: RateLimitError, now: datetime) -> datetime:
 
 def longest_wait(entry: Entry) -> timedelta:
     """How long the wait is at most if the entry's next step meets trouble."""
-    return backoff.longest(backoff.TROUBLE, entry.github_failures)
+    return backoff.longest(backoff.TROUBLE, entry.run.github_failures)

@@ -15,7 +15,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts, ReadFact, Save, Wait
 from queue_engine.planner.check_limits import check_limit, timed_out
-from queue_engine.rules.transitions import after_poll, blocked, enter, up_to_date, with_candidate
+from queue_engine.rules.transitions import after_poll, blocked, enter, up_to_date, with_new_head
 
 WORDS: tuple[tuple[str, Reason], ...] = (
     # What only a maintainer or the operator can change comes first: nobody is sent for an approval in vain.
@@ -83,7 +83,7 @@ def judge_refused_update(entry: Entry, words: str, seen: Facts, policy: Policy, 
     if seen.pull is None:
         return ReadFact(FactKind.PULL)
     if seen.pull.head_sha != entry.head:
-        return Save(with_candidate(entry, seen.pull.head_sha, policy, now))
+        return Save(with_new_head(entry, seen.pull.head_sha, policy, now))
     if seen.comparison is None:
         return ReadFact(FactKind.COMPARISON)
     if seen.comparison.behind == 0:
@@ -94,13 +94,13 @@ def judge_refused_update(entry: Entry, words: str, seen: Facts, policy: Policy, 
         return Dequeue(_why_forbidden(entry, seen.pull), detail=words)
     if seen.pull.mergeable is False or "conflict" in _without_names(words):
         return Dequeue(Reason.CONFLICT)
-    unexplained = named(words) is None and entry.polls < policy.update_refusals
+    unexplained = named(words) is None and entry.run.polls < policy.update_refusals
     if seen.pull.mergeable is True and not unexplained:
         return Dequeue(Reason.UPDATE_REFUSED, detail=words)
     if now - entry.status_since >= policy.update_timeout:
         return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=words)
     waiting = after_poll(entry, policy.ask_again, now)
-    return Wait(waiting, waiting.next_poll_at or now)
+    return Wait(waiting, waiting.run.next_poll_at or now)
 
 
 def _why_forbidden(entry: Entry, pull: PullRequest) -> Reason:
@@ -132,7 +132,7 @@ def judge_refused_merge(entry: Entry, words: str, seen: Facts, policy: Policy, n
         return _await_check(entry, words, _names(words), policy, now)
     if forbids_merge_commits(words):
         lasting = Dequeue(Reason.LINEAR_HISTORY_REQUIRED, detail=words)
-        return None if seen.refused_methods or entry.merge_refusals < policy.merge_refusals else lasting
+        return None if seen.refused_methods or entry.run.merge_refusals < policy.merge_refusals else lasting
     return _await_workflow(entry, words, seen, policy, now) or _ask_again(entry, words, policy, now)
 
 
@@ -167,18 +167,18 @@ def _ask_again(entry: Entry, words: str, policy: Policy, now: datetime) -> Actio
     People have met "is expected" and "is in progress" for minutes after the check had passed (automerge-action #35,
     kargo #6397).
     """
-    tried_enough = entry.merge_refusals >= policy.merge_refusals
-    deadline = (entry.refused_since or now) + policy.refusal_timeout
+    tried_enough = entry.run.merge_refusals >= policy.merge_refusals
+    deadline = (entry.run.refused_since or now) + policy.refusal_timeout
     if now >= deadline and tried_enough:
         return Dequeue(Reason.REFUSED_BY_RULES, detail=words)
     if _BASE_MODIFIED in words.lower() and not tried_enough:
         return None
-    again = now + wait(policy.ask_again, entry.merge_refusals, random=no_jitter)
+    again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     if now < deadline:
         again = min(again, deadline)
     if _STATUS_CHECK in words.lower():
         return _checked_again(entry, now, again, now)
-    return Wait(replace(entry, next_poll_at=again), again)
+    return Wait(replace(entry, run=replace(entry.run, next_poll_at=again)), again)
 
 
 def await_permission(entry: Entry, words: str, policy: Policy, now: datetime) -> Block | Dequeue:
@@ -212,20 +212,21 @@ def _await_check(entry: Entry, words: str, names: tuple[str, ...], policy: Polic
 
     A few quick looks, in case that it was started again or became required just now; then its report tells.
     """
-    since = entry.refused_since or now
-    if now - since >= check_limit(entry, policy) and entry.merge_refusals >= policy.merge_refusals:
+    since = entry.run.refused_since or now
+    if now - since >= check_limit(entry, policy) and entry.run.merge_refusals >= policy.merge_refusals:
         return timed_out(entry, names or (words,), policy)
-    slow = entry.merge_refusals - policy.merge_refusals
-    waiting = wait(policy.ask_again, entry.merge_refusals, random=no_jitter)
+    slow = entry.run.merge_refusals - policy.merge_refusals
+    waiting = wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     if slow > 0:
         waiting = wait(policy.check_look, slow - 1, random=no_jitter)
-    return _checked_again(replace(entry, pending_checks=names), since, now + waiting, now)
+    return _checked_again(replace(entry, run=replace(entry.run, pending_checks=names)), since, now + waiting, now)
 
 
 def _checked_again(entry: Entry, since: datetime, again: datetime, now: datetime) -> Save:
     """All checks are looked at once more: one is required that was not known of, or was started again."""
     checking = enter(entry, EntryStatus.CHECKING, now)
-    return Save(replace(checking, status_since=since, merge_requested_at=None, next_poll_at=again))
+    run = replace(checking.run, merge_requested_at=None, next_poll_at=again)
+    return Save(replace(checking, status_since=since, run=run))
 
 
 def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) -> Action:
@@ -233,13 +234,13 @@ def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) ->
 
     Who is ready may have waited for hours, at a freeze, before its first refusal.
     """
-    deadline = (entry.refused_since or now) + policy.update_timeout
-    if now >= deadline and entry.merge_refusals >= policy.merge_refusals:
+    deadline = (entry.run.refused_since or now) + policy.update_timeout
+    if now >= deadline and entry.run.merge_refusals >= policy.merge_refusals:
         return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=words)
-    again = now + wait(policy.ask_again, entry.merge_refusals, random=no_jitter)
+    again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     if now < deadline:
         again = min(again, deadline)
-    return Wait(replace(entry, next_poll_at=again), again)
+    return Wait(replace(entry, run=replace(entry.run, next_poll_at=again)), again)
 
 
 def refused_merge(words: str, method: MergeMethod, refused: frozenset[MergeMethod]) -> Facts:

@@ -58,17 +58,20 @@ def missing_where_nothing_is_required(
         return timed_out(entry, under_way, policy)
     # No name is awaited: any report may be the last one, and has the checks looked at.
     waiting = after_poll(entry, policy.check_look, now)
-    due = min(waiting.next_poll_at or now, deadline)
-    return Wait(replace(waiting, next_poll_at=due, pending_checks=(), completed_checks=verdict.ended), due)
+    due = min(waiting.run.next_poll_at or now, deadline)
+    return Wait(
+        replace(waiting, run=replace(waiting.run, next_poll_at=due, pending_checks=(), completed_checks=verdict.ended)),
+        due,
+    )
 
 
 def with_former(entry: Entry, seen: Facts) -> ReadFact | Save | None:
     """Find out, once for each update of IMQ's own, what reported on the head that was queued. None: it is known."""
-    if entry.head == entry.queued_head or entry.former_checks is not None:
+    if entry.head == entry.queued_head or entry.run.former_checks is not None:
         return None
     if seen.former_reports is None:
         return ReadFact(FactKind.FORMER_REPORTS)
-    return Save(replace(entry, former_checks=former_names(seen.former_reports)))
+    return Save(replace(entry, run=replace(entry.run, former_checks=former_names(seen.former_reports))))
 
 
 def await_former(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> ReadFact | Save | None:
@@ -80,10 +83,10 @@ def await_former(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Re
     if not isinstance(asked, Save):
         return asked
     expected = judge((), (), policy.ignored_checks, former_checks(asked.entry)).awaited
-    if set(expected) <= set(entry.completed_checks):
+    if set(expected) <= set(entry.run.completed_checks):
         return asked
     again = now + wait(policy.check_look, 0, random=no_jitter)
-    return Save(replace(asked.entry, pending_checks=expected, next_poll_at=again))
+    return Save(replace(asked.entry, run=replace(asked.entry.run, pending_checks=expected, next_poll_at=again)))
 
 
 def not_repeated(verdict: CommitChecks) -> Dequeue:

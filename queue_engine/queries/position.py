@@ -34,7 +34,7 @@ def position_of(
     is how long the last entries that landed were at the front.
     """
     front = first[0] if first else entry
-    spent = timedelta(0) if front.started_at is None else now - front.started_at
+    spent = timedelta(0) if front.run.started_at is None else now - front.run.started_at
     expected = landing(durations, ahead=entry.position, spent=spent)
     return Position(
         entry.position,

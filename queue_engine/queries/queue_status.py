@@ -137,9 +137,9 @@ def entry_view(
 ) -> EntryView:
     """One of the entries of a queue, of which `holding` are the blockers."""
     outage = deferral = None
-    if entry.github_failing_since is not None:
+    if entry.run.github_failing_since is not None:
         later = queue.due_at is not None and queue.due_at > now
-        outage = GitHubOutage(entry.github_failing_since, queue.due_at if later else None)
+        outage = GitHubOutage(entry.run.github_failing_since, queue.due_at if later else None)
     if is_blocked(entry, now):
         deferral = EntryBlock(Reason.WORKFLOWS_PERMISSION, entry.blocked_since, entry.blocked_until)
     return EntryView(

@@ -75,7 +75,7 @@ def _same(some: Sequence[Blocker], others: Sequence[Blocker]) -> bool:
 
 def in_flight(entry: Entry) -> bool:
     """Whether something is under way that has to end first, whatever stands in the way of the rest."""
-    return entry.status is EntryStatus.UPDATING or entry.merge_requested_at is not None
+    return entry.status is EntryStatus.UPDATING or entry.run.merge_requested_at is not None
 
 
 def is_blocked(entry: Entry, now: datetime) -> bool:

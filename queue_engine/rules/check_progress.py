@@ -6,15 +6,15 @@ from queue_engine.domain.model import Entry, EntryStatus
 
 def pending_checks(entry: Entry) -> tuple[str, ...]:
     """The checks that an entry waits for, without those that have completed since the last look."""
-    return tuple(name for name in entry.pending_checks if name not in entry.completed_checks)
+    return tuple(name for name in entry.run.pending_checks if name not in entry.run.completed_checks)
 
 
 def tally(entry: Entry) -> tuple[int, int] | None:
     """How many checks have ended, of how many; None while it is not known what is awaited."""
-    if entry.status is not EntryStatus.CHECKING or not entry.pending_checks:
+    if entry.status is not EntryStatus.CHECKING or not entry.run.pending_checks:
         return None
-    ended = set(entry.completed_checks)
-    return len(ended), len(ended | set(entry.pending_checks))
+    ended = set(entry.run.completed_checks)
+    return len(ended), len(ended | set(entry.run.pending_checks))
 
 
 def progress(before: Entry, after: Entry) -> ProgressEvent | None:

@@ -76,14 +76,14 @@ def run_key(report: CheckReport) -> str:
 
 def rerun_names(entry: Entry) -> tuple[str, ...]:
     """Names of the checks that were run again on the entry's head, each once."""
-    return tuple(dict.fromkeys(key.partition(":")[2] for key in entry.rerun_checks))
+    return tuple(dict.fromkeys(key.partition(":")[2] for key in entry.run.rerun_checks))
 
 
 def of_now(entry: Entry, reports: Iterable[CheckReport]) -> tuple[CheckReport, ...]:
     """The reports as they count: a run that was asked to run again is pending until a newer one has appeared."""
     return tuple(
         replace(r, state=CheckState.PENDING, conclusion="queued", completed_at=None)
-        if run_key(r) in entry.rerun_checks
+        if run_key(r) in entry.run.rerun_checks
         else r
         for r in reports
     )
@@ -101,11 +101,11 @@ def former_names(reports: Iterable[CheckReport]) -> tuple[str, ...]:
 
 def former_checks(entry: Entry) -> frozenset[RequiredCheck]:
     """The checks that reported on the head before IMQ's update, as far as they were asked for."""
-    told = (each.partition(":") for each in entry.former_checks or ())
+    told = (each.partition(":") for each in entry.run.former_checks or ())
     return frozenset(RequiredCheck(name, int(app) if app else None) for app, _, name in told)
 
 
-def with_runs(reports: Iterable[CheckReport], runs: Iterable[WorkflowRun], head: str) -> tuple[CheckReport, ...]:
+def with_runs(reports: Iterable[CheckReport], runs: Iterable[WorkflowRun], head: str | None) -> tuple[CheckReport, ...]:
     """The reports, each job of Actions with the workflow run that is proved to be its own.
 
     The proof is GitHub's list of the repository's runs, by the check suite and this very head. A check's address

@@ -30,7 +30,7 @@ def figures_of(entry: Entry, events: Iterable[TimelineEvent], now: datetime) -> 
     `events` are those of its pull request, oldest first. Its checks are a part of its time at the front, whatever
     they did while the queue was blocked.
     """
-    front = now - (entry.started_at or now)
+    front = now - (entry.run.started_at or now)
     figures = {
         "queue": now - entry.enqueued_at,
         "front": front,

@@ -57,5 +57,5 @@ def delay(entries: Sequence[Entry], entry: Entry, turns: Sequence[timedelta], no
     taken = entry.hotfix and entry.preempts and not front.hotfix and front.status in PROCESSING
     if not taken:
         return PriorityEffect(overtakes(entries, entry), by, None, None)
-    lost = None if front.started_at is None else now - front.started_at
+    lost = None if front.run.started_at is None else now - front.run.started_at
     return PriorityEffect((front.number, *overtakes(entries, entry)), by, front.number, lost)

@@ -28,12 +28,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database.database import Upsert
 from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import PROCESSING, Entry, EntryStatus
+from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.store.errors import EntryConflict
 from queue_engine.store.order import HELD, IN_ORDER, Order, milliseconds, ranked
 from queue_engine.store.pauses import PAUSED
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
-from queue_engine.store.tables import entries, queues, repositories
+from queue_engine.store.runs import RUN_FIELDS, Runs, run_of
+from queue_engine.store.tables import entries, queues, repositories, runs
 
 _STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
 _FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"}) | {
@@ -44,18 +46,8 @@ _FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived",
 _AT_FIRST: Mapping[str, Any] = {
     "status": EntryStatus.PENDING,
     "head_proved": True,
-    "candidate_is_ours": False,
-    "known_behind": False,
-    "pending_checks": [],
-    "completed_checks": [],
     "needs_refetch": False,
-    "github_failures": 0,
-    "merge_refusals": 0,
-    "polls": 0,
-    "reruns": 0,
-    "rerun_checks": [],
     "trusted_labels": [],
-    "started_checks": [],
     "version": 1,
     **vars(EntryOrder()),
 }
@@ -79,8 +71,7 @@ class NewEntry(TypedDict, total=False):
     fixes_base: bool
     freeze_exempt: bool
     trusted_labels: list[str]
-    known_behind: bool
-    base_tip: str | None
+    newer_tip: str | None
     trace: str | None
     delivery: str | None
     shared_head: str | None
@@ -95,9 +86,10 @@ def _placed(scope: ColumnElement[bool]) -> Any:
 def _in_order(placed: Any, *chosen: ColumnElement[bool]) -> Select[Any]:
     """Those that are `chosen` among entries with their positions, as `_entry` reads them."""
     return (
-        select(placed, queues.c.base_branch, *REPOSITORY_FIELDS[1:])
+        select(placed, queues.c.base_branch, *REPOSITORY_FIELDS[1:], *RUN_FIELDS)
         .join(queues, queues.c.id == placed.c.queue_id)
         .join(repositories, repositories.c.id == placed.c.repository_id)
+        .outerjoin(runs, runs.c.id == placed.c.run_id)
         .where(*chosen)
         .order_by(placed.c.queue_id, placed.c.position)
     )
@@ -122,9 +114,10 @@ _OF_REPOSITORY = _in_order(_IN_REPOSITORY)
 _ON_THE_WAY = [EntryStatus.UPDATING, EntryStatus.CHECKING]
 _UPDATED_OR_CHECKED = _in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY))
 _STANDS = select(entries.c.seq).where(_ITS_OWN)
-_UNDER_WAY = select(entries.c.repository_id, entries.c.status, entries.c.head).where(
-    entries.c.repository_id.in_(bindparam("repositories", expanding=True)),
-    entries.c.status.in_(_ON_THE_WAY),
+_UNDER_WAY = (
+    select(entries.c.repository_id, entries.c.head, runs.c.candidate)
+    .join(runs, runs.c.id == entries.c.run_id)
+    .where(entries.c.repository_id.in_(bindparam("repositories", expanding=True)), entries.c.status.in_(_ON_THE_WAY))
 )
 _COUNT = select(func.count()).select_from(entries).where(entries.c.queue_id == _QUEUE)
 _COUNT_OF_INSTALLATION = (
@@ -155,6 +148,7 @@ class Entries:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
         self._order = Order(connection)
+        self._runs = Runs(connection)
 
     async def add(
         self,
@@ -225,10 +219,10 @@ class Entries:
         """
         return await self._read(_UPDATED_OR_CHECKED, its_repository=repository_id)
 
-    async def under_way(self, repository_ids: Collection[int]) -> tuple[tuple[int, EntryStatus, str], ...]:
-        """The entries of these repositories that are being updated or checked: repository, status and head."""
+    async def under_way(self, repository_ids: Collection[int]) -> tuple[tuple[int, str, str | None], ...]:
+        """The entries of these repositories that are being updated or checked: repository, head and candidate."""
         rows = await self._connection.execute(_UNDER_WAY, {"repositories": list(repository_ids)})
-        return tuple((row.repository_id, EntryStatus(row.status), row.head) for row in rows)
+        return tuple((row.repository_id, row.head, row.candidate) for row in rows)
 
     async def count(self, queue_id: int) -> int:
         """How many entries stand in this queue."""
@@ -240,16 +234,27 @@ class Entries:
         return (await self._connection.execute(_COUNT_OF_INSTALLATION, its_own)).scalar_one()
 
     async def save(self, entry: Entry) -> Entry:
-        """Store what changed and return the entry with its new version.
+        """Store what changed, in its run too, and return the entry with the new versions.
 
-        The position returned is the one passed in: after a change of priority read the queue again.
-        Raises StaleRecord when somebody else changed or removed it since it was read.
+        A run begins with its first save and ends with the save that leaves nothing of it. The position returned is the
+        one passed in: after a change of priority read the queue again.
+        Raises StaleRecord when somebody else changed or removed the entry or its run since it was read.
         """
+        run, is_member = entry.run, entry.status in PROCESSING or entry.run.has_begun
+        begins = is_member and run.id is None
+        if begins:
+            run = await self._runs.add(run)
         values = {name: _stored(getattr(entry, name)) for name in _STORED - _FIXED}
-        changed = await self._connection.execute(_SAVE, {**values, "version": entry.version + 1, **_same(entry)})
-        if changed.rowcount != 1:
+        values |= {"run_id": run.id if is_member else None, "version": entry.version + 1}
+        # The entry before its run, as all who lock either of them do.
+        if (await self._connection.execute(_SAVE, {**values, **_same(entry)})).rowcount != 1:
             raise _stale(entry)
-        return replace(entry, version=entry.version + 1)
+        if not is_member:
+            await self._runs.end(run)
+            run = NOT_BEGUN
+        elif not begins:
+            run = await self._runs.save(run)
+        return replace(entry, version=entry.version + 1, run=run)
 
     async def reprioritise(self, entry: Entry, standing: EntryOrder, ageing: timedelta) -> Entry:
         """Give a standing entry another priority and other permissions; returns it with its new position.
@@ -271,6 +276,7 @@ class Entries:
         """Take the entry out of its queue for good. Raises StaleRecord as `save` does."""
         if (await self._connection.execute(_REMOVE, _same(entry))).rowcount != 1:
             raise _stale(entry)
+        await self._runs.end(entry.run)
 
     async def _read(self, statement: Select[Any], **its_own: object) -> tuple[Entry, ...]:
         return tuple(map(_entry, await self._connection.execute(statement, its_own)))
@@ -295,10 +301,6 @@ def _stored(value: object) -> object:
 def _entry(row: Row[Any]) -> Entry:
     values = {name: row._mapping[name] for name in _STORED}
     values["status"] = EntryStatus(row.status)
-    values["pending_checks"] = tuple(row.pending_checks)
-    values["completed_checks"] = tuple(row.completed_checks)
-    values["rerun_checks"] = tuple(row.rerun_checks)
     values["trusted_labels"] = tuple(row.trusted_labels)
-    values["started_checks"] = tuple(row.started_checks)
-    values["former_checks"] = None if row.former_checks is None else tuple(row.former_checks)
-    return Entry(**values, repository=repository_of(row), base_branch=row.base_branch, position=row.position)
+    surroundings = {"repository": repository_of(row), "base_branch": row.base_branch, "position": row.position}
+    return Entry(**values, **surroundings, run=run_of(row))

@@ -34,7 +34,7 @@ from queue_engine.store.order import IN_ORDER
 from queue_engine.store.pauses import pauses_of
 from queue_engine.store.queue_order import DUE, IN_TURN
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
-from queue_engine.store.tables import entries, queues
+from queue_engine.store.tables import entries, queues, runs
 from queue_engine.store.tables import repositories as repositories_table
 
 _MANY = 1_000_000
@@ -60,7 +60,8 @@ _OF_PULL_REQUEST = _ALL.where(queues.c.id == _ITS_QUEUE.scalar_subquery())
 _CREATE = Upsert(queues, lambda insert: insert.on_conflict_do_nothing())
 
 _FRONT_TROUBLE = (
-    select(entries.c.github_failures)
+    select(runs.c.github_failures)
+    .select_from(entries.outerjoin(runs, runs.c.id == entries.c.run_id))
     .where(entries.c.queue_id == queues.c.id)
     .order_by(*IN_ORDER)
     .limit(1)

@@ -145,7 +145,7 @@ async def test_check_that_is_required_while_a_pull_request_waits_is_waited_for_t
     await world.pass_time(CI_TIME + timedelta(minutes=1))
     entry = await world.entry(pull)
     assert entry is not None
-    assert (entry.status.value, entry.pending_checks) == ("checking", ("ci/slow",))
+    assert (entry.status.value, entry.run.pending_checks) == ("checking", ("ci/slow",))
     await world.until(lambda: pull.merged, within=CI_TIME)
     assert world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/merge") == (1 if told else 2)
 

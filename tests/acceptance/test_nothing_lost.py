@@ -151,7 +151,7 @@ async def test_backup_of_a_few_minutes_ago_changes_nothing_that_landed_since(
         await world.pass_time(timedelta(minutes=1))
     async with world.bot.engine.store.transaction() as tx:
         # The base moved in the very moment of the backup.
-        await tx.connection.execute(update(entries).values(known_behind=True))
+        await tx.connection.execute(update(entries).values(newer_tip="moved"))
         for queue in await tx.queues.all():
             await tx.queues.wake(queue.id, world.clock.now())
         due = await tx.outbox.next_due()

@@ -117,7 +117,7 @@ async def test_read_that_lags_for_seconds_is_no_trouble(world: World, kind: Kind
     for _ in range(100):
         await world.pass_time(4 * SECONDS)
         entry = await world.entry(pull)
-        troubled = troubled or (entry is not None and entry.github_failing_since is not None)
+        troubled = troubled or (entry is not None and entry.run.github_failing_since is not None)
     assert (pull.merged, troubled) == (True, False)
     assert not await world.reasons(pull)
 

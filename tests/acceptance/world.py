@@ -230,7 +230,7 @@ class World:
 
     async def describe(self) -> str:
         """The state of things, for a failing test to show."""
-        entries = [(e.number, e.status.value, e.next_poll_at, e.pending_checks) for e in await self.entries()]
+        entries = [(e.number, e.status.value, e.run.next_poll_at, e.run.pending_checks) for e in await self.entries()]
         planned = self.github.schedule.pending()[:10]
         last = [(r.method, r.path, r.status) for r in list(self.server.requests)[-8:]]
         return f"entries {entries}, paused {await self.paused()}, planned {planned}, last requests {last}"

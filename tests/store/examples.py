@@ -1,9 +1,11 @@
 """Examples of the store's nouns, with only what a test cares about named."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
+from queue_engine.domain.run import Run
 from queue_engine.store import Transaction
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -54,22 +56,21 @@ def entry(number: int = 1) -> Entry:
         head=f"head-{number}",
         head_proved=True,
         updated_from=None,
-        candidate_head=None,
-        candidate_is_ours=False,
-        known_behind=False,
-        base_tip=None,
-        tested_tree=None,
-        pending_checks=(),
-        completed_checks=(),
+        newer_tip=None,
         needs_refetch=False,
-        merge_requested_at=None,
-        github_failures=0,
-        github_failing_since=None,
-        merge_refusals=0,
-        polls=0,
-        next_poll_at=None,
         enqueued_at=NOW,
-        started_at=None,
         status_since=NOW,
         version=1,
     )
+
+
+_OF_RUN = frozenset(Run.__dataclass_fields__) - {"id", "version"}
+
+
+def changed(entry: Entry, **changes: Any) -> Entry:
+    """The entry with these fields, of its own and of its run; a head that is checked is the candidate."""
+    of_run = {name: changes.pop(name) for name in _OF_RUN & set(changes)}
+    entry = replace(entry, **changes)
+    if entry.status in {EntryStatus.CHECKING, EntryStatus.READY}:
+        of_run.setdefault("candidate", entry.head)
+    return replace(entry, run=replace(entry.run, **of_run))

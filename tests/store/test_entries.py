@@ -15,7 +15,7 @@ from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.store import EntryConflict, Store, Transaction
 from queue_engine.store.tables import entries
-from tests.store.examples import NOW, OTHER, REPOSITORY, SOON, queue, stand
+from tests.store.examples import NOW, OTHER, REPOSITORY, SOON, changed, queue, stand
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ async def t(store: Store) -> AsyncIterator[Transaction]:
 
 def test_entries_table_holds_every_field_that_is_not_derived() -> None:
     """A field added to the model without a column would be lost at the first read."""
-    derived = {"repository", "base_branch", "position"}
-    assert {field.name for field in fields(Entry)} - derived == set(entries.c.keys()) - {"repository_id"}
+    derived = {"repository", "base_branch", "position", "run"}
+    assert {field.name for field in fields(Entry)} - derived == set(entries.c.keys()) - {"repository_id", "run_id"}
 
 
 async def test_add_stands_a_pull_request_at_the_end(t: Transaction) -> None:
@@ -97,7 +97,7 @@ async def test_updated_or_checked_finds_entries_under_way_with_their_positions(t
 async def test_save_keeps_every_field(t: Transaction) -> None:
     """What a decision changed is read back as it was written."""
     before = await stand(t, await queue(t), 1)
-    changed = replace(
+    written = changed(
         before,
         title="Another title",
         author="bob",
@@ -108,10 +108,11 @@ async def test_save_keeps_every_field(t: Transaction) -> None:
         head="h",
         head_proved=False,
         updated_from="u",
-        candidate_head="c",
-        candidate_is_ours=True,
-        known_behind=True,
+        new_head="c",
+        new_head_is_ours=True,
+        newer_tip="n",
         base_tip="b",
+        candidate="h",
         tested_tree="t",
         pending_checks=("build", "tests / 3.11"),
         completed_checks=("build",),
@@ -125,8 +126,8 @@ async def test_save_keeps_every_field(t: Transaction) -> None:
         started_at=NOW,
         status_since=NOW + SOON,
     )
-    saved = await t.entries.save(changed)
-    assert saved == replace(changed, version=before.version + 1)
+    saved = await t.entries.save(written)
+    assert saved == replace(written, version=before.version + 1, run=replace(written.run, id=saved.run.id, version=1))
     assert await t.entries.get(before.id) == saved
 
 

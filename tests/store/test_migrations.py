@@ -13,7 +13,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from setuptools import find_packages  # type: ignore[import-untyped]
-from sqlalchemy import Connection, Table, TableClause, column, insert, text
+from sqlalchemy import Boolean, Connection, Table, TableClause, column, insert, text
 from sqlalchemy import table as lightweight
 
 import queue_engine
@@ -30,7 +30,7 @@ from queue_engine.store import Store
 from queue_engine.store.operations.tables import api_tokens
 from queue_engine.store.operations.tokens import TokenPolicy
 from queue_engine.store.outbox.outbox import OutboxKind
-from queue_engine.store.tables import entries, queues, repositories
+from queue_engine.store.tables import entries, queues, repositories, runs
 from tests.store.examples import stand
 from tests.support.claims import claim_one
 
@@ -52,6 +52,7 @@ FIELD_TERMS = {
     "pending_checks": "awaited_checks",
     "completed_checks": "reported_checks",
     "needs_refetch": "suspect",
+    "new_head_is_ours": "candidate_is_ours",
     "github_failures": "trouble",
     "merge_refusals": "refusals",
     "polls": "recheck",
@@ -68,10 +69,11 @@ FROZEN_AND_RED = (
 """A queue that was frozen for a time, on a red base, as revision 0021 stores it."""
 
 
-def before_field_terms(table: Table) -> TableClause:
-    """The table as the revisions before 0022 name its columns."""
-    columns = (column(FIELD_TERMS.get(each.name, each.name), each.type) for each in table.columns)
-    return lightweight(table.name, *columns)
+def before_field_terms(table: Table, *parts: Table) -> TableClause:
+    """The table as the revisions before 0022 name its columns, with those that are in other tables by now."""
+    columns = {each.name: each.type for part in (*parts, table) for each in part.columns}
+    columns["known_behind"] = Boolean()
+    return lightweight(table.name, *(column(FIELD_TERMS.get(name, name), kind) for name, kind in columns.items()))
 
 
 def differences(connection: Connection) -> list[Any]:
@@ -124,16 +126,17 @@ async def test_migrations_keep_who_stands_in_a_queue_in_order_and_before_who_com
                 "queued_head": "h",
                 "head": "h",
             }
-            flags = {"head_proved": True, "candidate_is_ours": False, "known_behind": False, "suspect": False}
+            flags = {"head_proved": True, "candidate_is_ours": False, "suspect": False}
             counts = {"trouble": 0, "refusals": 0, "recheck": 0, "version": 1}
             lists: dict[str, list[str]] = {"awaited_checks": [], "reported_checks": []}
             await connection.execute(
-                insert(before_field_terms(entries)).values(
+                insert(before_field_terms(entries, runs)).values(
                     id=f"e{number}",
                     queue_id=1,
                     repository_id=1,
                     number=number,
                     status=EntryStatus.PENDING,
+                    known_behind=False,
                     enqueued_at=NOW,
                     status_since=NOW,
                     **fixed,
@@ -152,7 +155,7 @@ async def test_migrations_keep_who_stands_in_a_queue_in_order_and_before_who_com
         moved = await tx.entries.get("e3")
         assert moved is not None
         placed = await tx.entries.reprioritise(moved, EntryOrder(priority=10), timedelta(hours=1))
-        assert (placed.position, placed.rerun_checks, placed.trusted_labels) == (1, (), ())
+        assert (placed.position, placed.run.rerun_checks, placed.trusted_labels) == (1, (), ())
 
 
 async def test_migrations_keep_who_waits_for_a_place_and_what_was_answered(empty_database: Database) -> None:
@@ -267,11 +270,11 @@ async def test_migrations_carry_a_database_over_to_the_terms_of_the_field(tmp_pa
         checking, hotfix, pending, waiting = await tx.entries.of_queue(1)
         assert [each.number for each in (checking, hotfix, pending)] == [1, 2, 3]
         assert (hotfix.hotfix, hotfix.preempts, checking.hotfix, checking.preempts) == (True, True, False, False)
-        assert (checking.pending_checks, checking.completed_checks) == (("ci", "lint"), ("ci",))
+        assert (checking.run.pending_checks, checking.run.completed_checks) == (("ci", "lint"), ("ci",))
         assert (checking.needs_refetch, pending.needs_refetch) == (True, False)
-        assert (checking.github_failures, checking.merge_refusals, checking.polls) == (2, 3, 4)
-        assert (checking.trusted_labels, checking.next_poll_at) == (("merge-queue",), checking.enqueued_at + MINUTE)
-        assert checking.github_failing_since == checking.enqueued_at
+        assert (checking.run.github_failures, checking.run.merge_refusals, checking.run.polls) == (2, 3, 4)
+        assert (checking.trusted_labels, checking.run.next_poll_at) == (("merge-queue",), checking.enqueued_at + MINUTE)
+        assert checking.run.github_failing_since == checking.enqueued_at
         assert (waiting.number, waiting.trusted_labels) == (4, ("merge-queue", "urgent"))
         item = await tx.outbox.claim(owner="w", now=NOW + timedelta(days=1), lease=timedelta(seconds=30))
         assert item is not None

@@ -13,7 +13,7 @@ import pytest
 from queue_engine.domain.model import Pause, Queue, RedBase, Repository, Stall
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
-from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, TICK, queue, stand
+from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, TICK, changed, queue, stand
 
 PAUSE = Pause(reason=Reason.TREE_MISMATCH, detail="what landed is not what was tested", since=NOW)
 
@@ -110,7 +110,7 @@ async def test_some_repository_is_one_of_the_owner_where_there_is_one(t: Transac
 
 async def in_trouble(t: Transaction, main: Queue, number: int, *, priority: int = 0) -> None:
     added = await stand(t, main, number, priority=priority)
-    await t.entries.save(replace(added, github_failures=3, github_failing_since=NOW))
+    await t.entries.save(changed(added, github_failures=3, github_failing_since=NOW))
 
 
 async def test_wake_of_a_queue_whose_front_waits_for_trouble_to_pass_counts_and_shortens_nothing(

@@ -22,7 +22,7 @@ from queue_engine.effects.context import Change
 from queue_engine.effects.notices import announce_progress
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
-from tests.store.examples import NOW, REPOSITORY, SOON, queue, stand
+from tests.store.examples import NOW, REPOSITORY, SOON, changed, queue, stand
 from tests.unit.notifications.notices import notice
 
 POLICY = Policy()
@@ -53,7 +53,7 @@ async def checked(store: Store, *, reported: tuple[str, ...] = ("a",), sent: boo
     async with store.transaction() as tx:
         standing = await stand(tx, await queue(tx), 1)
         checking = replace(standing, status=EntryStatus.CHECKING, status_since=NOW)
-        entry = await tx.entries.save(replace(checking, pending_checks=("a", "b", "c"), completed_checks=reported))
+        entry = await tx.entries.save(changed(checking, pending_checks=("a", "b", "c"), completed_checks=reported))
         shown = CheckReport("b", 5, CheckState.PENDING, "in_progress", "https://ci.example/b", NOW, None)
         kind = NoticeKind.CHECKING
         await announce_progress(tx, entry, kind, POLICY, NOW, depth=1, checks=(shown,))

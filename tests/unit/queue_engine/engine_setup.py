@@ -23,6 +23,7 @@ from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.effects.context import Engine
 from queue_engine.executor.queue_pass import advance
 from queue_engine.store import Store
+from tests.store.examples import changed
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.examples import (
     HOUR,
@@ -177,14 +178,14 @@ class Setup:
                 queued_head="head-1",
                 enqueued_at=NOW,
             )
-            await tx.entries.save(replace(added, **changes))
+            await tx.entries.save(changed(added, **changes))
         return queue
 
     async def hint(self, **changes: Any) -> None:
         async with self.store.transaction() as tx:
             entry = await tx.entries.find(REPOSITORY.id, 1)
             assert entry is not None
-            await tx.entries.save(replace(entry, **changes))
+            await tx.entries.save(changed(entry, **changes))
 
     async def advance(self, queue: Queue) -> Entry | None:
         """One pass; the entry afterwards, None if it left."""

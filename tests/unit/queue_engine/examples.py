@@ -23,6 +23,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.planner.actions import Facts
 from tests.store import examples as stored
+from tests.store.examples import changed
 
 NOW = stored.NOW
 POLICY = Policy()
@@ -38,7 +39,7 @@ WAITING = (PENDING, UPDATING, CHECKING, READY)
 
 def entry(**changes: Any) -> Entry:
     """Pull request 1 at the front, pending since NOW."""
-    return replace(stored.entry(), **changes)
+    return changed(stored.entry(), **changes)
 
 
 def pull(**changes: Any) -> PullRequest:

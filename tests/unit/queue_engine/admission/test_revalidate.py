@@ -278,7 +278,7 @@ async def test_merge_that_imq_asked_for_before_it_was_seen_open_is_left_to_the_p
     scene.github.pull = pull(open=False, merged=True)
     await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     standing = await entry(scene)
-    assert (standing is not None and standing.merge_requested_at == NOW and standing.needs_refetch) is ours
+    assert (standing is not None and standing.run.merge_requested_at == NOW and standing.needs_refetch) is ours
     assert await left(scene) == ([] if ours else [Reason.MERGED_ELSEWHERE])
 
 

@@ -14,7 +14,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store, Transaction
-from tests.store.examples import queue, stand
+from tests.store.examples import changed, queue, stand
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, REPOSITORY, pull
 from tests.unit.queue_engine.queries.examples import happened
 
@@ -46,7 +46,7 @@ async def test_why_tells_of_github_and_of_the_missing_permission_only_if_they_ho
     async with Store(sqlite_database).transaction() as t:
         entry = await stand(t, await queue(t), 1)
         plain = await facts(query.why, t)
-        await t.entries.save(replace(entry, github_failing_since=NOW - HOUR, blocked_until=NOW + HOUR))
+        await t.entries.save(changed(entry, github_failing_since=NOW - HOUR, blocked_until=NOW + HOUR))
         held_up = await facts(query.why, t)
     assert not {"blocked", "trouble_since"} & plain.keys()
     assert (held_up["blocked"], held_up["trouble_since"]) == ("workflows_permission", (NOW - HOUR).isoformat())

@@ -17,7 +17,7 @@ from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
-from tests.store.examples import NOW, REPOSITORY, queue, stand
+from tests.store.examples import NOW, REPOSITORY, changed, queue, stand
 
 MINUTE = timedelta(minutes=1)
 ALL, OUTCOMES, NONE = (Policy(comments=level) for level in CommentPolicy)
@@ -103,7 +103,7 @@ async def test_telling_estimates_from_what_landed_on_this_branch_before(store: S
     assert notice is not None
     assert notice.eta == (NOW + 20 * MINUTE, NOW + 25 * MINUTE)
     async with store.transaction() as tx:
-        await tx.entries.save(replace(front, status=EntryStatus.UPDATING, started_at=NOW - 6 * MINUTE))
+        await tx.entries.save(changed(front, status=EntryStatus.UPDATING, started_at=NOW - 6 * MINUTE))
     notice = await progress(store, second, NoticeKind.QUEUED)
     assert notice is not None
     assert notice.eta == (NOW + 10 * MINUTE, NOW + 15 * MINUTE)

@@ -19,8 +19,8 @@ LATER = NOW + timedelta(seconds=1)
     [
         ({"head": "queued"}, ()),
         ({"head": "ours", "updated_from": "queued"}, ("ours",)),
-        ({"head": "ours", "updated_from": "queued", "candidate_head": "next"}, ("ours",)),
-        ({"head": "queued", "candidate_head": "next", "candidate_is_ours": True}, ("next",)),
+        ({"head": "ours", "updated_from": "queued", "new_head": "next"}, ("ours",)),
+        ({"head": "queued", "new_head": "next", "new_head_is_ours": True}, ("next",)),
         ({"head": "queued", "updated_from": "before"}, ()),
     ],
 )

@@ -151,8 +151,8 @@ async def test_look_at_a_red_base_that_moved_changes_nothing_of_who_is_being_mer
     async with scene.store.transaction() as tx:
         await tx.red_bases.note(queue.id, RED)
     await take(scene, queue)
-    behind = [(entry.known_behind, entry.base_tip) for entry in await entries(scene, queue)]
-    assert behind == [(False, "base-1"), (True, "base-2")]
+    behind = [(entry.newer_tip, entry.run.base_tip) for entry in await entries(scene, queue)]
+    assert behind == [(None, "base-1"), ("base-2", None)]
 
 
 async def untested(scene: Setup, state: CheckState) -> Queue:

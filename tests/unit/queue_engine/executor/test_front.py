@@ -12,6 +12,7 @@ from queue_engine.domain.blocker import BlockerNotices
 from queue_engine.domain.model import EntryStatus, Pause, Queue
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.front import Front, QueueWait, _unread, find_front
 from queue_engine.store import Store
@@ -92,8 +93,8 @@ async def test_turn_after_a_standstill_is_told_to_everybody_and_holds_nothing_ag
         await tx.queues.note_announced(queue.id, earlier.to_json())
     assert await take(scene, queue) == 1
     front = (await entries(scene, queue))[0]
-    assert (front.status, front.github_failures, front.github_failing_since) == (CHECKING, 0, None)
-    assert front.started_at == NOW - 4 * HOUR, "five of its nine hours were no time that it had"
+    assert (front.status, front.run.github_failures, front.run.github_failing_since) == (CHECKING, 0, None)
+    assert front.run.started_at == NOW - 4 * HOUR, "five of its nine hours were no time that it had"
     assert [await shown(scene, n) for n in (1, 2)] == [NoticeKind.CHECKING, NoticeKind.QUEUED]
     assert [event for _, event, _ in await events(scene)] == ["paused", "resumed"]
     assert (await stored(scene, queue)).announced is None
@@ -122,13 +123,12 @@ async def test_turn_in_a_paused_queue_that_is_empty_waits_for_the_end(scene: Set
 
 async def test_turn_of_a_hotfix_sets_the_front_back_with_its_head(scene: Setup) -> None:
     """P4: queued is what was consented to, and bound is the update of it that was made for it."""
-    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False, "base_tip": "base-1"}
-    queue = await scene.front(status=READY, started_at=NOW, merge_refusals=1, pending_checks=("ci",), **bound)
+    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False}
+    queue = await scene.front(status=READY, started_at=NOW, base_tip="base-1", merge_refusals=1, **bound)
     await second(scene, queue, **HOTFIX)
     assert await take(scene, queue) == 2
     hotfix, front = await entries(scene, queue)
-    assert (hotfix.number, front.status, front.started_at) == (2, PENDING, None)
-    assert (front.queued_head, front.pending_checks, front.merge_refusals) == ("head-1", (), 0)
+    assert (hotfix.number, front.status, front.queued_head, front.run) == (2, PENDING, "head-1", NOT_BEGUN)
     assert {name: getattr(front, name) for name in bound} == bound
     assert await events(scene) == [(1, "pending", None)]
     async with scene.store.reading() as tx:
@@ -139,8 +139,8 @@ async def test_turn_of_a_hotfix_sets_the_front_back_with_its_head(scene: Setup) 
 
 async def test_interrupted_head_is_proved_before_it_is_updated_again(scene: Setup) -> None:
     """P4: else the parents of the second update would prove whatever the first one was."""
-    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False, "known_behind": True}
-    queue = await scene.front(base_tip="base-2", **bound)
+    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False, "newer_tip": "base-2"}
+    queue = await scene.front(**bound)
     scene.github.compared = comparison("head-2", behind=1, merge_base="base-1", parents=("head-1", "base-1"))
     entry = await scene.advance(queue)
     assert scene.github.asked[:2] == ["comparison", "update"]
@@ -150,8 +150,8 @@ async def test_interrupted_head_is_proved_before_it_is_updated_again(scene: Setu
 
 async def test_interrupted_head_that_is_not_ours_leaves(scene: Setup) -> None:
     """P4: a stranger's merge with other parents is found out before anything is made of it."""
-    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False, "known_behind": True}
-    queue = await scene.front(base_tip="base-2", **bound)
+    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False, "newer_tip": "base-2"}
+    queue = await scene.front(**bound)
     scene.github.compared = comparison("head-2", behind=1, merge_base="base-1", parents=("evil-1", "base-1"))
     assert await scene.advance(queue) is None
     assert "update" not in scene.github.asked

@@ -62,8 +62,8 @@ async def test_turn_with_a_red_base_looks_at_it_when_it_is_time(
     assert (known is not None) == red
     assert found == (1 if known is None else QueueWait(known.look_at))
     assert known is None or (known.tip, known.look_at > NOW) == (tip, True)
-    behind = [(entry.known_behind, entry.base_tip) for entry in await entries(scene, queue)]
-    assert behind == ([(True, "base-1"), (True, "base-2")] if tip == "base-2" else [(False, "base-1"), (False, None)])
+    behind = [(entry.newer_tip, entry.run.base_tip) for entry in await entries(scene, queue)]
+    assert behind == ([("base-2", "base-1"), ("base-2", None)] if tip == "base-2" else [(None, "base-1"), (None, None)])
 
 
 @pytest.mark.parametrize(

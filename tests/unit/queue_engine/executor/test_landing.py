@@ -47,7 +47,7 @@ async def test_landing_of_the_tested_tree_lets_the_next_one_begin(scene: Setup) 
     paused, (second,) = await merged(scene, AS_TESTED)
     assert paused is None
     assert (second.number, second.position, second.status) == (2, 0, PENDING)
-    assert (second.known_behind, second.base_tip) == (True, "landed-1")
+    assert second.newer_tip == "landed-1"
 
 
 async def test_landing_of_another_tree_pauses_the_queue_and_says_so(scene: Setup) -> None:

@@ -47,7 +47,7 @@ async def test_advance_told_of_the_update_while_it_reads_the_old_head_binds_the_
 
     async def update_appears() -> None:
         scene.github.pull = pull(head_sha="head-2")
-        await scene.hint(candidate_head="head-2", candidate_is_ours=True)
+        await scene.hint(new_head="head-2", new_head_is_ours=True)
 
     scene.github.meanwhile["pull"] = update_appears
     entry = await scene.advance(queue)
@@ -60,16 +60,16 @@ async def test_advance_told_of_a_push_to_the_base_while_it_compares_compares_aga
     scene: Setup, status: object
 ) -> None:
     """P1: a comparison that is older than the push that a webhook told of is not what a merge may rest on."""
-    queue = await scene.front(status=status, base_tip="base-1", known_behind=status is CHECKING)
+    queue = await scene.front(status=status, base_tip="base-1", newer_tip="base-2" if status is CHECKING else None)
 
     async def base_moves() -> None:
         scene.github.compared = comparison(behind=1, base_tip="base-2")
-        await scene.hint(known_behind=True)
+        await scene.hint(newer_tip="base-2")
 
     scene.github.meanwhile["snapshot" if status is READY else "comparison"] = base_moves
     entry = await scene.advance(queue)
     assert entry is not None
-    assert (entry.status, entry.base_tip) == (UPDATING, "base-2")
+    assert (entry.status, entry.run.base_tip) == (UPDATING, "base-2")
 
 
 async def test_advance_told_of_a_report_while_it_reads_reports_reads_them_again(scene: Setup) -> None:
@@ -116,7 +116,7 @@ async def test_advance_that_finds_github_answering_forgets_its_trouble(scene: Se
     scene.github.reports = (report("ci", CheckState.PENDING),)
     entry = await scene.advance(await scene.front(status=CHECKING, base_tip="base-1", next_poll_at=NOW, **trouble))
     assert entry is not None
-    assert (entry.status, entry.github_failures, entry.github_failing_since) == (CHECKING, 0, None)
+    assert (entry.status, entry.run.github_failures, entry.run.github_failing_since) == (CHECKING, 0, None)
 
 
 async def limited() -> None:
@@ -133,7 +133,7 @@ async def test_advance_held_back_from_asking_for_an_update_gives_it_its_whole_ti
     entry = await scene.advance(queue)
     later = NOW + timedelta(minutes=30)
     assert entry is not None
-    assert (entry.status, entry.status_since, entry.next_poll_at) == (UPDATING, later, later)
+    assert (entry.status, entry.status_since, entry.run.next_poll_at) == (UPDATING, later, later)
 
 
 async def test_advance_whose_lost_merge_is_carried_out_late_lands_it(
@@ -152,7 +152,7 @@ async def test_advance_whose_lost_merge_is_carried_out_late_lands_it(
     queue = await scene.front(status=READY, base_tip="base-1", head_proved=True, tested_tree="tree-of-head-1")
     in_doubt = await scene.advance(queue)
     assert in_doubt is not None
-    assert in_doubt.merge_requested_at is not None
+    assert in_doubt.run.merge_requested_at is not None
     await scene.hint(merge_requested_at=None)
     scene.github.pull = pull(open=False, merged=True, merge_sha="landed-1")
     await scene.hint(needs_refetch=True)
@@ -199,7 +199,7 @@ async def test_advance_held_back_from_merging_has_no_merge_in_doubt(
     queue = await scene.front(status=READY, base_tip="base-1", head_proved=True)
     entry = await scene.advance(queue)
     assert entry is not None
-    assert (entry.status, entry.merge_requested_at) == (READY, None)
+    assert (entry.status, entry.run.merge_requested_at) == (READY, None)
 
 
 class Unreadable:
@@ -230,7 +230,7 @@ async def test_advance_whose_policy_cannot_be_read_waits_as_for_any_trouble(scen
     scene.engine = replace(scene.engine, policies=Unreadable(error))
     entry = await scene.advance(await scene.front(status=READY, base_tip="base-1"))
     assert entry is not None
-    assert (entry.status, entry.github_failures) == (READY, 1 if isinstance(error, Unavailable) else 0)
+    assert (entry.status, entry.run.github_failures) == (READY, 1 if isinstance(error, Unavailable) else 0)
     assert scene.github.asked == []
 
 

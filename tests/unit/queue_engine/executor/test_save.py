@@ -13,11 +13,13 @@ from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.executor.save import EntryUpdates
 from queue_engine.rules.transitions import blocked
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
+from tests.store.examples import changed
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (
     CHECKING,
@@ -87,7 +89,7 @@ async def test_entry_that_is_blocked_keeps_its_place_and_people_read_why(sqlite_
         (after,) = await tx.entries.of_queue(queue.id)
         notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
         (event,) = await tx.timeline.of_pull_request(REPOSITORY.id, 1)
-    assert after == replace(changed, version=after.version)
+    assert after == replace(changed, version=after.version, run=NOT_BEGUN)
     assert after.blocked_until == NOW + HOUR
     assert notice is not None
     assert (notice.kind, notice.reason, notice.detail) == (
@@ -121,9 +123,9 @@ async def test_trouble_is_stored_and_told_once_it_has_lasted_a_minute(
     """People read since when GitHub does not answer, and when IMQ asks again."""
     scene = Setup(Store(sqlite_database))
     before = await front(scene, status=CHECKING)
-    waiting = replace(before, github_failures=4, github_failing_since=NOW - lasted)
+    waiting = changed(before, github_failures=4, github_failing_since=NOW - lasted)
     after = await EntryUpdates(scene.engine, POLICY).wait_out(waiting, NOW + HOUR, depth=3)
-    assert (after.github_failures, after.github_failing_since, after.version > before.version) == (
+    assert (after.run.github_failures, after.run.github_failing_since, after.version > before.version) == (
         4,
         NOW - lasted,
         True,
@@ -140,7 +142,7 @@ async def test_change_of_status_is_told_with_its_checks_and_stands_in_the_timeli
     scene = Setup(Store(sqlite_database))
     before = replace(await front(scene, status=UPDATING), delivery="guid")
     running = (report("ci", PENDING),)
-    bound = replace(before, status=CHECKING, head="head-2", base_tip="base-1")
+    bound = changed(before, status=CHECKING, head="head-2", base_tip="base-1")
     await EntryUpdates(scene.engine, POLICY).save(before, bound, depth=2, checks=running)
     for kind in (OutboxKind.COMMENT, OutboxKind.CHECK_RUN):
         notice = await shown(scene, kind)
@@ -188,10 +190,10 @@ async def test_binding_gives_the_checks_a_limit_by_history(scene: Setup, stays: 
         await past(scene, "ready", 100 + number, checks=600.0)
     await past(scene, "ready", 200, head="without a figure")
     scene.github.reports = ()
-    queue = await scene.front(status=UPDATING, base_tip="base-1", candidate_head="head-2", candidate_is_ours=True)
+    queue = await scene.front(status=UPDATING, base_tip="base-1", new_head="head-2", new_head_is_ours=True)
     entry = await scene.advance(queue)
     assert entry is not None
-    assert (entry.status, entry.check_seconds) == (CHECKING, seconds)
+    assert (entry.status, entry.run.check_seconds) == (CHECKING, seconds)
 
 
 @pytest.mark.parametrize("late", [0 * MINUTE, MINUTE, 71 * HOUR, 73 * HOUR])
@@ -230,7 +232,7 @@ async def test_rerun_and_flaky_stand_in_the_story_with_their_checks(scene: Setup
     queue = await scene.front(**BOUND)
     entry = await scene.advance(queue)
     assert entry is not None
-    assert (scene.github.reruns, entry.pending_checks, entry.status) == ([7], ("ci",), CHECKING)
+    assert (scene.github.reruns, entry.run.pending_checks, entry.status) == ([7], ("ci",), CHECKING)
     assert "flaky" not in await story(scene)
     scene.github.reports = (report("ci", PASSED, run=2, workflow=7, completed_at=NOW - HOUR),)
     await scene.hint(next_poll_at=NOW)

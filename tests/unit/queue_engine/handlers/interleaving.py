@@ -31,6 +31,7 @@ from queue_engine.domain.facts import (
     Snapshot,
 )
 from queue_engine.domain.facts import PullRequest as Pull
+from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
@@ -365,7 +366,7 @@ class Interleaver:
             due = [queue.due_at for queue in await tx.queues.all()]
             wanted = [await tx.connection.execute(select(*columns)) for columns in _SHOWN]
         return {
-            "entries": [{name: getattr(entry, name) for name in _FIELDS} for entry in entries],
+            "entries": [_shown(entry) for entry in entries],
             "due": due,
             "merges": hub.merges,
             "stored": [sorted(map(str, rows)) for rows in wanted],
@@ -378,15 +379,19 @@ _FIELDS = (
     "queued_head",
     "head",
     "head_proved",
-    "candidate_head",
-    "known_behind",
+    "newer_tip",
     "needs_refetch",
-    "completed_checks",
-    "next_poll_at",
     "trusted_labels",
-    "merge_requested_at",
     "held_since",
 )
+_OF_RUN = ("candidate", "new_head", "completed_checks", "next_poll_at", "merge_requested_at")
+
+
+def _shown(entry: Entry) -> dict[str, Any]:
+    own = {name: getattr(entry, name) for name in _FIELDS}
+    return own | {name: getattr(entry.run, name) for name in _OF_RUN}
+
+
 _SHOWN = (
     (refusals.c.number, refusals.c.head_sha, refusals.c.reason),
     (outbox.c.kind, outbox.c.number, outbox.c.notice["kind"].as_string(), outbox.c.notice["reason"].as_string()),

@@ -65,7 +65,7 @@ async def test_run_that_waits_for_approval_makes_imq_look_as_for_the_first_time(
         async with scene.store.reading() as tx:
             entry = await tx.entries.find(REPOSITORY.id, 1)
             assert entry is not None
-            assert (entry.polls, entry.next_poll_at, await tx.queues.next_due()) == (recheck, due or LATER, due)
+            assert (entry.run.polls, entry.run.next_poll_at, await tx.queues.next_due()) == (recheck, due or LATER, due)
 
 
 async def found(scene: Setup) -> tuple[tuple[str, ...], datetime | None, datetime | None]:
@@ -73,7 +73,7 @@ async def found(scene: Setup) -> tuple[tuple[str, ...], datetime | None, datetim
     async with scene.store.reading() as tx:
         entry = await tx.entries.find(REPOSITORY.id, 1)
         assert entry is not None
-        return entry.completed_checks, entry.next_poll_at, await tx.queues.next_due()
+        return entry.run.completed_checks, entry.run.next_poll_at, await tx.queues.next_due()
 
 
 async def test_report_of_a_failure_makes_imq_look_at_once(scene: Setup) -> None:
@@ -126,7 +126,7 @@ async def test_report_that_comes_before_its_new_head_is_bound_makes_imq_look_at_
     queue = await scene.front(status=UPDATING, base_tip="base-1", next_poll_at=LATER)
     await reported(scene, told, "ci")
     assert await found(scene) == (() if told == "head-1" else (f"{told}:ci",), LATER, None)
-    await scene.hint(candidate_head="head-2", candidate_is_ours=True, next_poll_at=NOW)
+    await scene.hint(new_head="head-2", new_head_is_ours=True, next_poll_at=NOW)
     entry = await scene.advance(queue)
     assert entry is not None
     assert (entry.status, entry.head, "checks" in scene.github.asked) == (CHECKING, "head-2", looks)
@@ -140,4 +140,4 @@ async def test_failure_before_anything_is_awaited_is_looked_at_without_a_wait_fo
         async with scene.store.reading() as tx:
             entry = await tx.entries.find(REPOSITORY.id, 1)
             assert entry is not None
-            assert (entry.next_poll_at, entry.completed_checks) == (NOW, counted)
+            assert (entry.run.next_poll_at, entry.run.completed_checks) == (NOW, counted)

@@ -28,7 +28,7 @@ from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.store import Store
-from tests.store.examples import stand
+from tests.store.examples import changed, stand
 from tests.support.databases import MakeUrl
 from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, POLICY, REPOSITORY, UPDATING
 from tests.unit.queue_engine.handlers.interleaving import OWN, Act, Handler, Hub, Interleaver, Side
@@ -49,7 +49,7 @@ async def queued(side: Side, *others: int, **changes: Any) -> Entry:
     async with side.engine.store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
         entry = await stand(tx, queue, 1, trusted_labels=[LABEL])
-        saved = await tx.entries.save(replace(entry, **changes))
+        saved = await tx.entries.save(changed(entry, **changes))
         for number in others:
             await stand(tx, queue, number, trusted_labels=[LABEL])
     return saved
@@ -67,8 +67,8 @@ async def announced(side: Side) -> None:
         side,
         status=UPDATING,
         base_tip="base-1",
-        candidate_head=UPDATED,
-        candidate_is_ours=True,
+        new_head=UPDATED,
+        new_head_is_ours=True,
         next_poll_at=NOW + HOUR,
     )
     side.hub.update()

@@ -77,7 +77,7 @@ async def test_sweep_after_an_outage_is_due_at_once_and_looks_at_checks(sweeping
     async with sweeping.scene.store.reading() as tx:
         entry = await tx.entries.find(REPOSITORY.id, 1)
     assert entry is not None
-    assert entry.next_poll_at == sweeping.clock.instant
+    assert entry.run.next_poll_at == sweeping.clock.instant
 
 
 async def test_sweep_looks_at_checks_although_an_entry_changes_meanwhile(

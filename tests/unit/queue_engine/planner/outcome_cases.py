@@ -68,7 +68,7 @@ def in_words(action: Action) -> str:
         case ReadFact(fact):
             return f"look at {fact.value}"
         case Wait(changed):
-            return f"wait for {', '.join(changed.pending_checks) or 'a report'}"
+            return f"wait for {', '.join(changed.run.pending_checks) or 'a report'}"
         case Save(changed):
             return changed.status.value
         case Rerun(_, checks):

@@ -38,6 +38,7 @@ from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.planner.merge_errors import refused_merge
 from queue_engine.rules.invariants import check_transition
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
     NOW,
@@ -211,12 +212,12 @@ class Walk:
 
     def hint(self, **changes: object) -> None:
         """A webhook changes the entry."""
-        self.entry = replace(self.entry, **changes)  # type: ignore[arg-type]
+        self.entry = changed(self.entry, **changes)
 
     def updated(self, head: str = "head-2") -> None:
         """The update takes effect and its webhook comes."""
         self.github.update(head)
-        self.hint(candidate_head=head, candidate_is_ours=True)
+        self.hint(new_head=head, new_head_is_ours=True)
 
     def reported(self, state: CheckState = CheckState.PASSED) -> None:
         """The required check reports and its webhook comes."""
@@ -251,12 +252,12 @@ class Walk:
             case FactKind.SNAPSHOT:
                 self._seen = with_snapshot(self._seen, self.github.snapshot(self.entry.head))
             case FactKind.COMPARISON:
-                compared = self.github.compare(self.entry.candidate_head or self.entry.head)
+                compared = self.github.compare(self.entry.run.new_head or self.entry.head)
                 self._seen = replace(self._seen, comparison=compared)
             case FactKind.CHECKS:
                 self._seen = replace(self._seen, reports=self.github.reports.get(self.entry.head, ()))
             case FactKind.BASE_REPORTS:
-                reports = self.github.reports.get(self.entry.base_tip or "", ())
+                reports = self.github.reports.get(self.entry.run.base_tip or "", ())
                 self._seen = replace(self._seen, base_reports=reports)
             case FactKind.WORKFLOW_RUNS:
                 self._seen = replace(self._seen, workflow_runs=self.github.workflow_runs(self.entry.head))
@@ -310,8 +311,8 @@ class Walk:
             return None
         self._seen = replace(refused_merge(refusal.words, method, refused), merge_denied=refusal.final)
         if refusal.final is None:
-            since = self.entry.refused_since or self.now
-            self.entry = replace(self.entry, merge_refusals=self.entry.merge_refusals + 1, refused_since=since)
+            since = self.entry.run.refused_since or self.now
+            self.entry = changed(self.entry, merge_refusals=self.entry.run.merge_refusals + 1, refused_since=since)
         return _AGAIN
 
 

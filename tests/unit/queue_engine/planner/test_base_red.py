@@ -59,9 +59,9 @@ def test_base_red_that_has_moved_is_followed_by_an_update() -> None:
     walk.github.say_on_base(CheckState.FAILED)
     assert isinstance(walk.go(), HoldBase)
     walk.github.move_base("base-3")
-    walk.hint(known_behind=True)
+    walk.hint(newer_tip="base-3")
     walk.go()
-    assert (walk.entry.status, walk.entry.base_tip) == (UPDATING, "base-3")
+    assert (walk.entry.status, walk.entry.run.base_tip) == (UPDATING, "base-3")
 
 
 def test_base_red_is_looked_for_on_the_tip_that_the_head_contains() -> None:

@@ -12,6 +12,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Save, Wait
 from queue_engine.planner.check_limits import check_deadline
 from queue_engine.planner.check_outcome import judge_checks
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, POLICY, entry, report, rules, seen
 
 LIMIT = POLICY.fallback_check_timeout
@@ -40,7 +41,7 @@ def test_check_that_starts_late_has_its_whole_time_from_then() -> None:
     front = entry(status=CHECKING, polls=5)
     found = judged(front, RUNNING, at=END + MINUTE)
     assert isinstance(found, Wait)
-    assert (found.entry.started_checks, found.not_starting) == (("ci",), ())
+    assert (found.entry.run.started_checks, found.not_starting) == (("ci",), ())
     assert check_deadline(found.entry, POLICY) == END + MINUTE + LIMIT
     hanging = judged(found.entry, RUNNING, at=END + MINUTE + LIMIT)
     assert isinstance(hanging, Dequeue)
@@ -60,7 +61,7 @@ def test_start_that_the_first_look_finds_is_the_one_told_except_by_actions(told:
     """Never before the head was bound, never after the look."""
     found = judged(entry(status=CHECKING), told, at=NOW + 15 * MINUTE)
     assert isinstance(found, Wait)
-    assert found.entry.checks_started_at == start
+    assert found.entry.run.checks_started_at == start
 
 
 def test_check_that_never_starts_leaves_after_a_day_more() -> None:
@@ -73,7 +74,7 @@ def test_check_that_never_starts_leaves_after_a_day_more() -> None:
 def test_check_that_is_absent_only_on_the_update_is_not_starting() -> None:
     """The queued head had it, so no path filter skips it."""
     assert judged(UPDATED) == ReadFact(FactKind.FORMER_REPORTS)
-    known = replace(UPDATED, former_checks=("10:ci",))
+    known = changed(UPDATED, former_checks=("10:ci",))
     assert judged(UPDATED, former_reports=(report("ci"),)) == Save(known)
     action = judged(known)
     assert isinstance(action, Wait)
@@ -83,9 +84,9 @@ def test_check_that_is_absent_only_on_the_update_is_not_starting() -> None:
 @pytest.mark.parametrize(
     "front",
     [
-        replace(UPDATED, former_checks=()),
-        replace(UPDATED, former_checks=("10:lint",)),
-        replace(UPDATED, former_checks=("10:ci",), started_checks=("lint",)),
+        changed(UPDATED, former_checks=()),
+        changed(UPDATED, former_checks=("10:lint",)),
+        changed(UPDATED, former_checks=("10:ci",), started_checks=("lint",)),
         entry(status=CHECKING),
     ],
 )
@@ -98,7 +99,7 @@ def test_check_that_never_reported_or_while_others_start_times_out(front: Entry)
 
 def test_check_that_is_absent_while_the_ci_reports_elsewhere_gets_ten_minutes_more() -> None:
     """P5: a CI that is up and starts nothing here has missed this head."""
-    known = replace(UPDATED, former_checks=("10:ci",))
+    known = changed(UPDATED, former_checks=("10:ci",))
     waiting = judged(known, at=END + MINUTE, ci_seen_at=END)
     assert isinstance(waiting, Wait)
     assert waiting.until == END + POLICY.first_report
@@ -110,9 +111,9 @@ def test_no_report_where_nothing_is_required_is_waited_for_if_the_queued_head_ha
     """A slow day ejects nobody after ten minutes."""
     soon = NOW + POLICY.first_report
     assert judged(UPDATED, at=soon, rules=rules()) == ReadFact(FactKind.FORMER_REPORTS)
-    known = replace(UPDATED, former_checks=("10:ci",))
+    known = changed(UPDATED, former_checks=("10:ci",))
     assert judged(UPDATED, at=soon, rules=rules(), former_reports=(report("ci"),)) == Save(known)
     assert isinstance(judged(known, at=soon, rules=rules()), Wait)
     silent = judged(UPDATED, at=soon, rules=rules(), former_reports=())
-    assert silent == Save(replace(UPDATED, former_checks=()))
+    assert silent == Save(changed(UPDATED, former_checks=()))
     assert judged(silent.entry, at=soon, rules=rules()) == Dequeue(Reason.NO_CHECKS)

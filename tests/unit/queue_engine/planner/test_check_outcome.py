@@ -12,6 +12,7 @@ from queue_engine.planner.actions import Dequeue, Facts, Update, Wait
 from queue_engine.planner.check_outcome import BREAKDOWNS
 from queue_engine.planner.decide import decide
 from queue_engine.rules.invariants import check_queue
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
     HOUR,
@@ -156,7 +157,7 @@ VERDICTS = [
 @pytest.mark.parametrize("line", [*REQUIRED_CHECKS, *NOTHING_REQUIRED, *VERDICTS])
 def test_checks_of_the_front_decide(line: Case) -> None:
     """The specification of required checks and of verdicts, line by line."""
-    front = replace(entry(status=CHECKING, base_tip="base-1"), **line.entry)
+    front = changed(entry(status=CHECKING, base_tip="base-1"), **line.entry)
     runs = tuple(workflow_run(report.suite) for report in line.reports if report.suite is not None)
     facts = Facts(
         pull=pull(),

@@ -26,6 +26,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Landing, Merge, ReadFact, Save, Update, Wait
 from queue_engine.planner.decide import decide
 from queue_engine.rules.transitions import enter
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
     HOUR,
@@ -52,11 +53,11 @@ def test_entering_a_status_forgets_the_counters_of_the_one_before() -> None:
     )
     fresh = enter(worn, UPDATING, NOW)
     assert (
-        fresh.polls,
-        fresh.next_poll_at,
-        fresh.merge_refusals,
-        fresh.github_failures,
-        fresh.github_failing_since,
+        fresh.run.polls,
+        fresh.run.next_poll_at,
+        fresh.run.merge_refusals,
+        fresh.run.github_failures,
+        fresh.run.github_failing_since,
     ) == (
         0,
         None,
@@ -64,15 +65,15 @@ def test_entering_a_status_forgets_the_counters_of_the_one_before() -> None:
         0,
         None,
     )
-    assert (fresh.status, fresh.status_since, fresh.started_at) == (UPDATING, NOW, NOW - HOUR)
-    assert enter(entry(), UPDATING, NOW).started_at == NOW
+    assert (fresh.status, fresh.status_since, fresh.run.started_at) == (UPDATING, NOW, NOW - HOUR)
+    assert enter(entry(), UPDATING, NOW).run.started_at == NOW
 
 
 def test_update_forgets_what_was_known_of_the_head_before() -> None:
     """Nothing of one head's checks or candidates counts for the next."""
     stale = entry(
         status=CHECKING,
-        known_behind=True,
+        newer_tip="base-2",
         tested_tree="tree",
         pending_checks=("ci",),
         completed_checks=("ci",),
@@ -81,8 +82,8 @@ def test_update_forgets_what_was_known_of_the_head_before() -> None:
     action = decide(stale, seen(comparison=comparison(behind=1, base_tip="base-2")), POLICY, NOW)
     assert isinstance(action, Update)
     updating = action.entry
-    assert (updating.tested_tree, updating.pending_checks, updating.completed_checks) == (None, (), ())
-    assert (updating.known_behind, updating.base_tip, updating.polls) == (False, "base-2", 0)
+    assert (updating.run.tested_tree, updating.run.pending_checks, updating.run.completed_checks) == (None, (), ())
+    assert (updating.newer_tip, updating.run.base_tip, updating.run.polls) == (None, "base-2", 0)
 
 
 def test_pending_head_that_the_comparison_finds_behind_is_updated() -> None:
@@ -91,7 +92,7 @@ def test_pending_head_that_the_comparison_finds_behind_is_updated() -> None:
     facts = seen(pull=pull(), snapshot=untold, comparison=comparison(behind=2, base_tip="base-2"))
     action = decide(entry(), facts, POLICY, NOW)
     assert isinstance(action, Update)
-    assert (action.entry.status, action.entry.base_tip) == (UPDATING, "base-2")
+    assert (action.entry.status, action.entry.run.base_tip) == (UPDATING, "base-2")
 
 
 @pytest.mark.parametrize(("later", "action"), [(-SECOND, None), (SECOND, Dequeue(Reason.HEAD_CHANGED))])
@@ -99,7 +100,7 @@ def test_new_head_of_a_fork_waits_for_the_webhook_that_names_who_pushed(
     later: timedelta, action: Dequeue | None
 ) -> None:
     """P4: without that it is a stranger's, whatever its parents; but not before the webhook had its time."""
-    waiting = entry(status=UPDATING, candidate_head="head-2", next_poll_at=NOW)
+    waiting = entry(status=UPDATING, new_head="head-2", next_poll_at=NOW)
     fork = pull(head_sha="head-2", head_repository="ada/fork")
     compared = comparison("head-2", parents=("head-1", "base-1"))
     expected = action or Wait(waiting, NOW)
@@ -124,7 +125,7 @@ def test_waiting_for_checks_names_the_required_ones_before_the_first_look() -> N
     bound = entry(status=CHECKING, next_poll_at=NOW + HOUR)
     action = decide(bound, seen(rules=rules("unit", "build")), POLICY, NOW)
     assert isinstance(action, Wait)
-    assert action.entry.pending_checks == ("build", "unit")
+    assert action.entry.run.pending_checks == ("build", "unit")
 
 
 def test_waiting_for_checks_hands_on_the_reports_under_way() -> None:
@@ -133,7 +134,7 @@ def test_waiting_for_checks_hands_on_the_reports_under_way() -> None:
     facts = seen(rules=rules("ci", "lint"), reports=(running,), workflow_runs=())
     action = decide(entry(status=CHECKING), facts, POLICY, NOW)
     assert isinstance(action, Wait)
-    assert (action.pending, action.entry.pending_checks) == ((running,), ("ci", "lint"))
+    assert (action.pending, action.entry.run.pending_checks) == ((running,), ("ci", "lint"))
 
 
 @pytest.mark.parametrize("status", WAITING)
@@ -149,7 +150,7 @@ def test_merged_pull_request_is_ours_only_if_we_asked(status: EntryStatus) -> No
     ("at", "head", "fact"),
     [
         # The head was compared, then a candidate came: nothing is known of the candidate.
-        (entry(status=UPDATING, candidate_head="head-2"), "head-1", FactKind.COMPARISON),
+        (entry(status=UPDATING, new_head="head-2"), "head-1", FactKind.COMPARISON),
         # The candidate was bound, and the comparison is of the head before.
         (entry(status=READY, head="head-2"), "head-1", FactKind.SNAPSHOT),
     ],
@@ -163,7 +164,7 @@ def test_comparison_of_another_head_is_not_believed(at: Entry, head: str, fact: 
 def test_merge_in_doubt_is_looked_into_before_anything_else() -> None:
     """P2: whether it happened is the first question; a hint cuts the wait between two looks short."""
     in_doubt = entry(status=READY, merge_requested_at=NOW)
-    later = replace(in_doubt, next_poll_at=NOW + HOUR)
+    later = changed(in_doubt, next_poll_at=NOW + HOUR)
     assert decide(in_doubt, seen(), POLICY, NOW) == ReadFact(FactKind.SNAPSHOT)
     assert decide(later, seen(), POLICY, NOW) == Wait(later, NOW + HOUR)
     assert decide(replace(later, needs_refetch=True), seen(), POLICY, NOW) == ReadFact(FactKind.SNAPSHOT)
@@ -174,11 +175,11 @@ def test_merge_in_doubt_on_a_base_that_moved_is_looked_for_again_before_any_upda
     moved = seen(pull=pull(), comparison=comparison(behind=1))
     waiting = entry(status=READY, merge_requested_at=NOW)
     for looks in range(POLICY.doubt_looks):
-        waited = decide(replace(waiting, polls=looks), moved, POLICY, NOW)
+        waited = decide(changed(waiting, polls=looks), moved, POLICY, NOW)
         assert isinstance(waited, Wait)
         assert waited.until > NOW
-    believed = decide(replace(waiting, polls=POLICY.doubt_looks), moved, POLICY, NOW)
-    assert believed == Save(replace(waiting, merge_requested_at=None, polls=0))
+    believed = decide(changed(waiting, polls=POLICY.doubt_looks), moved, POLICY, NOW)
+    assert believed == Save(changed(waiting, merge_requested_at=None, polls=0))
 
 
 def test_merge_in_doubt_on_a_base_that_stands_did_not_happen() -> None:
@@ -192,7 +193,7 @@ def test_front_whose_base_never_stands_still_leaves_in_the_end() -> None:
     moved = seen(pull=pull(), comparison=comparison(behind=1))
     began = entry(status=READY, started_at=NOW - POLICY.turn_timeout + HOUR)
     assert isinstance(decide(began, moved, POLICY, NOW), Update)
-    assert decide(replace(began, started_at=NOW - POLICY.turn_timeout), moved, POLICY, NOW) == Dequeue(
+    assert decide(changed(began, started_at=NOW - POLICY.turn_timeout), moved, POLICY, NOW) == Dequeue(
         Reason.BASE_KEEPS_MOVING
     )
 
@@ -210,8 +211,12 @@ def test_merge_refused_for_a_status_check_has_all_checks_looked_at_again() -> No
     refused = entry(status=READY, merge_refusals=1, merge_requested_at=NOW)
     action = decide(refused, seen(pull=pull(), merge_refused=words), POLICY, NOW)
     assert isinstance(action, Save)
-    assert (action.entry.status, action.entry.merge_refusals, action.entry.merge_requested_at) == (CHECKING, 1, None)
-    final = replace(refused, merge_refusals=POLICY.merge_refusals, refused_since=NOW - POLICY.refusal_timeout)
+    assert (action.entry.status, action.entry.run.merge_refusals, action.entry.run.merge_requested_at) == (
+        CHECKING,
+        1,
+        None,
+    )
+    final = changed(refused, merge_refusals=POLICY.merge_refusals, refused_since=NOW - POLICY.refusal_timeout)
     failing = words.replace("expected", "failing")
     assert decide(final, seen(pull=pull(), merge_refused=failing), POLICY, NOW) == Dequeue(
         Reason.REFUSED_BY_RULES, detail=failing
@@ -248,17 +253,18 @@ def test_ready_that_waited_is_merged_only_if_its_checks_pass_still(
     Nothing required: every report counts, and where none came it is the configuration that lands it all the same.
     """
     facts = seen(pull=pull(), comparison=comparison(), rules=rules(*required))
-    waited = entry(status=READY, status_since=NOW - HOUR, base_tip="base-0", known_behind=True, next_poll_at=NOW)
+    waited = entry(status=READY, status_since=NOW - HOUR, base_tip="base-0", newer_tip="base-1", next_poll_at=NOW)
     assert decide(waited, facts, policy, NOW) == ReadFact(FactKind.CHECKS)
     action = decide(waited, replace(facts, reports=reports), policy, NOW)
     if merges:
         assert isinstance(action, Merge)
         merging = action.entry
-        assert (merging.base_tip, merging.tested_tree, merging.known_behind) == ("base-1", "tree-of-head-1", False)
-        assert (merging.merge_requested_at, merging.next_poll_at) == (NOW, None)
+        assert (merging.run.base_tip, merging.run.tested_tree) == ("base-1", "tree-of-head-1")
+        assert merging.newer_tip is None
+        assert (merging.run.merge_requested_at, merging.run.next_poll_at) == (NOW, None)
     else:
         assert isinstance(action, Save)
-        assert (action.entry.status, action.entry.status_since, action.entry.next_poll_at) == (CHECKING, NOW, NOW)
+        assert (action.entry.status, action.entry.status_since, action.entry.run.next_poll_at) == (CHECKING, NOW, NOW)
 
 
 def test_refused_merge_of_what_is_no_longer_green_is_in_doubt_no_more() -> None:
@@ -268,7 +274,7 @@ def test_refused_merge_of_what_is_no_longer_green_is_in_doubt_no_more() -> None:
     facts = seen(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(RUNNING,), merge_refused=words)
     action = decide(refused, facts, POLICY, NOW)
     assert isinstance(action, Save)
-    assert (action.entry.status, action.entry.merge_requested_at) == (CHECKING, None)
+    assert (action.entry.status, action.entry.run.merge_requested_at) == (CHECKING, None)
 
 
 def test_update_past_its_limit_is_looked_for_before_the_next_slow_look() -> None:
@@ -292,17 +298,17 @@ def test_entry_of_a_person_who_may_no_longer_queue_is_dequeued_instead_of_merged
 def test_proof_of_an_update_keeps_the_tree_that_is_tested(status: EntryStatus) -> None:
     """P1: what lands is compared with it, also when the rest of the pass never comes."""
     own = comparison("head-2", parents=("head-1", "base-1"))
-    unproved = entry(status=status, head="head-2", updated_from="head-1", head_proved=False, known_behind=True)
+    unproved = entry(status=status, head="head-2", updated_from="head-1", head_proved=False, newer_tip="base-2")
     facts = seen(pull=pull(head_sha="head-2"), comparison=own)
-    proved = replace(unproved, head_proved=True, tested_tree="tree-of-head-2")
+    proved = changed(unproved, head_proved=True, tested_tree="tree-of-head-2")
     assert decide(unproved, facts, POLICY, NOW) == Save(proved)
 
 
 def test_base_that_was_said_to_move_and_did_not_is_remembered_as_it_is() -> None:
     """The checks go on, and the tip that they ran on is the one that the comparison found."""
-    told = entry(status=CHECKING, known_behind=True, base_tip="base-0")
+    told = entry(status=CHECKING, newer_tip="base-1", base_tip="base-0")
     action = decide(told, seen(comparison=comparison()), POLICY, NOW)
-    assert action == Save(replace(told, known_behind=False, base_tip="base-1"))
+    assert action == Save(changed(told, newer_tip=None, base_tip="base-1"))
 
 
 MERGEABLE = seen(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(GREEN,))
@@ -453,7 +459,7 @@ def test_head_of_a_fork_that_no_webhook_named_is_not_bound_by_its_parents(
 ) -> None:
     """P4: a fork's owner can push a merge with the parents of an update and any content."""
     found = pull(head_sha="head-2", head_repository="mallory/rocket" if fork else REPOSITORY.full_name)
-    at = entry(status=UPDATING, candidate_head="head-2", next_poll_at=NOW if waited else NOW + HOUR)
+    at = entry(status=UPDATING, new_head="head-2", next_poll_at=NOW if waited else NOW + HOUR)
     crafted = comparison("head-2", parents=("head-1", "base-1"))
     decided = decide(at, seen(pull=found, comparison=crafted), POLICY, NOW)
     assert isinstance(decided, action)
@@ -464,4 +470,4 @@ def test_merge_keeps_the_tree_and_the_tip_that_were_tested() -> None:
     """P1: the landed tree is compared with this one, also where an update was proved when it was bound."""
     action = decide(entry(status=READY, tested_tree=None, base_tip="base-0"), MERGEABLE, POLICY, NOW)
     assert isinstance(action, Merge)
-    assert (action.entry.tested_tree, action.entry.base_tip) == ("tree-of-head-1", "base-1")
+    assert (action.entry.run.tested_tree, action.entry.run.base_tip) == ("tree-of-head-1", "base-1")

@@ -40,6 +40,7 @@ from queue_engine.planner.actions import (
 from queue_engine.planner.decide import decide
 from queue_engine.rules.checks import judge, of_now, run_key
 from queue_engine.rules.reviews import missing_approval
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
     NOW,
@@ -72,16 +73,16 @@ def mostly(fit: object, *others: object) -> st.SearchStrategy[object]:
 instants = st.integers(-3 * 3600, 3600).map(lambda seconds: NOW + timedelta(seconds=seconds))
 
 entries = st.builds(
-    replace,
+    changed,
     st.builds(entry),
     status=st.sampled_from(WAITING),
     queued_head=st.sampled_from(HEADS),
     head=st.sampled_from(HEADS),
     head_proved=st.booleans(),
     updated_from=st.sampled_from([None, "head-1", "head-2", "evil"]),
-    candidate_head=mostly(None, "head-1", "head-2", "evil"),
-    candidate_is_ours=st.booleans(),
-    known_behind=mostly(False, True),
+    new_head=mostly(None, "head-1", "head-2", "evil"),
+    new_head_is_ours=st.booleans(),
+    newer_tip=mostly(None, "base-1", "base-2"),
     base_tip=st.sampled_from([None, *TIPS]),
     tested_tree=st.sampled_from([None, "tree-of-head-1"]),
     pending_checks=st.sampled_from([(), ("ci",)]),
@@ -96,7 +97,7 @@ entries = st.builds(
     polls=st.integers(0, 30),
     next_poll_at=st.none() | instants,
     status_since=instants,
-).map(lambda e: e if e.status is READY else replace(e, merge_requested_at=None))
+).map(lambda e: e if e.status is READY else changed(e, merge_requested_at=None))
 
 pulls = st.builds(
     pull,
@@ -192,7 +193,7 @@ def near_merges(draw: st.DrawFn) -> tuple[Entry, Facts]:
     read = replace(read, **{name: getattr(wild_pull, name) for name in draw(some_of(PullRequest))})
     compared = replace(compared, **{name: getattr(wild_comparison, name) for name in draw(some_of(Comparison))})
     if at.status is not READY:
-        at = replace(at, merge_requested_at=None)
+        at = changed(at, merge_requested_at=None)
     reports = draw(st.one_of(st.just(ALL_SEEN.reports), st.none(), st.lists(checks, max_size=3).map(tuple)))
     return at, replace(ALL_SEEN, pull=read, comparison=compared, reports=reports)
 
@@ -220,7 +221,7 @@ def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry
         return
     assert at.status is READY
     assert not at.needs_refetch
-    assert at.merge_requested_at is None
+    assert at.run.merge_requested_at is None
     read = facts.pull
     assert read is not None
     assert read.open
@@ -235,8 +236,8 @@ def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry
     assert compared is not None
     assert compared.head.sha == at.head
     assert compared.behind == 0
-    assert (action.entry.tested_tree, action.entry.base_tip) == (compared.head.tree, compared.base_tip)
-    assert action.entry.merge_requested_at == NOW
+    assert (action.entry.run.tested_tree, action.entry.run.base_tip) == (compared.head.tree, compared.base_tip)
+    assert action.entry.run.merge_requested_at == NOW
     assert facts.permission is not None
     assert facts.permission.may_merge
     assert facts.rules is not None
@@ -257,11 +258,11 @@ def test_every_decision_keeps_to_the_table_of_transitions_and_to_the_future(situ
     at, facts = situation
     action = decide(at, facts, POLICY, NOW)
     if isinstance(action, Save | Wait | Update | Merge | Block | Rerun | HoldBase):
-        changed = action.entry
-        assert changed.status is at.status or changed.status in TRANSITIONS[at.status]
-        assert not changed.status.final
+        after = action.entry
+        assert after.status is at.status or after.status in TRANSITIONS[at.status]
+        assert not after.status.final
         for name in ("id", "queue_id", "repository", "number", "queued_head", "enqueued_at", "version", "position"):
-            assert getattr(changed, name) == getattr(at, name)
+            assert getattr(after, name) == getattr(at, name)
     if isinstance(action, Wait):
         assert action.until > NOW
     if isinstance(action, Block):
@@ -272,14 +273,14 @@ def test_every_decision_keeps_to_the_table_of_transitions_and_to_the_future(situ
         assert action.entry != at, "storing what is stored already is a loop"
     if isinstance(action, Update):
         assert action.entry.status is UPDATING
-        assert action.entry.next_poll_at is not None
-        assert action.entry.next_poll_at > NOW
+        assert action.entry.run.next_poll_at is not None
+        assert action.entry.run.next_poll_at > NOW
     if isinstance(action, Merge):
         assert action.entry.status is READY
     if isinstance(action, Rerun):
-        assert action.entry.rerun_at is not None
+        assert action.entry.run.rerun_at is not None
         assert action.checks
-        assert all(run_key(check) in action.entry.rerun_checks for check in action.checks)
+        assert all(run_key(check) in action.entry.run.rerun_checks for check in action.checks)
 
 
 @settings(max_examples=120, deadline=None)
@@ -291,13 +292,13 @@ def test_head_is_bound_only_as_own_update_or_to_be_proved(at: Entry, facts: Fact
         return
     bound = action.entry
     assert (at.status, bound.status) == (UPDATING, CHECKING)
-    assert (bound.head, bound.updated_from) == (at.candidate_head, at.head)
+    assert (bound.head, bound.updated_from) == (at.run.new_head, at.head)
     if bound.head_proved:
         assert facts.comparison is not None
         assert facts.comparison.head.sha == bound.head
         assert facts.comparison.head.parents == (at.head, facts.comparison.merge_base)
     else:
-        assert at.candidate_is_ours
+        assert at.run.new_head_is_ours
 
 
 ENDS = (Wait, Dequeue, Block, Merge, Update, Landing, Rerun, HoldBase)
@@ -351,7 +352,7 @@ def test_pass_over_unchanging_facts_ends(
             at = action.entry
             continue
         assert isinstance(action, ReadFact)
-        subject = at.candidate_head or at.head
+        subject = at.run.new_head or at.head
         asked.append((action.fact, subject, facts.rules_fresh))
         assert len(set(asked)) == len(asked), asked
         match action.fact:

@@ -3,7 +3,6 @@
 Covers `queue_engine/domain/errors.py`.
 """
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -23,6 +22,7 @@ from queue_engine.domain.errors import (
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, Wait
 from queue_engine.planner.github_outage import longest_wait, on_github_error
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, SECOND, entry
 from tests.unit.queue_engine.retryable_errors import PASSES
 
@@ -41,7 +41,7 @@ def test_trouble_is_waited_out_in_the_series_of_overload() -> None:
         borne, now = action.entry, action.until
     assert waits[:9] == [1, 2, 4, 30, 60, 120, 240, 300, 300]
     assert set(waits[8:]) == {300}
-    assert (action, borne.github_failing_since) == (Dequeue(Reason.GITHUB_TROUBLE, "GitHub answered 503"), NOW)
+    assert (action, borne.run.github_failing_since) == (Dequeue(Reason.GITHUB_TROUBLE, "GitHub answered 503"), NOW)
     assert now - NOW >= POLICY.trouble_timeout
 
 
@@ -51,7 +51,7 @@ def test_outdated_read_is_asked_again_within_seconds_before_it_is_trouble() -> N
     while isinstance(action := on_github_error(borne, StaleRead("older"), POLICY, now, middle), Wait):
         waits.append((action.until - now).total_seconds())
         borne, now = action.entry, action.until
-        silent += borne.github_failing_since is None
+        silent += borne.run.github_failing_since is None
     assert waits[:9] == [1, 2, 4, 8, 30, 60, 120, 240, 300]
     assert silent == 4
     assert action == Dequeue(Reason.GITHUB_TROUBLE, "older")
@@ -60,7 +60,7 @@ def test_outdated_read_is_asked_again_within_seconds_before_it_is_trouble() -> N
 def test_backoff_after_a_success_starts_again() -> None:
     """A success resets the failures before (`advance` sets them to zero); the next backoff starts small."""
     action = on_github_error(
-        replace(entry(), github_failures=0, github_failing_since=None), DOWN, POLICY, NOW + HOUR, middle
+        changed(entry(), github_failures=0, github_failing_since=None), DOWN, POLICY, NOW + HOUR, middle
     )
     assert isinstance(action, Wait)
     assert action.until == NOW + HOUR + SECOND

@@ -17,6 +17,7 @@ from queue_engine.planner.merge_errors import (
     refused_merge,
 )
 from queue_engine.rules.invariants import check_transition
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
     NOW,
@@ -149,9 +150,11 @@ def test_refused_merge_where_workflows_are_required_waits_for_what_is_under_way(
     waiting = judge_refused_merge(often, words, running, POLICY, END)
     assert isinstance(waiting, Save)
     assert waiting.entry.status is CHECKING
-    assert waiting.entry.next_poll_at is not None
+    assert waiting.entry.run.next_poll_at is not None
     looked = judge_checks(waiting.entry, replace(running, merge_refused=words), POLICY, END)
-    assert looked == Wait(waiting.entry, waiting.entry.next_poll_at), "reports of this pass cannot make it ready again"
+    assert looked == Wait(waiting.entry, waiting.entry.run.next_poll_at), (
+        "reports of this pass cannot make it ready again"
+    )
     late = judge_refused_merge(often, words, running, POLICY, NOW + POLICY.fallback_check_timeout)
     assert isinstance(late, Dequeue)
     assert late.reason is Reason.CHECKS_TIMED_OUT
@@ -257,7 +260,7 @@ def test_refused_merge_over_a_check_looks_at_all_checks_again(words: str) -> Non
     """One is required that was not known of, or was started again: no fault of anybody."""
     judged = judge_refused_merge(entry(status=READY, merge_refusals=1), words, seen(pull=pull()), POLICY, NOW)
     assert isinstance(judged, Save)
-    assert (judged.entry.status, judged.entry.merge_requested_at) == (CHECKING, None)
+    assert (judged.entry.status, judged.entry.run.merge_requested_at) == (CHECKING, None)
 
 
 def test_forbidden_merge_names_the_permission() -> None:
@@ -290,7 +293,7 @@ def test_refusal_to_change_workflows_blocks_the_entry_and_ejects_nobody(
     while isinstance(judged := judge_refused_merge(front, said, facts, POLICY, now), Block):
         assert (judged.reason, judged.detail) == (Reason.WORKFLOWS_PERMISSION, said)
         stored = judged.entry
-        assert (stored.status, stored.merge_requested_at, stored.head) == (PENDING, None, front.head)
+        assert (stored.status, stored.run.merge_requested_at, stored.head) == (PENDING, None, front.head)
         assert (stored.blocked_since, stored.queued_head) == (NOW, front.queued_head)
         assert stored.blocked_until is not None
         waits.append(stored.blocked_until - now)
@@ -317,7 +320,7 @@ def test_refused_merge_while_github_works_out_conflicts_is_asked_again_until_its
     often = refused(POLICY.merge_refusals)
     asked = judge_refused_merge(often, UNSAID, facts, POLICY, NOW + timedelta(seconds=9))
     assert isinstance(asked, Wait)
-    assert asked.until == asked.entry.next_poll_at == NOW + timedelta(seconds=9 + 2 * 2**often.merge_refusals)
+    assert asked.until == asked.entry.run.next_poll_at == NOW + timedelta(seconds=9 + 2 * 2**often.run.merge_refusals)
     end = NOW + POLICY.update_timeout
     last = judge_refused_merge(often, UNSAID, facts, POLICY, end - timedelta(seconds=1))
     assert isinstance(last, Wait)
@@ -394,7 +397,7 @@ def test_refused_update_is_judged_by_facts_before_words() -> None:
     assert judge_refused_update(updating, words, seen(pull=pull()), POLICY, NOW) == ReadFact(FactKind.COMPARISON)
     moved = judge_refused_update(updating, words, seen(pull=pull(head_sha="head-2")), POLICY, NOW)
     assert isinstance(moved, Save)
-    assert moved.entry.candidate_head == "head-2"
+    assert moved.entry.run.new_head == "head-2"
     current = judge_refused_update(updating, words, seen(pull=pull(), comparison=comparison()), POLICY, NOW)
     assert isinstance(current, Save)
     assert current.entry.status is CHECKING
@@ -424,7 +427,7 @@ def test_refused_update_that_nothing_explains_is_asked_for_again() -> None:
     facts, asked = seen(pull=pull(), comparison=comparison(behind=1)), entry(status=UPDATING)
     judged = judge_refused_update(asked, words, facts, POLICY, NOW)
     assert isinstance(judged, Wait)
-    assert (judged.entry.polls, judged.until) == (1, NOW + POLICY.ask_again.base)
+    assert (judged.entry.run.polls, judged.until) == (1, NOW + POLICY.ask_again.base)
 
 
 @pytest.mark.parametrize(
@@ -444,18 +447,18 @@ def test_refused_merge_for_a_check_that_github_misses_is_waited_out_and_names_it
     limit = POLICY.fallback_check_timeout
     now, front = NOW, replace(refused(1), status_since=NOW - 9 * limit)
     for refusals in range(1, 20):
-        judged = judge_refused_merge(replace(front, merge_refusals=refusals), words, seen(pull=pull()), POLICY, now)
+        judged = judge_refused_merge(changed(front, merge_refusals=refusals), words, seen(pull=pull()), POLICY, now)
         if isinstance(judged, Dequeue):
             break
         assert isinstance(judged, Save)
-        assert (judged.entry.status, judged.entry.merge_requested_at) == (CHECKING, None)
-        assert judged.entry.next_poll_at is not None
+        assert (judged.entry.status, judged.entry.run.merge_requested_at) == (CHECKING, None)
+        assert judged.entry.run.next_poll_at is not None
         # As the pass does it: all that is known is green still, and the merge is asked for again.
         looking = judge_checks(judged.entry, seen(rules=rules()), POLICY, now)
         assert isinstance(looking, Wait)
         now = looking.until
         again = seen(rules=rules("other"), reports=(report("other"),))
-        green = judge_checks(replace(looking.entry, next_poll_at=None), again, POLICY, now)
+        green = judge_checks(changed(looking.entry, next_poll_at=None), again, POLICY, now)
         assert isinstance(green, Save)
         assert green.entry.status is READY
         front = green.entry

@@ -27,8 +27,8 @@ def test_walk_of_a_green_and_up_to_date_entry_lands_in_one_pass() -> None:
     assert landed(walk.go())
     assert walk.asked == ["snapshot", "rules", "checks", "merge"]
     assert walk.ways == ["checking", "ready"]
-    assert walk.entry.merge_requested_at == NOW
-    assert walk.entry.tested_tree == "tree-of-head-1"
+    assert walk.entry.run.merge_requested_at == NOW
+    assert walk.entry.run.tested_tree == "tree-of-head-1"
 
 
 def test_walk_of_an_entry_behind_its_base_is_updated_checked_proved_and_landed() -> None:
@@ -43,13 +43,13 @@ def test_walk_of_an_entry_behind_its_base_is_updated_checked_proved_and_landed()
     assert walk.asked == ["snapshot", "update", "rules", "checks", "snapshot", "merge"]
     assert walk.ways == ["updating", "checking", "ready"]
     assert walk.merged_heads == ["head-2"]
-    assert walk.entry.tested_tree == "tree-of-head-2"
+    assert walk.entry.run.tested_tree == "tree-of-head-2"
 
 
 def test_walk_of_an_entry_known_to_be_behind_is_updated_without_asking() -> None:
     """The landing before told: one request less for everybody in a queue but the first."""
     walk = behind()
-    walk.hint(known_behind=True, base_tip=BEHIND)
+    walk.hint(newer_tip=BEHIND)
     walk.go()
     walk.updated()
     walk.go()
@@ -124,7 +124,7 @@ def test_walk_whose_base_moves_while_checking_is_updated_at_once() -> None:
     """What runs can no longer land; the new update starts from the proved one."""
     walk = checking()
     walk.github.move_base("base-3")
-    walk.hint(known_behind=True)
+    walk.hint(newer_tip="base-3")
     assert isinstance(walk.go(), Wait)
     assert (walk.entry.status, walk.entry.head, walk.entry.head_proved) == (UPDATING, "head-2", True)
     walk.updated("head-3")
@@ -138,9 +138,9 @@ def test_walk_whose_base_moves_while_checking_is_updated_at_once() -> None:
 def test_walk_told_of_a_push_that_its_head_contains_goes_on_checking() -> None:
     """A late webhook of the tip that the update was made with costs one comparison and no CI run."""
     walk = checking()
-    walk.hint(known_behind=True)
+    walk.hint(newer_tip=BEHIND)
     assert isinstance(walk.go(), Wait)
-    assert (walk.entry.status, walk.entry.known_behind, walk.entry.base_tip) == (CHECKING, False, BEHIND)
+    assert (walk.entry.status, walk.entry.newer_tip, walk.entry.run.base_tip) == (CHECKING, None, BEHIND)
     assert walk.asked.count("update") == 1
 
 
@@ -150,7 +150,7 @@ def test_walk_whose_base_moves_before_the_merge_never_merges_what_was_not_tested
     walk = checking()
     walk.reported()
     walk.github.move_base("base-3")
-    walk.meanwhile["checks"] = lambda: walk.hint(known_behind=hinted)
+    walk.meanwhile["checks"] = lambda: walk.hint(newer_tip="base-3" if hinted else None)
     assert isinstance(walk.go(), Wait)
     assert walk.entry.status is UPDATING
     assert walk.merged_heads == []

@@ -49,7 +49,7 @@ def test_walk_whose_merge_is_refused_because_the_base_moved_is_updated_at_once(w
     walk.go()
     # The comparison was read before the move; GitHub's refusal protects the base, the next comparison tells why.
     assert (walk.entry.status, walk.now) == (UPDATING, NOW)
-    assert walk.entry.merge_refusals == 0
+    assert walk.entry.run.merge_refusals == 0
 
 
 def test_walk_whose_head_github_takes_for_outdated_for_two_minutes_lands() -> None:
@@ -142,7 +142,7 @@ def test_walk_whose_merge_had_no_answer_but_happened_is_confirmed(later: timedel
     """A 500 may have merged (Kodiak #397): read first, merge once."""
     walk = ready(Refusal(lost=True, happened=True))
     assert walk.go() is None
-    assert walk.entry.merge_requested_at == NOW
+    assert walk.entry.run.merge_requested_at == NOW
     assert landed(walk.go_at(NOW + later))
     assert walk.asked[-2:] == ["merge", "snapshot"]
 
@@ -179,7 +179,7 @@ def test_walk_whose_check_runs_again_while_its_merge_has_no_answer_waits_for_it(
     walk.go()
     walk.github.say(CheckState.PENDING)
     assert isinstance(walk.go_at(NOW + SECOND), Wait)
-    assert (walk.entry.status, walk.entry.pending_checks) == (CHECKING, ("ci",))
+    assert (walk.entry.status, walk.entry.run.pending_checks) == (CHECKING, ("ci",))
     walk.reported()
     assert landed(walk.go())
 

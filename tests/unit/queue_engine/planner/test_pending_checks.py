@@ -15,6 +15,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CheckSuite
 from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Save, Wait
 from queue_engine.planner.check_outcome import judge_checks
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
     HOUR,
@@ -68,14 +69,14 @@ def test_first_report_on_an_update_where_nothing_is_required_starts_a_wait_for_a
     known = replace(facts, former_reports=(FAST, SLOW))
     saved = judge_checks(told, known, POLICY, NOW)
     assert isinstance(saved, Save)
-    assert (saved.entry.former_checks, saved.entry.pending_checks) == (("10:fast", "11:slow"), ("fast", "slow"))
+    assert (saved.entry.run.former_checks, saved.entry.run.pending_checks) == (("10:fast", "11:slow"), ("fast", "slow"))
     waiting = judge_checks(saved.entry, known, POLICY, NOW)
     assert isinstance(waiting, Wait)
     assert waiting.until >= NOW + MINUTE
-    all_told = replace(saved.entry, completed_checks=("fast", "slow"), next_poll_at=NOW)
+    all_told = changed(saved.entry, completed_checks=("fast", "slow"), next_poll_at=NOW)
     assert judge_checks(all_told, known, POLICY, NOW + POLICY.settle) == ReadFact(FactKind.CHECKS)
     ignoring = judge_checks(told, known, replace(POLICY, ignored_checks=("slow",)), NOW)
-    assert ignoring == Save(replace(told, former_checks=("10:fast", "11:slow")))
+    assert ignoring == Save(changed(told, former_checks=("10:fast", "11:slow")))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_update_where_nothing_is_required_waits_for_every_check_that_reported_be
         assert isinstance(action, Save)
     else:
         assert isinstance(action, Wait)
-        assert action.entry.pending_checks == waits
+        assert action.entry.run.pending_checks == waits
 
 
 def test_check_that_does_not_report_again_is_named_after_its_time() -> None:

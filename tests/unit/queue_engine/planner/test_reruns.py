@@ -13,6 +13,7 @@ from queue_engine.planner.check_limits import check_limit
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.rules.checks import rerun_names, run_key
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
     MINUTE,
@@ -33,8 +34,8 @@ def test_rerun_that_passes_lands_in_its_place_and_is_remembered_as_flaky() -> No
     """One rerun, the status stays, nobody is blamed; jobs that depend on it get a moment to appear."""
     walk = a_job()
     assert isinstance(walk.go(), Wait)
-    assert (walk.entry.status, walk.entry.pending_checks, walk.entry.rerun_at) == (CHECKING, ("ci",), None)
-    assert walk.entry.next_poll_at == NOW + POLICY.check_look.base
+    assert (walk.entry.status, walk.entry.run.pending_checks, walk.entry.run.rerun_at) == (CHECKING, ("ci",), None)
+    assert walk.entry.run.next_poll_at == NOW + POLICY.check_look.base
     walk.reported(CheckState.PASSED)
     assert isinstance(walk.go(), Wait)
     assert walk.due == NOW + POLICY.settle
@@ -73,11 +74,11 @@ def test_rerun_of_a_new_head_is_counted_again() -> None:
     walk = a_job()
     walk.go()
     walk.github.move_base("base-3")
-    walk.hint(known_behind=True)
+    walk.hint(newer_tip="base-3")
     walk.go()
     walk.updated("head-3")
     walk.go()
-    assert (walk.entry.reruns, walk.entry.rerun_checks) == (0, ())
+    assert (walk.entry.run.reruns, walk.entry.run.rerun_checks) == (0, ())
     walk.reported(CheckState.FAILED)
     walk.go()
     assert walk.asked.count("rerun") == 2
@@ -89,7 +90,7 @@ def test_rerun_whose_answer_was_lost_is_looked_for_before_it_is_asked_for_again(
     walk = a_job(reruns=[Refusal(lost=True, happened=happened)])
     assert walk.go() is None
     assert isinstance(walk.go(), Wait)
-    assert (walk.entry.rerun_at, walk.entry.reruns) == (None, 1)
+    assert (walk.entry.run.rerun_at, walk.entry.run.reruns) == (None, 1)
     assert walk.asked.count("rerun") == (1 if happened else 2)
     walk.reported(CheckState.FAILED)
     assert walk.left() is Reason.CHECKS_FAILED
@@ -101,9 +102,9 @@ def test_rerun_that_comes_too_early_is_asked_for_again_when_the_workflow_has_end
     walk = a_job(reruns=[too_early] * 3)
     assert isinstance(walk.go(), Wait)
     for _ in range(3):
-        assert walk.entry.rerun_at is not None
+        assert walk.entry.run.rerun_at is not None
         assert isinstance(walk.wait(), Wait)
-    assert (walk.entry.rerun_at, walk.asked.count("rerun")) == (None, 4)
+    assert (walk.entry.run.rerun_at, walk.asked.count("rerun")) == (None, 4)
 
 
 def test_rerun_that_always_comes_too_early_ends_with_the_checks_time() -> None:
@@ -129,7 +130,7 @@ def test_rerun_answered_with_a_refusal_forgets_only_what_was_refused() -> None:
     """Of two workflow runs one may be on its way."""
     asked = entry(status=CHECKING, rerun_checks=("1:ci", "2:lint"), rerun_at=NOW)
     after = rerun_answered(asked, (failed("lint", run=2),), "no", POLICY, NOW)
-    assert (after.rerun_checks, after.rerun_at) == (("1:ci",), None)
+    assert (after.run.rerun_checks, after.run.rerun_at) == (("1:ci",), None)
 
 
 def test_run_key_tells_runs_of_one_check_apart() -> None:
@@ -154,7 +155,7 @@ OLD = report("ci", CheckState.FAILED, run=1, workflow=7)
 @pytest.mark.parametrize("newer", [(), (report("ci", CheckState.FAILED, run=2, workflow=7),)])
 def test_rerun_in_doubt_has_happened_when_the_old_run_is_gone(newer: tuple[CheckReport, ...]) -> None:
     """Whatever else has failed: that is judged by itself."""
-    assert decide(ASKED, seen(rules=rules("ci"), reports=newer), POLICY, NOW) == Save(replace(ASKED, rerun_at=None))
+    assert decide(ASKED, seen(rules=rules("ci"), reports=newer), POLICY, NOW) == Save(changed(ASKED, rerun_at=None))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.queue_status import EntryView, entry_view
 from queue_engine.store import Transaction
-from tests.store.examples import entry
+from tests.store.examples import changed, entry
 from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, REPOSITORY
 
 DURATIONS = (10 * MINUTE,) * 5
@@ -27,7 +27,7 @@ def entries(count: int, **front: Any) -> tuple[Entry, ...]:
     """So many entries in order; the front is checked since NOW, or as told."""
     first, *others = (replace(entry(number), position=number - 1) for number in range(1, count + 1))
     checked: dict[str, Any] = {"status": CHECKING, "started_at": NOW} | front
-    return (replace(first, **checked), *others)
+    return (changed(first, **checked), *others)
 
 
 def viewed(

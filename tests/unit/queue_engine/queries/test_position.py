@@ -1,11 +1,9 @@
 """The position of an entry, its ETA, and which entries it delays."""
 
-from dataclasses import replace
-
 from queue_engine.core.database.database import Database
 from queue_engine.queries.position import AHEAD_NAMED, load_delay, load_position, position_of
 from queue_engine.store import Store
-from tests.store.examples import queue, stand
+from tests.store.examples import changed, queue, stand
 from tests.unit.queue_engine.examples import MINUTE, NOW
 from tests.unit.queue_engine.queries.examples import DURATIONS, entries, happened
 
@@ -32,7 +30,7 @@ async def test_position_is_the_same_from_the_database(sqlite_database: Database)
     async with Store(sqlite_database).transaction() as t:
         stored = await queue(t)
         line = [await stand(t, stored, number) for number in range(1, 14)]
-        line[0] = await t.entries.save(replace(line[0], started_at=NOW - MINUTE))
+        line[0] = await t.entries.save(changed(line[0], started_at=NOW - MINUTE))
         for _ in DURATIONS:
             await happened(t, 99, "landed", data={"front": 600})
         loaded = [await load_position(t, line[place], NOW, depth=13) for place in (0, 12)]

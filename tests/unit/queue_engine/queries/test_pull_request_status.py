@@ -14,7 +14,7 @@ from queue_engine.domain.reasons import Reason, ReasonActor
 from queue_engine.queries.pull_request_status import QueueHistory, load_pull_request
 from queue_engine.store import Store
 from queue_engine.store.rejections import Rejection
-from tests.store.examples import REPOSITORY, queue, stand
+from tests.store.examples import REPOSITORY, changed, queue, stand
 from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, POLICY
 from tests.unit.queue_engine.queries.examples import happened
 
@@ -27,7 +27,7 @@ async def test_status_of_an_entry_is_its_own_with_what_holds_it(sqlite_database:
         main, release = await queue(t), await queue(t, "release")
         await stand(t, main, 1)
         front = await stand(t, release, 2)
-        await t.entries.save(replace(front, status=CHECKING, pending_checks=("ci",)))
+        await t.entries.save(changed(front, status=CHECKING, pending_checks=("ci",)))
         await stand(t, release, 3)
         found = await load_pull_request(t, REPOSITORY.id, 2, {"release": WINDOW, "main": POLICY}, NOW)
         without = await load_pull_request(t, REPOSITORY.id, 2, {"main": WINDOW}, NOW)

@@ -61,7 +61,7 @@ def queue(**changes: Any) -> Queue:
 
 def line(*changes: dict[str, Any]) -> list[Entry]:
     """A queue of entries 1, 2, 3, ... in order, with these changes."""
-    return [replace(stored.entry(n), position=n - 1, **each) for n, each in enumerate(changes, 1)]
+    return [stored.changed(stored.entry(n), position=n - 1, **each) for n, each in enumerate(changes, 1)]
 
 
 @pytest.mark.parametrize(
@@ -295,9 +295,9 @@ def test_front_that_goes_on_had_its_time_but_for_the_blockers(
     announced = BlockerNotices.of(blockers, (), since)
     [entry] = line(front | {"github_failures": 2, "github_failing_since": NOW})
     on = announced.resumed_entry(entry, NOW + 2 * HOUR)
-    assert on.started_at == started
+    assert on.run.started_at == started
     exempt = all(blocker.exempts(entry) for blocker in blockers)
-    assert (on.github_failures, on.github_failing_since) == ((2, NOW) if exempt else (0, None))
+    assert (on.run.github_failures, on.run.github_failing_since) == ((2, NOW) if exempt else (0, None))
 
 
 FAILED, PASSED, RUNNING = (report("ci", state) for state in (CheckState.FAILED, CheckState.PASSED, CheckState.PENDING))

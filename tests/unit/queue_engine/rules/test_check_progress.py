@@ -1,6 +1,5 @@
 """How many checks have reported is counted from what is known of an entry."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from queue_engine.core.observability.progress import ProgressStatus
 from queue_engine.domain.facts import CheckState
 from queue_engine.rules.check_progress import progress, tally
 from queue_engine.rules.checks import judge
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, READY, UPDATING, entry, report, rules
 from tests.unit.queue_engine.planner.paths import GitHub, Walk
 
@@ -28,13 +28,13 @@ WAITING = entry(status=CHECKING, pending_checks=("a", "b", "c"))
 )
 def test_tally_counts_what_has_ended_of_what_is_awaited(changes: dict[str, Any], counted: tuple[int, int]) -> None:
     """What the last look found ended counts as well as what webhooks have told since."""
-    assert tally(replace(WAITING, **changes)) == counted
+    assert tally(changed(WAITING, **changes)) == counted
 
 
 def test_progress_is_told_only_when_the_count_has_changed() -> None:
     """A save that changes something else is no news."""
-    assert progress(WAITING, replace(WAITING, next_poll_at=NOW)) is None
-    told = progress(WAITING, replace(WAITING, completed_checks=("a",)))
+    assert progress(WAITING, changed(WAITING, next_poll_at=NOW)) is None
+    told = progress(WAITING, changed(WAITING, completed_checks=("a",)))
     assert told is not None
     assert (told.correlation_id, told.done, told.total, told.status) == (WAITING.id, 1, 3, ProgressStatus.IN_PROGRESS)
     assert told.message == "1 of 3 checks have reported"
@@ -42,8 +42,8 @@ def test_progress_is_told_only_when_the_count_has_changed() -> None:
 
 def test_progress_of_the_last_report_completes_whoever_found_it() -> None:
     """The webhook tells it, or the look that finds all green; then the look that follows tells nothing again."""
-    all_reported = replace(WAITING, completed_checks=("a", "b", "c"))
-    green = replace(WAITING, status=READY, pending_checks=())
+    all_reported = changed(WAITING, completed_checks=("a", "b", "c"))
+    green = changed(WAITING, status=READY, pending_checks=())
     for before, after in ((WAITING, all_reported), (WAITING, green)):
         told = progress(before, after)
         assert told is not None
@@ -64,7 +64,7 @@ def test_walk_keeps_the_count_over_a_look() -> None:
     walk.github.reports["head-1"] = (report("a"),)
     walk.go()
     assert tally(walk.entry) == (1, 3)
-    walk.hint(completed_checks=(*walk.entry.completed_checks, "b"))
+    walk.hint(completed_checks=(*walk.entry.run.completed_checks, "b"))
     assert tally(walk.entry) == (2, 3)
     walk.github.reports["head-1"] = (report("a"), report("b"), report("c", CheckState.PENDING))
     walk.go_at(walk.due + MINUTE)

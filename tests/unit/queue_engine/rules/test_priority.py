@@ -3,7 +3,6 @@
 Covers `queue_engine/domain/entry_order.py`.
 """
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -51,7 +50,7 @@ def test_standing_is_the_highest_priority_and_every_permission_of_its_labels(
 def line(*entries: tuple[int, dict[str, Any]]) -> list[Entry]:
     """A queue in order; the number of each is when it came."""
     return [
-        replace(stored.entry(number), position=position, **changes)
+        stored.changed(stored.entry(number), position=position, **changes)
         for position, (number, changes) in enumerate(entries)
     ]
 

@@ -1,0 +1,172 @@
+"""A run is stored with its members: it begins and ends with them, and nobody overwrites what another wrote."""
+
+from collections.abc import AsyncIterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.run import NOT_BEGUN, Run
+from queue_engine.migrations import migrate
+from queue_engine.store import Store, Transaction
+from queue_engine.store.tables import entries, runs
+from tests.store.examples import NOW, REPOSITORY, SOON, changed, queue, stand
+
+WHOLE = Run(
+    started_at=NOW,
+    base_tip="base",
+    candidate="head",
+    tested_tree="tree",
+    new_head="new",
+    new_head_is_ours=True,
+    pending_checks=("build", "tests / 3.11"),
+    completed_checks=("build",),
+    started_checks=("build", "lint"),
+    checks_started_at=NOW + SOON,
+    former_checks=("10:build",),
+    check_seconds=60,
+    reruns=1,
+    rerun_checks=("1:build",),
+    rerun_at=NOW,
+    polls=2,
+    next_poll_at=NOW + SOON,
+    merge_requested_at=NOW,
+    merge_refusals=3,
+    refused_since=NOW,
+    github_failures=4,
+    github_failing_since=NOW,
+)
+CHECKING = EntryStatus.CHECKING
+MINUTE = 6 * SOON
+
+
+@pytest.fixture
+async def t(store: Store) -> AsyncIterator[Transaction]:
+    async with store.transaction() as transaction:
+        yield transaction
+
+
+async def stored_runs(t: Transaction) -> int:
+    return (await t.connection.execute(select(func.count()).select_from(runs))).scalar_one()
+
+
+def test_runs_table_holds_every_field() -> None:
+    """A field added to the model without a column would be lost at the first read."""
+    assert {field.name for field in fields(Run)} == set(runs.c.keys())
+
+
+async def test_run_is_read_with_its_member_as_it_was_written(t: Transaction) -> None:
+    """An entry that waits has a run that has not begun, which is stored nowhere."""
+    waiting = await stand(t, await queue(t), 1)
+    assert (waiting.run, await stored_runs(t)) == (NOT_BEGUN, 0)
+    saved = await t.entries.save(replace(waiting, status=CHECKING, run=WHOLE))
+    assert saved.run == replace(WHOLE, id=saved.run.id, version=1)
+    assert await t.entries.get(waiting.id) == saved
+    again = await t.entries.save(changed(saved, former_checks=None, polls=0))
+    assert (again.run.id, again.run.version, again.version) == (saved.run.id, 2, saved.version + 1)
+    assert await t.entries.of_queue(waiting.queue_id) == (again,)
+
+
+async def test_run_ends_when_its_member_waits_again_or_leaves(t: Transaction) -> None:
+    """P4: the head that IMQ made, and what has to be proved of it, stay with the entry."""
+    main = await queue(t)
+    first, second = [await stand(t, main, number) for number in (1, 2)]
+    begun = await t.entries.save(replace(first, status=CHECKING, run=WHOLE, head="updated", head_proved=False))
+    await t.entries.save(replace(second, run=Run(github_failures=1)))
+    assert await stored_runs(t) == 2
+    back = await t.entries.save(replace(begun, status=EntryStatus.PENDING, run=begun.run.ended()))
+    assert back == await t.entries.get(first.id)
+    assert (back.run, back.head, back.head_proved) == (NOT_BEGUN, "updated", False)
+    trouble = await t.entries.get(second.id)
+    assert trouble is not None
+    await t.entries.remove(trouble)
+    assert await stored_runs(t) == 0
+
+
+async def test_run_of_several_members_is_written_by_one_at_a_time_and_ends_with_the_last(t: Transaction) -> None:
+    """Two that read the same version of a run never both write, although each changes another entry."""
+    main = await queue(t)
+    first, second = [await stand(t, main, number) for number in (1, 2)]
+    first = await t.entries.save(replace(first, status=CHECKING, run=WHOLE))
+    second = await t.entries.save(replace(second, status=CHECKING, run=first.run))
+    assert second.run.id == first.run.id
+    assert await stored_runs(t) == 1
+    with pytest.raises(StaleRecord, match="run"):
+        await t.entries.save(changed(first, completed_checks=("lint",)))
+    first, second = await t.entries.of_queue(main.id)
+    assert first.run == second.run
+    await t.entries.remove(first)
+    assert await stored_runs(t) == 1
+    await t.entries.remove(second)
+    assert await stored_runs(t) == 0
+
+
+async def test_entry_past_pending_is_always_a_member_of_a_run(store: Store) -> None:
+    """The store begins a run for it, and the database refuses what a mistaken write would leave without one."""
+    async with store.transaction() as t:
+        waiting = await stand(t, await queue(t), 1)
+        processed = await t.entries.save(replace(waiting, status=EntryStatus.UPDATING))
+        assert processed.run.id is not None
+    with pytest.raises(IntegrityError):
+        async with store.transaction() as t:
+            await t.connection.execute(update(entries).values(run_id=None))
+
+
+async def test_migration_makes_each_entry_in_flight_the_member_of_a_run(empty_database: Database) -> None:
+    """P4: `database_0023.sql` was written by the last commit without runs; an entry that waits keeps its update."""
+    await migrate(empty_database, "0023")
+    async with empty_database.transaction() as connection:
+        if empty_database.dialect == "postgresql":
+            await connection.execute(text("SET LOCAL TIME ZONE 'UTC'"))
+        for statement in Path(__file__).with_name("database_0023.sql").read_text().splitlines():
+            await connection.exec_driver_sql(statement)
+    await migrate(empty_database)
+    async with Store(empty_database).transaction() as t:
+        updated, checked, merged, waited, failed, last = await t.entries.of_repository(REPOSITORY.id)
+        assert updated.run == Run(
+            updated.run.id,
+            version=1,
+            started_at=NOW,
+            base_tip="base-2",
+            new_head="head-1b",
+            new_head_is_ours=True,
+            completed_checks=("head-1b:ci",),
+            polls=1,
+            next_poll_at=NOW + MINUTE,
+        )
+        assert checked.run == Run(
+            checked.run.id,
+            version=1,
+            started_at=NOW,
+            base_tip="base-2",
+            candidate="head-2b",
+            pending_checks=("ci", "lint"),
+            completed_checks=("ci",),
+            started_checks=("ci",),
+            checks_started_at=NOW + MINUTE,
+            former_checks=("10:ci", "10:lint"),
+            check_seconds=600,
+            reruns=1,
+            rerun_checks=("1:ci",),
+            rerun_at=NOW,
+            polls=3,
+            next_poll_at=NOW + MINUTE,
+            github_failures=2,
+            github_failing_since=NOW,
+        )
+        assert (checked.head, checked.head_proved, checked.updated_from) == ("head-2b", False, "head-2")
+        assert (updated.newer_tip, checked.newer_tip) == (None, "base-2")
+        run = merged.run
+        assert (run.candidate, run.tested_tree, run.merge_requested_at) == ("head-3b", "tree", NOW)
+        assert (run.merge_refusals, run.refused_since, run.former_checks) == (1, NOW, None)
+        assert (waited.head, waited.head_proved, waited.updated_from) == ("head-4b", False, "head-4")
+        assert (waited.run, waited.newer_tip) == (NOT_BEGUN, "base-2")
+        assert failed.run == Run(failed.run.id, version=1, github_failures=3, github_failing_since=NOW)
+        assert last.run == NOT_BEGUN
+        begun = await t.entries.save(replace(last, status=CHECKING, run=WHOLE))
+        assert begun.run.id not in {None, *(each.run.id for each in (updated, checked, merged, failed))}
