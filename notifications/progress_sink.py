@@ -61,5 +61,5 @@ def _pending_reports(entry: Entry, shown: Notice) -> tuple[CheckReport, ...]:
     reports = {check.name: check for check in shown.checks}
     return tuple(
         reports.get(name) or CheckReport(name, None, CheckState.PENDING, "expected", None, None, None)
-        for name in pending_checks(entry)
+        for name in pending_checks(entry.run)
     )

@@ -302,5 +302,5 @@ def _in_own_words(notice: Notice, policy: Policy) -> Notice:
 def _awaited(entry: Entry) -> tuple[CheckReport, ...]:
     """The checks that an entry waits for, as far as they are known by name only."""
     return tuple(
-        CheckReport(name, None, CheckState.PENDING, "expected", None, None, None) for name in pending_checks(entry)
+        CheckReport(name, None, CheckState.PENDING, "expected", None, None, None) for name in pending_checks(entry.run)
     )

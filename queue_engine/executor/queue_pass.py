@@ -58,6 +58,7 @@ from queue_engine.planner.actions import (
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.planner.github_outage import lasts, later, longest_wait, on_github_error
+from queue_engine.rules.transitions import with_refusal
 
 _log = structlog.get_logger("imq.queue_pass")
 
@@ -245,13 +246,7 @@ class _Pass:
         await note_refused(self._engine, entry)
         self._seen = answer
         if answer.merge_denied is None:
-            since = entry.run.refused_since or self._engine.clock.now()
-            await self._save(
-                entry,
-                replace(
-                    entry, run=replace(entry.run, merge_refusals=entry.run.merge_refusals + 1, refused_since=since)
-                ),
-            )
+            await self._save(entry, with_refusal(entry, self._engine.clock.now()))
         return None
 
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:

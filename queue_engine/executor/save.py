@@ -131,7 +131,7 @@ def _events(before: Entry, after: Entry, now: datetime, ended: datetime | None) 
         and after.run.rerun_at is None
         and before.run.rerun_checks == after.run.rerun_checks
     ):
-        events["rerun"] = {"head": after.head, "checks": list(rerun_names(after))}
+        events["rerun"] = {"head": after.head, "checks": list(rerun_names(after.run))}
     if after.status is before.status:
         return events
     data: dict[str, Any] = {"head": after.head, "base_tip": after.run.base_tip}
@@ -142,7 +142,7 @@ def _events(before: Entry, after: Entry, now: datetime, ended: datetime | None) 
         data["ended"] = ended.isoformat()
     if after.status is EntryStatus.READY and before.run.merge_refusals == 0:
         if after.run.rerun_checks:
-            events["flaky"] = {"head": after.head, "checks": list(rerun_names(after))}
+            events["flaky"] = {"head": after.head, "checks": list(rerun_names(after.run))}
         elif after.head != after.queued_head and ended is not None:
             # A head that is IMQ's own was new when its checks began: only that tells how long they take.
             data["checks"] = (ended - before.status_since).total_seconds()

@@ -15,6 +15,7 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.own_check import own_check
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldBase, ReadFact, Rerun, Save, Wait
 from queue_engine.planner.check_limits import check_deadline, few, overdue, with_started
 from queue_engine.planner.pending_checks import (
@@ -64,9 +65,9 @@ def judge_checks(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Ac
         limit = check_deadline(entry, policy) if known else entry.status_since + policy.first_report
         # A look that found something to wait for has bounded the next one itself.
         due = (entry.run.next_poll_at or now) if entry.run.polls else min(entry.run.next_poll_at or now, limit)
-        if not required and _told_all(entry) and (asked := await_former(entry, seen, policy, now)) is not None:
+        if not required and _told_all(entry.run) and (asked := await_former(entry, seen, policy, now)) is not None:
             return asked
-        if not required and _told_all(entry):
+        if not required and _told_all(entry.run):
             # Green is believed only then: an earlier look would be followed by a second one.
             due += policy.settle
         if now >= due:
@@ -75,8 +76,8 @@ def judge_checks(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Ac
         return Wait(replace(entry, run=replace(entry.run, pending_checks=names)), due)
     if entry.run.rerun_at is not None:
         return _rerun_in_doubt(entry, seen, policy, now)
-    expected = () if required else former_checks(entry)
-    verdict = judge(required, of_now(entry, seen.reports), policy.ignored_checks, expected)
+    expected = () if required else former_checks(entry.run)
+    verdict = judge(required, of_now(entry.run, seen.reports), policy.ignored_checks, expected)
     if verdict.state is CheckState.FAILED:
         return _judge_failure(entry, verdict, seen, policy, now)
     if verdict.state is CheckState.PASSED:
@@ -95,9 +96,9 @@ def judge_checks(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Ac
     return overdue(entry, verdict, seen, policy, now)
 
 
-def _told_all(entry: Entry) -> bool:
+def _told_all(run: Run) -> bool:
     """Whether webhooks have told of all that is awaited, or of something where nothing is known to be."""
-    return bool(entry.run.completed_checks) and set(entry.run.pending_checks) <= set(entry.run.completed_checks)
+    return bool(run.completed_checks) and set(run.pending_checks) <= set(run.completed_checks)
 
 
 def _await_first_report(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Policy, now: datetime) -> Action:
@@ -150,7 +151,7 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Pol
     if entry.run.reruns < policy.check_reruns and all(check.by_actions for check in verdict.failed):
         if seen.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
-        reports = with_runs(of_now(entry, seen.reports or ()), seen.workflow_runs, entry.run.candidate)
+        reports = with_runs(of_now(entry.run, seen.reports or ()), seen.workflow_runs, entry.run.candidate)
         failed = with_runs(verdict.failed, seen.workflow_runs, entry.run.candidate)
         if all(check.actions_run is not None for check in failed):
             return _run_again(entry, replace(verdict, failed=failed), reports, policy, now)
@@ -196,7 +197,7 @@ def _is_red(report: CheckReport | None) -> bool:
 
 
 def _blame(entry: Entry, failed: tuple[CheckReport, ...]) -> Dequeue:
-    again = tuple(sorted({check.name for check in failed} & set(rerun_names(entry))))
+    again = tuple(sorted({check.name for check in failed} & set(rerun_names(entry.run))))
     detail = f"run again on the same commit, without success: {few(again)}" if again else None
     broke_down = all(check.conclusion in BREAKDOWNS for check in failed)
     return Dequeue(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)

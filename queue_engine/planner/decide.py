@@ -1,4 +1,4 @@
-"""Decide the next step of the front entry: a pure function from an entry and the facts seen to one action.
+"""Decide the next step of the front and its run: a pure function from both and the facts seen to one action.
 
 Facts are asked for one by one, and only when the decision turns on them: that is what keeps requests few. The
 caller fetches what a `ReadFact` names, adds it to `Facts` and asks again; everything in `Facts` is from this very pass.
@@ -277,8 +277,8 @@ def _of_people(taken: Snapshot | None, rules: BranchRules) -> Dequeue | None:
 def _is_green(entry: Entry, seen: Facts, policy: Policy) -> bool:
     """Whether its checks pass, by the reports of this pass; to GitHub not all that count are required ones."""
     required = required_checks(seen.rules, policy)
-    expected = () if required else former_checks(entry)
-    verdict = judge(required, of_now(entry, seen.reports or ()), policy.ignored_checks, expected)
+    expected = () if required else former_checks(entry.run)
+    verdict = judge(required, of_now(entry.run, seen.reports or ()), policy.ignored_checks, expected)
     if required or verdict.reported:
         return verdict.state is CheckState.PASSED
     return policy.land_without_checks

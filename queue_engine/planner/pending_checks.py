@@ -82,7 +82,7 @@ def await_former(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Re
     asked = with_former(entry, seen)
     if not isinstance(asked, Save):
         return asked
-    expected = judge((), (), policy.ignored_checks, former_checks(asked.entry)).awaited
+    expected = judge((), (), policy.ignored_checks, former_checks(asked.entry.run)).awaited
     if set(expected) <= set(entry.run.completed_checks):
         return asked
     again = now + wait(policy.check_look, 0, random=no_jitter)

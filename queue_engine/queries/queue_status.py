@@ -146,7 +146,7 @@ def entry_view(
         entry=entry,
         position=position_of(entry, entries, durations, now, depth=len(entries)),
         blockers=tuple(blocker for blocker in holding if not blocker.exempts(entry)),
-        pending_checks=pending_checks(entry),
+        pending_checks=pending_checks(entry.run),
         outage=outage,
         deferral=deferral,
     )

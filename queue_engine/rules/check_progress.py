@@ -2,11 +2,12 @@
 
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.run import Run
 
 
-def pending_checks(entry: Entry) -> tuple[str, ...]:
-    """The checks that an entry waits for, without those that have completed since the last look."""
-    return tuple(name for name in entry.run.pending_checks if name not in entry.run.completed_checks)
+def pending_checks(run: Run) -> tuple[str, ...]:
+    """The checks that a run waits for, without those that have completed since the last look."""
+    return tuple(name for name in run.pending_checks if name not in run.completed_checks)
 
 
 def tally(entry: Entry) -> tuple[int, int] | None:

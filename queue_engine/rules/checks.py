@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, RequiredCheck
-from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
+from queue_engine.domain.run import Run
 from queue_engine.domain.workflow_runs import WorkflowRun
 
 
@@ -70,20 +70,20 @@ def judge(
 
 
 def run_key(report: CheckReport) -> str:
-    """One run of one check, as an entry remembers it: ids tell an old run from its rerun, whatever the clocks say."""
+    """One run of one check, as a run remembers it: ids tell an old run from its rerun, whatever the clocks say."""
     return f"{report.run_id}:{report.name}"
 
 
-def rerun_names(entry: Entry) -> tuple[str, ...]:
-    """Names of the checks that were run again on the entry's head, each once."""
-    return tuple(dict.fromkeys(key.partition(":")[2] for key in entry.run.rerun_checks))
+def rerun_names(run: Run) -> tuple[str, ...]:
+    """Names of the checks that were run again on the candidate, each once."""
+    return tuple(dict.fromkeys(key.partition(":")[2] for key in run.rerun_checks))
 
 
-def of_now(entry: Entry, reports: Iterable[CheckReport]) -> tuple[CheckReport, ...]:
+def of_now(run: Run, reports: Iterable[CheckReport]) -> tuple[CheckReport, ...]:
     """The reports as they count: a run that was asked to run again is pending until a newer one has appeared."""
     return tuple(
         replace(r, state=CheckState.PENDING, conclusion="queued", completed_at=None)
-        if run_key(r) in entry.run.rerun_checks
+        if run_key(r) in run.rerun_checks
         else r
         for r in reports
     )
@@ -95,13 +95,13 @@ def _matches(required: RequiredCheck, report: CheckReport) -> bool:
 
 
 def former_names(reports: Iterable[CheckReport]) -> tuple[str, ...]:
-    """What reported on the head before IMQ's update, as an entry remembers it: `app:name`, no App for any."""
+    """What reported on the head before IMQ's update, as a run remembers it: `app:name`, no App for any."""
     return tuple(sorted({f"{'' if r.app_id is None else r.app_id}:{r.name}" for r in reports}))
 
 
-def former_checks(entry: Entry) -> frozenset[RequiredCheck]:
+def former_checks(run: Run) -> frozenset[RequiredCheck]:
     """The checks that reported on the head before IMQ's update, as far as they were asked for."""
-    told = (each.partition(":") for each in entry.run.former_checks or ())
+    told = (each.partition(":") for each in run.former_checks or ())
     return frozenset(RequiredCheck(name, int(app) if app else None) for app, _, name in told)
 
 

@@ -9,15 +9,16 @@ from queue_engine.domain.model import PROCESSING, TRANSITIONS, Entry, EntryStatu
 def check_queue(entries: Sequence[Entry]) -> None:
     """Check one queue, given in order, front first.
 
-    Positions are 0..n-1, a pull request stands there once, all stand in the same queue in a waiting status, and only
-    the front is processed. Raises InvariantError.
+    Positions are 0..n-1, a pull request stands there once, and all stand in the same queue in a waiting status. Only
+    members of the active run, which is the front's, are past pending. Raises InvariantError.
     """
+    active = {entry.run.id for entry in entries[:1]} - {None}
     for expected, entry in enumerate(entries):
         if entry.position != expected:
             raise InvariantError(f"pull request {entry.number} stands at position {entry.position}, not {expected}")
         if entry.status.final:
             raise InvariantError(f"pull request {entry.number} stands in the queue although it is {entry.status}")
-        if expected > 0 and entry.status in PROCESSING:
+        if entry.status in PROCESSING and entry.run.id not in active:
             raise InvariantError(f"pull request {entry.number} is {entry.status} at position {expected}")
     if len({entry.number for entry in entries}) != len(entries):
         raise InvariantError("a pull request stands in the queue more than once")

@@ -66,6 +66,12 @@ def bind_head(entry: Entry, head: str, policy: Policy, now: datetime, *, proved:
     return replace(checking, head=head, head_proved=proved, updated_from=entry.head, run=run)
 
 
+def with_refusal(entry: Entry, now: datetime) -> Entry:
+    """The entry after GitHub refused its merge for a reason that may pass."""
+    since = entry.run.refused_since or now
+    return replace(entry, run=replace(entry.run, merge_refusals=entry.run.merge_refusals + 1, refused_since=since))
+
+
 def preempted(entry: Entry, now: datetime) -> Entry:
     """The entry after it gave its turn to another: in line again, with the head that it was bound to.
 

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 from structlog.testing import capture_logs
 
+from queue_engine.domain.model import EntryStatus
 from sandbox.ci.single_check import CISettings
 from sandbox.ground.git import Signature
 from sandbox.rest.faults import Fault
@@ -120,8 +121,10 @@ async def test_broken_invariant_pauses_its_own_queue_and_no_other(world: World) 
         pull.label(LABEL, by="mona")
         await world.settle()
     await world.until_status(front, "checking")
-    async with world.bot.database.transaction() as connection:
-        await connection.execute(text(f"UPDATE entries SET status = 'checking' WHERE number = {second.number}"))
+    async with world.bot.engine.store.transaction() as tx:
+        waiting = await tx.entries.find(second.record.repository.id, second.number)
+        assert waiting is not None
+        await tx.entries.save(replace(waiting, status=EntryStatus.CHECKING))
     with capture_logs() as logs:
         await world.pass_time(CI_TIME * 2)
     for pull in (elsewhere, gadget):

@@ -1,4 +1,7 @@
-"""A run is stored with its members: it begins and ends with them, and nobody overwrites what another wrote."""
+"""A run is stored with its members: it begins and ends with them, and nobody overwrites what another wrote.
+
+Covers `queue_engine/domain/run.py`.
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import fields, replace

@@ -40,7 +40,7 @@ def test_rerun_that_passes_lands_in_its_place_and_is_remembered_as_flaky() -> No
     assert isinstance(walk.go(), Wait)
     assert walk.due == NOW + POLICY.settle
     assert landed(walk.wait())
-    assert rerun_names(walk.entry) == ("ci",)
+    assert rerun_names(walk.entry.run) == ("ci",)
     assert walk.asked.count("rerun") == 1
     assert "base_reports" not in walk.asked
 

@@ -9,8 +9,9 @@ import pytest
 
 from queue_engine.domain.facts import CheckState, RequiredCheck
 from queue_engine.domain.own_check import own_check
+from queue_engine.domain.run import Run
 from queue_engine.rules.checks import former_checks, former_names, judge, required_checks
-from tests.unit.queue_engine.examples import NOW, POLICY, SECOND, entry, report, rules
+from tests.unit.queue_engine.examples import NOW, POLICY, SECOND, report, rules
 
 PENDING, PASSED, FAILED = CheckState.PENDING, CheckState.PASSED, CheckState.FAILED
 CI = RequiredCheck("ci", None)
@@ -190,6 +191,6 @@ def test_check_of_imq_itself_is_known_by_its_name_or_its_app(check: RequiredChec
 def test_former_checks_are_remembered_with_their_apps_whatever_their_names() -> None:
     """P1: a check of the same name by another App does not stand for it; a status may be anybody's."""
     names = former_names([report("ci: unit", app_id=10), report("lint", app_id=None), report("lint", app_id=None)])
-    remembered = former_checks(entry(former_checks=names))
+    remembered = former_checks(Run(former_checks=names))
     assert remembered == {RequiredCheck("ci: unit", 10), RequiredCheck("lint", None)}
     assert len(names) == 2

@@ -9,6 +9,7 @@ import pytest
 
 from queue_engine.domain.errors import InvariantError, TransitionError
 from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.run import NOT_BEGUN, Run
 from queue_engine.rules.invariants import check_queue, check_transition
 from tests.store.examples import entry
 
@@ -39,9 +40,9 @@ def test_transition_of_every_pair_is_allowed_or_refused_as_designed(old: EntrySt
 
 
 def standing(*statuses: EntryStatus) -> list[Entry]:
-    """A sound queue whose entries have these statuses."""
+    """A sound queue whose entries have these statuses, each with a run of its own."""
     return [
-        replace(entry(number=100 + position), position=position, status=status)
+        replace(entry(number=100 + position), position=position, status=status, run=Run(id=1 + position))
         for position, status in enumerate(statuses)
     ]
 
@@ -73,9 +74,18 @@ def test_queue_with_one_pull_request_twice_is_broken() -> None:
 
 @pytest.mark.parametrize("status", [EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.READY])
 def test_queue_processing_behind_the_front_is_broken(status: EntryStatus) -> None:
-    """Only the front is processed."""
-    with pytest.raises(InvariantError, match=f"101 is {status} at position 1"):
-        check_queue(standing(PENDING, status))
+    """Only members of the active run are processed: an entry with a run of its own, or with none, breaks the queue."""
+    for broken in (standing(PENDING, status), standing(EntryStatus.CHECKING, status)):
+        with pytest.raises(InvariantError, match=f"101 is {status} at position 1"):
+            check_queue(broken)
+    with pytest.raises(InvariantError, match=f"100 is {status} at position 0"):
+        check_queue([replace(each, run=NOT_BEGUN) for each in standing(status)])
+
+
+def test_queue_processing_several_members_of_one_run_passes() -> None:
+    """A run may have several members; who waits behind them has none."""
+    first, second, third = standing(EntryStatus.CHECKING, EntryStatus.CHECKING, PENDING)
+    check_queue([first, replace(second, run=first.run), third])
 
 
 @pytest.mark.parametrize("status", [EntryStatus.LANDED, EntryStatus.FAILED, EntryStatus.CANCELLED])
