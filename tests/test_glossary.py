@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from docs.generate import ROOT
+from tests.support.plain_words import PRIVATE, docstrings, private_names
 
 MOST_WORDS = 180
 """Distinct words in the names of `queue_engine`: it had 306 before each concept got one word."""
 
 EDGES = ("bot", "notifications")
+
+SPOKEN = (*EDGES, "sandbox", "queue_engine/commands", "queue_engine/core")
+"""Packages in which no identifier and no docstring has a word of the private language."""
 
 
 def listed(name: str) -> set[str]:
@@ -88,3 +92,15 @@ def test_plain_words_are_used_and_are_not_in_the_glossary() -> None:
     assert words_in(*EDGES) >= PLAIN_AT_EDGES
     assert not glossary() & (PLAIN | PLAIN_AT_EDGES)
     assert not PLAIN & PLAIN_AT_EDGES
+
+
+@pytest.mark.parametrize("package", SPOKEN)
+def test_identifiers_and_docstrings_have_no_private_word(package: str) -> None:
+    """A stranger reads functions, parameters and docstrings without a dictionary."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / package).rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        faults = [*private_names(source), *(text for text in docstrings(source) if PRIVATE.search(text))]
+        if faults:
+            found[str(path.relative_to(ROOT))] = faults
+    assert found == {}

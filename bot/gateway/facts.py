@@ -280,7 +280,7 @@ def review_state(word: str) -> ReviewState:
 
 
 _APP_AVATAR = re.compile(r"https?://[^/?#]+(?:/avatars)?/in/(\d+)(?:[?#]|$)")
-"""Where GitHub keeps an App's picture (people's are under `/u/`): in the combined status nothing else tells the App."""
+"""Where GitHub keeps an App's picture (people's are under `/u/`): in the combined status nothing else names the App."""
 
 
 def _status_report(status: StatusAnswer) -> CheckReport:

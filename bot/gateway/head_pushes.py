@@ -23,7 +23,7 @@ _log = structlog.get_logger(__name__)
 async def head_pushes(connection: Connection, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
     """Read `GET /repos/{owner}/{repo}/activity`, newest first; nothing where GitHub does not tell.
 
-    The period is named, as one client found a day to be the default. With any token GitHub tells of public forks
+    The period is named, as one client found a day to be the default. With any token GitHub lists public forks
     (the page: "if only public resources are requested").
     """
     if pull.head_repository is None:

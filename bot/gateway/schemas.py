@@ -25,7 +25,7 @@ class IdAnswer(BaseModel):
 
 
 class RepositoryAnswer(BaseModel):
-    """A repository. The allowances are only told to those who may push; None means not told."""
+    """A repository. GitHub shows the merge settings only to those who may push; None means unknown."""
 
     id: int
     name: str
@@ -77,7 +77,7 @@ class NumberAnswer(BaseModel):
 
 
 class ReviewAnswer(BaseModel):
-    """A review. `author_association` tells whether its author may write: OWNER, MEMBER, COLLABORATOR, or less."""
+    """A review. `author_association` says whether its author may write: OWNER, MEMBER, COLLABORATOR, or less."""
 
     user: UserAnswer | None = None
     state: str

@@ -33,7 +33,7 @@ def unknown_names(environ: Mapping[str, str], known: Collection[str]) -> dict[st
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the most similar setting: by the same words, by similar letters, or as the only one with its words."""
+    """Return the most similar setting: by the same words, by similarity, or as the only one with its words."""
     upper = name.upper()
     for meant in (upper, upper.removeprefix(PREFIX)):
         if meant in known:

@@ -34,7 +34,7 @@ _MOST_FREEZES = 20
 
 
 class ConfigModel(BaseModel):
-    """A mapping in the file. Keys that nobody knows are refused, so that a misspelt one is not silently nothing."""
+    """A mapping in the file. Unknown keys are refused, so that a misspelt one is not silently nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

@@ -87,7 +87,7 @@ def _sentence(error: ErrorDetails) -> str:
 
 
 def _named(given: object) -> str:
-    """What stands in the file, in its own words."""
+    """Quote a value of the file."""
     if isinstance(given, bool):
         return str(given).lower()
     return "a section" if isinstance(given, dict) else "a list" if isinstance(given, list) else quoted(given)

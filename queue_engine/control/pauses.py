@@ -47,7 +47,7 @@ async def resume(change: Change, repository: Repository, base_branch: str, *, by
     """Lift every pause, by a maintainer or by IMQ, and try a red base again. `by` None: the operator asks.
 
     A freeze by a maintainer is lifted only where no pause is in force: under a pause it takes a second request.
-    `blockers_of` tells what blocks the queue afterwards.
+    `blockers_of` returns the blockers afterwards.
     """
     tx, now = change.tx, change.now
     queue = await tx.queues.find_or_create(repository, base_branch, now)

@@ -111,7 +111,7 @@ class BlockerNotices:
         )
 
     def resumed_entry(self, entry: Entry, now: datetime) -> Entry:
-        """The front when it goes on now: the time for which it was blocked is not held against it.
+        """Return the front when it continues now: the time for which it was blocked is not held against it.
 
         An entry that every blocker exempted went on all the time.
         """

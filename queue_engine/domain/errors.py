@@ -109,7 +109,7 @@ def is_retryable(error: Exception) -> bool:
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """GitHub's errors within say what was asked for: `Not Found` alone helps nobody who reads a dead letter."""
+    """GitHub's errors within say what was asked for: `Not Found` alone is useless in a dead letter."""
     try:
         yield
     except GitHubError as error:

@@ -41,10 +41,10 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """A pull request as GitHub told it at one instant.
+    """A pull request as GitHub showed it at one instant.
 
     `head_repository` is None when the fork was deleted. `mergeable` None means that GitHub has not computed it yet.
-    `merge_sha` is the commit that landed it, when `merged`; None where the API version no longer tells.
+    `merge_sha` is the commit that landed it, when `merged`; None where the API version no longer says.
     """
 
     number: int
@@ -199,7 +199,7 @@ class BranchRules:
 
     required_checks: frozenset[RequiredCheck]
     native_queue: bool
-    """GitHub's own merge queue is required: nobody else can merge."""
+    """GitHub's own merge queue is required, so IMQ cannot merge."""
     linear_history: bool
     """Merge commits are refused."""
     approvals: int = 0
@@ -210,7 +210,7 @@ class BranchRules:
     """Every conversation is to be resolved."""
     signatures: bool = False
     locked: bool = False
-    """Nobody may update the branch without a bypass."""
+    """Updates of the branch need a bypass."""
     push_restricted: bool = False
     """Only some may push to the branch, and IMQ is not among them."""
     methods: frozenset[MergeMethod] | None = None
@@ -269,7 +269,7 @@ class Snapshot:
     permission: Permission | None = None
     """Of the person who was asked about."""
     comparison: Comparison | None = None
-    """The head against the base; told only where the head contains the base's tip."""
+    """The head against the base; only known where the head contains the base's tip."""
     base_tip: str | None = None
     behind: int | None = None
     """How many commits of the base the head lacks."""

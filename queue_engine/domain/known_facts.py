@@ -193,7 +193,7 @@ Statement = Annotated[
 
 
 class Fact(BaseModel):
-    """Something told of a subject."""
+    """A statement about a subject."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -203,7 +203,7 @@ class Fact(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A stored fact: what was told, and when IMQ was told it."""
+    """A stored fact: a statement, and when IMQ received it."""
 
     told: Statement
     at: datetime

@@ -25,7 +25,7 @@ class NoticeKind(StrEnum):
     REFUSED = "refused"
     HELD = "held"
     BLOCKED = "blocked"
-    """It keeps its place in order, and its queue goes on without it."""
+    """It keeps its position, and its queue continues without it."""
     PAUSED = "paused"
     ANSWERED = "answered"
     """Nothing is to be said of its place in a queue: the comment is there for the answer to a command."""
@@ -120,7 +120,7 @@ class Notice(BaseModel):
     queued_by: str | None = None
     trigger_label: str = "merge-queue"
     fix_labels: tuple[str, ...] = ("merge-queue-fix",)
-    """The labels that mark what mends a red base."""
+    """The labels of changes that fix a red base."""
     ahead: tuple[int, ...] = ()
     """Numbers of the first pull requests before it, the front first, as of `at`."""
     eta: tuple[datetime, datetime] | None = None

@@ -93,7 +93,7 @@ class Policy:
     served: bool = True
     """Whether this base branch has a queue at all."""
     fault: str | None = None
-    """What is wrong with the repository's configuration, with its line; its queues hold until that is mended."""
+    """What is wrong with the repository's configuration, with its line; its queues hold until that is fixed."""
     not_followed: tuple[str, ...] = ()
     """What of the organisation's shared configuration does not count here, in sentences for people."""
     max_depth: int = 20
@@ -175,7 +175,7 @@ class Policy:
     """When the check run is brought up to the reports of long checks, counted from the moment that the head was bound.
     Once each, and only if something has reported since: what ends sooner costs no edit."""
     comment_debounce: timedelta = timedelta(seconds=2)
-    """How long a passing state may wait to be told, so that quick changes become one edit."""
+    """How long a transient state may wait to be announced, so that quick changes become one edit."""
 
     @property
     def trigger_label(self) -> str:
@@ -184,7 +184,7 @@ class Policy:
 
     @property
     def fix_labels(self) -> tuple[str, ...]:
-        """The labels that mark what mends a red base."""
+        """The labels of changes that fix a red base."""
         return tuple(each.label for each in self.priorities if each.fixes_base)
 
     def has_trigger_label(self, labels: Iterable[str]) -> bool:

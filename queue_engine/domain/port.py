@@ -158,7 +158,7 @@ class GitHub(Protocol):
     async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
         """`GET /repos/{o}/{r}/pulls/{n}/commits`: who wrote its commits, as `CommandName <address>`, each once.
 
-        Without the account `author`, and without merges, which add nobody's work.
+        Without the account `author`, and without merges, which add no work.
         """
         ...
 
@@ -203,7 +203,7 @@ class GitHub(Protocol):
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """The hundred open pull requests that changed last, in one request (`GET /repos/{o}/{r}/pulls`).
 
-        A list tells no `mergeable`: it is None in each.
+        A list has no `mergeable`: it is None in each.
         """
         ...
 

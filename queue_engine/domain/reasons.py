@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class ReasonActor(StrEnum):
-    """Whose turn it is after an entry left."""
+    """Who has to act after an entry left."""
 
     AUTHOR = "author"
     MAINTAINER = "maintainer"

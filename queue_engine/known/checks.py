@@ -7,7 +7,7 @@ from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.known_facts import SETTLED, CheckResult, CommitStatus, Known
 
 _BEGUN_AGAIN = timedelta(minutes=1)
-"""An App may set a run that has ended under way again, of which no webhook tells: after this the read is believed."""
+"""An App may set a run that has ended under way again, without any webhook: after this the read is believed."""
 
 
 def statuses_matter(required: Collection[RequiredCheck], reports: Sequence[CheckReport]) -> bool:

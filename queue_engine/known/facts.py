@@ -16,7 +16,7 @@ class KnownFacts:
         self._clock = clock
 
     async def about(self, repository_id: int, subjects: Collection[str]) -> dict[str, list[Known]]:
-        """What is known of each of these subjects, in the order in which it was told."""
+        """Load the known facts of each of these subjects, in the order in which IMQ received them."""
         async with self._store.reading() as tx:
             return await tx.known.about(repository_id, subjects, since=self._clock.now() - KEPT)
 

@@ -31,7 +31,7 @@ LONGEST = OUTDATED.maximum
 """No read waits longer, however late the last one was asked again."""
 
 REMEMBERED = KEPT
-"""How long reads wait after one was outdated. The next one is made at once, and tells whether GitHub still lags."""
+"""How long reads wait after one was outdated. The next one is made at once, and shows whether GitHub still lags."""
 
 _AWAITED = 1000
 """How many reads may be waited for before those whose callers never came back are dropped."""
@@ -111,5 +111,5 @@ class ReadLag:
 
 
 def _reported_at(kind: ReadKind, known: Sequence[Known]) -> datetime | None:
-    """When the newest fact was told that this read is to show."""
+    """Return when IMQ received the newest fact that this read is to show."""
     return max((one.at for one in known if isinstance(one.told, kind.shows)), default=None)

@@ -76,7 +76,7 @@ def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullR
 
 
 def webhooks_since(known: Sequence[Known], now: datetime) -> tuple[PullRequestState | Consent, ...]:
-    """What webhooks told of late, and when somebody queued it, in the order in which IMQ was told."""
+    """Return recent facts from webhooks, and when somebody queued it, in the order in which IMQ received them."""
     return tuple(one.told for one in _of_late(known, now) if isinstance(one.told, PullRequestState | Consent))
 
 
@@ -101,7 +101,7 @@ def _says_merged(one: Known) -> bool:
 
 
 def _head_pushes(known: Sequence[Known]) -> list[Push]:
-    """The moves of its head, as `synchronize` tells them."""
+    """Return the pushes to its head, by `synchronize` events."""
     states = [one.told for one in known if isinstance(one.told, PullRequestState)]
     return [Push(before=told.before, after=told.head, at=told.updated_at) for told in states if told.before is not None]
 
@@ -122,7 +122,7 @@ def _label_missed(read: PullRequest, known: Sequence[Known], now: datetime) -> s
 
 @dataclass(frozen=True, slots=True)
 class _LabelChange:
-    """A label was set or taken off: at GitHub's time, None if IMQ did it, and told at IMQ's."""
+    """A label was set or taken off: at GitHub's time, None if IMQ did it, and received at IMQ's."""
 
     label_set: bool
     changed_at: datetime | None
@@ -150,7 +150,7 @@ def _folded(labels: Iterable[str]) -> frozenset[str]:
 
 
 def _state(known: Sequence[Known]) -> tuple[PullRequestState, datetime] | None:
-    """The newest state, with the labels that IMQ changed since it was told, and when it was told."""
+    """Return the newest state, with the labels that IMQ changed since, and when IMQ received it."""
     states = [(one.told, number) for number, one in enumerate(known) if isinstance(one.told, PullRequestState)]
     if not states:
         return None

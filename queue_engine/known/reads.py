@@ -89,7 +89,7 @@ class GitHubReads(Forwarding):
         self._lag = ReadLag()
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
-        """Compared with its state, head and labels; with what webhooks told of it."""
+        """Compared with its state, head and labels; with its webhooks."""
         ask = partial(self._github.pull_request, repository, number)
         pull = await self._compared(repository, of_pull(number), ask, outdated_pull, PULL)
         return replace(pull, told=await self._webhooks_since(repository, number))
@@ -264,7 +264,7 @@ class GitHubReads(Forwarding):
         raise self._outdated(repository, subject, why, kind)
 
     async def _webhooks_since(self, repository: Repository, number: int) -> tuple[PullRequestState | Consent, ...]:
-        """What webhooks told of a pull request until now, without the labels that IMQ itself took off."""
+        """Return the webhooks' facts of a pull request until now, without the labels that IMQ itself took off."""
         subject = of_pull(number)
         told = webhooks_since((await self._facts.about(repository.id, {subject})).get(subject, ()), self._clock.now())
         removals = [one for one in told if isinstance(one, PullRequestState) and one.removed_label is not None]

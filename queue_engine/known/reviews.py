@@ -10,7 +10,7 @@ _VERDICTS = frozenset({ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED, Revi
 
 
 def outdated_reviews(reviews: Sequence[Review], known: Sequence[Known], now: datetime) -> str | None:
-    """Why these reviews, oldest first, are older than what was told in the last seconds; None if nothing says so."""
+    """Return why these reviews, oldest first, are older than the facts of the last seconds; None if they are not."""
     told = {
         one.told.author: one.told.state
         for one in known

@@ -32,7 +32,7 @@ class GitHubOutage:
 
 @dataclass(frozen=True, slots=True)
 class EntryBlock:
-    """IMQ cannot land an entry, and its queue goes on without it: why, since when, and when IMQ tries again."""
+    """IMQ cannot land an entry, and its queue continues without it: why, since when, and when IMQ tries again."""
 
     reason: Reason
     since: datetime | None
@@ -58,7 +58,7 @@ class EntryView:
 
     @property
     def eta(self) -> tuple[datetime, datetime] | None:
-        """When it is likely to land; None while something holds it that nobody knows the end of."""
+        """When it is likely to land; None while a blocker without a known end holds it."""
         held_up = self.blockers or self.outage is not None or self.deferral is not None
         return None if held_up else self.position.eta
 

@@ -39,7 +39,7 @@ def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, .
 
 
 def waits_for_base(blockers: Sequence[Blocker]) -> bool:
-    """Whether a red base is all that blocks the queue: under another blocker nobody looks at the base."""
+    """Whether a red base is all that blocks the queue: under another blocker IMQ does not read the base."""
     return [blocker.reason for blocker in blockers] == [Reason.BASE_RED]
 
 

@@ -79,7 +79,7 @@ def consent_lost(
 
 
 def may_be_updated_silently(repository: Repository, pull: PullRequest) -> bool:
-    """Whether an update whose webhook nobody saw may be judged by its parents alone.
+    """Whether an update without a webhook may be recognized by its parents alone.
 
     Parents prove what was merged, not how: anyone who pushes can craft a merge with the right parents and any content.
     On a branch of the repository itself only people who may push there could, and they could queue it as well. A

@@ -43,7 +43,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """There is nothing to decide and nobody to tell."""
+    """There is nothing to decide or to announce."""
 
 
 @dataclass(frozen=True, slots=True)

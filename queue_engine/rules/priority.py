@@ -38,11 +38,11 @@ class PriorityEffect:
 
     numbers: tuple[int, ...]
     by: timedelta | None
-    """One more turn, as long as turns took here lately; None while nothing is known of that."""
+    """The delay by one entry, as long as recent ones took; None while that is unknown."""
     interrupts: int | None
     """The one that loses the turn that it had; it is delayed by what its turn took so far as well."""
     lost: timedelta | None
-    """What the interrupted turn took so far."""
+    """How long the preempted entry was at the front."""
 
 
 def overtakes(entries: Sequence[Entry], entry: Entry) -> tuple[int, ...]:

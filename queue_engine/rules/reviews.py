@@ -23,7 +23,7 @@ _MOST_ASKED = 10
 def requires_reviews(pull: PullRequest, rules: BranchRules) -> bool:
     """Whether reading the reviews may tell anything: rules demand some, and something may be missing.
 
-    Of approvals that IMQ may bypass, GitHub's state of the pull request tells nothing.
+    Of approvals that IMQ may bypass, GitHub's state of the pull request says nothing.
     """
     if rules.approvals_bypassed:
         return True

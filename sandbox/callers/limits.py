@@ -97,7 +97,7 @@ class Limits:
     """The limits in force and what each caller has used. Numbers may be changed at any time.
 
     `updates_create`: whether an update of a branch counts as content. GitHub's reference marks the merge as creating
-    content and the update not, and octokit's list (plugin-throttling.js) has it neither; nobody has measured it.
+    content and the update not, and octokit's list (plugin-throttling.js) has it neither; no one has measured it.
     `points_together`: whether all endpoints of REST share the points of a minute. GitHub documents them for "too many
     requests to a single endpoint" and "for REST API endpoints", which can be read either way.
     `status` (403, 429, or 422: octokit/plugin-throttling.js #775) and `retry_after` ("when": until the window frees;

@@ -1,4 +1,4 @@
-"""Who calls: an app by its JSON web token, an installation or a person by a token, or nobody; and what they may."""
+"""Who calls: an app by its JSON web token, an installation or a person by a token, or no one; and what they may."""
 
 import binascii
 import json

@@ -141,7 +141,7 @@ class WorkflowRunner:
         return found
 
     def _queue_ready(self, run: WorkflowRun) -> None:
-        """Give a check run to each job whose needs have ended; jobs stand in the order of their needs."""
+        """Give a check run to each job whose needs have ended; jobs are in the order of their needs."""
         for job in self.jobs:
             if job.name not in run.awaited:
                 continue

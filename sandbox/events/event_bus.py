@@ -15,14 +15,14 @@ class EventBus:
     def __init__(self) -> None:
         self._subscribers: list[tuple[type[Event], Callable[[Any], None]]] = []
         self.is_muted = False
-        """Whether apps are not told: state changes, and no webhook leaves."""
+        """Whether webhooks are suppressed while state changes."""
 
     def subscribe(self, kind: type[_Kind], subscriber: Callable[[_Kind], None]) -> None:
         """Call the subscriber with each later event of this class or a subclass."""
         self._subscribers.append((kind, subscriber))
 
     def publish(self, event: Event) -> None:
-        """Hand the event to its subscribers; returns when all are done, with what they caused."""
+        """Pass the event to its subscribers; returns when all are done, with what they caused."""
         for kind, subscriber in tuple(self._subscribers):
             if isinstance(event, kind):
                 subscriber(event)

@@ -29,13 +29,13 @@ class Event:
 
 
 class RepositoryEvent(Event):
-    """A change of a repository's records, of which GitHub tells the apps installed there."""
+    """A change of a repository's records, of which GitHub sends webhooks to the apps installed there."""
 
     __slots__ = ()
 
     @property
     def scope(self) -> Repository:
-        """The repository whose apps are told."""
+        """The repository whose apps get the webhook."""
         raise NotImplementedError
         raise NotImplementedError
 
@@ -225,7 +225,7 @@ class RefMoved(RepositoryEvent):
 
 @dataclass(frozen=True, slots=True)
 class InstallationEvent(Event):
-    """A change of an installation, of which GitHub tells its app alone."""
+    """A change of an installation, of which only its app gets a webhook."""
 
     installation: Installation
 

@@ -1,7 +1,7 @@
 """What people do to a pull request, and what they see of it.
 
 Every action takes `by`, a login: the repository's owner when left out, except that by default the author pushes,
-closes, reopens and edits. `webhook=False` changes the state and tells no app.
+closes, reopens and edits. `webhook=False` changes the state and sends no webhook.
 """
 
 from collections.abc import Iterator, Mapping
@@ -84,12 +84,12 @@ class PullRequestHandle:
             return self.domain.conversation.comment(self.record, body, actor=actor)
 
     def edit_comment(self, comment: Comment, body: str, *, by: str | None = None, webhook: bool = True) -> None:
-        """Change what was said; its author does when nobody is named."""
+        """Edit the comment, by default as its author."""
         with self._acting(by or comment.user.login, webhook) as actor:
             self.domain.conversation.edit_comment(self.record, comment, body, actor=actor)
 
     def delete_comment(self, comment: Comment, *, by: str | None = None, webhook: bool = True) -> None:
-        """Take back what was said; its author does when nobody is named."""
+        """Delete the comment, by default as its author."""
         with self._acting(by or comment.user.login, webhook) as actor:
             self.domain.conversation.delete_comment(self.record, comment, actor=actor)
 
@@ -111,7 +111,7 @@ class PullRequestHandle:
     def resolve_thread(
         self, thread: Thread, *, by: str | None = None, resolved: bool = True, webhook: bool = True
     ) -> None:
-        """Mark a conversation as resolved, or as open again; the author does when nobody is named."""
+        """Mark a conversation as resolved, or as open again; by default as the author."""
         with self._acting(by or self._author, webhook) as actor:
             self.domain.conversation.resolve_thread(self.record, thread, actor=actor, resolved=resolved)
 
@@ -120,7 +120,7 @@ class PullRequestHandle:
         self.domain.context.state.signed.update(commit.sha for commit in self.domain.pulls.commits(self.record))
 
     def deploy(self, environment: str) -> None:
-        """Its head is deployed to an environment, with success; no app is told."""
+        """Deploy its head to an environment, with success; there is no webhook."""
         self.record.repository.deployed.setdefault(self.head_sha, set()).add(environment)
 
     def assign(self, login: str, *, by: str | None = None, webhook: bool = True) -> None:
@@ -190,7 +190,7 @@ class PullRequestHandle:
             self.domain.pulls.edit(self.record, actor=actor, body=body)
 
     def delete_fork(self, *, by: str | None = None) -> None:
-        """Delete the fork that its head lives in. The pull request stays, its repository unknown; no app is told."""
+        """Delete the fork of its head. The pull request stays, its repository unknown; there is no webhook."""
         fork = self.record.head_repository
         if fork is None or fork is self.record.repository:
             raise ValueError("the head does not live in a fork")

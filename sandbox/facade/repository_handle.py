@@ -1,6 +1,6 @@
 """What people do to a repository: push, branch, open pull requests, protect branches, set CI up.
 
-Every action takes `by`, a login (the owner's when left out), and `webhook`: False changes the state and tells no app.
+Every action takes `by`, a login (the owner's by default), and `webhook`: False changes the state without a webhook.
 """
 
 from collections.abc import Iterable, Mapping

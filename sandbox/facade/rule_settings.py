@@ -65,7 +65,7 @@ class RulesetSettings(TypedDict, total=False):
 
 
 def protection(domain: Domain, pattern: str, **settings: Unpack[ProtectionSettings]) -> Protection:
-    """A protection with these settings, which nobody has set yet."""
+    """Build a protection with these settings."""
     now, pushers = domain.context.clock.now(), settings.get("restrict_pushes")
     return Protection(
         id=domain.context.state.next_id("protection"),
@@ -88,7 +88,7 @@ def protection(domain: Domain, pattern: str, **settings: Unpack[ProtectionSettin
 
 
 def ruleset(domain: Domain, place: Repository, name: str, **settings: Unpack[RulesetSettings]) -> Ruleset:
-    """A ruleset with these settings, which nobody has added yet; an organisation's is that of the owner of `place`."""
+    """A ruleset with these settings, not added yet; an organisation's is that of the owner of `place`."""
     now, bypass = domain.context.clock.now(), settings.get("bypass", ())
     return Ruleset(
         id=domain.context.state.next_id("ruleset"),

@@ -13,7 +13,7 @@ _NOT_ACCESSIBLE = "Resource not accessible by integration"
 
 
 class Refused(Exception):
-    """One field is refused: null stands in its place, and the others are answered."""
+    """One field is refused: it is null, and the others are answered."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

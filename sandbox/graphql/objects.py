@@ -15,7 +15,7 @@ Record = dict[str, Any]
 May = Callable[[str], bool]
 """Whether the caller has this permission (`contents`) for reading."""
 View = Callable[[], AbstractContextManager[None]]
-"""Within it records show what one part of an answer tells."""
+"""Within it records show the state of one part of an answer."""
 
 
 class Objects:
@@ -205,7 +205,7 @@ class Objects:
     def _collaborators(
         self, info: Info, *, login: str | None = None, query: str | None = None, **bounds: Any
     ) -> Record:
-        """`login` is an exact filter, `query` finds parts of logins. A bot is nobody's collaborator."""
+        """`login` is an exact filter, `query` finds parts of logins. A bot is no collaborator."""
         if self._people_hidden:
             raise Refused("FORBIDDEN", "You do not have permission to view repository collaborators.")
         record = self._repository

@@ -24,7 +24,7 @@ class Behaviour:
     collaborators_shown: bool = True
     """Whether GraphQL shows an App collaborators (policy-bot reads them) or refuses (refined-github #8553, #9817)."""
     merge_settings_need_push: bool = True
-    """Whether a repository tells an App the allowed merge methods only with `contents: write`
+    """Whether a repository shows an App the allowed merge methods only with `contents: write`
     (terraform-provider-github #679 and #1727), or always."""
     permissions_need_push: bool = False
     """Whether an App learns what people may do, and who collaborates, only with `contents: write`: the documentation
@@ -77,10 +77,10 @@ class Behaviour:
     """Of which repositories an installation's token reads the activity: public forks too ("if only public resources
     are requested", says the page), only its own ones, or none, as of an older Enterprise Server."""
     activity_of_a_day: bool = False
-    """Whether activity is told of one day where no period is named, as one client found, or of all time."""
+    """Whether activity is listed for one day where no period is named, as one client found, or of all time."""
     merge_results_need_contents: bool = False
     """Whether the result of `merge-async` needs `contents: read`; its page names no permission."""
     app_commits_signed: bool = True
     """Whether `POST git/commits` of an App is signed where it names no author ("Signature verification for bots")."""
     names_moved_refs: bool = True
-    """Whether `updateRefs` tells where a ref stands that is not at its `beforeOid`; no thread quotes GitHub."""
+    """Whether `updateRefs` says where a ref is that is not at its `beforeOid`; no thread quotes GitHub."""

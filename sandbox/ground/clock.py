@@ -13,7 +13,7 @@ class Clock(Protocol):
         ...
 
     def seconds_until(self, when: datetime) -> float | None:
-        """Real seconds until this clock shows `when`, never negative; None when only a hand moves it there."""
+        """Real seconds until this clock shows `when`, never negative; None when it only moves by calls."""
         ...
 
 

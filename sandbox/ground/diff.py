@@ -21,7 +21,7 @@ class FileChange:
 
 
 def changes(store: pygit2.Repository, old_tree: str, new_tree: str) -> tuple[FileChange, ...]:
-    """The changes that turn `old_tree` into `new_tree`; renames are recognised."""
+    """List the changes from `old_tree` to `new_tree`; renames are recognised."""
     old, new = store[old_tree].peel(pygit2.Tree), store[new_tree].peel(pygit2.Tree)
     diff = old.diff_to_tree(new)
     diff.find_similar()

@@ -260,7 +260,7 @@ class Git:
         return [self.must(str(commit.id)) for commit in walker]
 
     def diff(self, old: str, new: str) -> tuple[FileChange, ...]:
-        """File by file, what turns commit or tree `old` into `new`."""
+        """List the changed files from commit or tree `old` to `new`."""
         key = (str(self._tree(old).id), str(self._tree(new).id))
         if key not in self._diffs:
             self._diffs[key] = changes(self._store, *key)

@@ -64,7 +64,7 @@ def simple_pull_request(source: Source, pull: PullRequest) -> dict[str, Any]:
 
 
 def _hrefs(source: Source, pull: PullRequest) -> dict[str, Any]:
-    """The links once more, as `_links` holds them."""
+    """Return the links again, as in `_links`."""
     return {name.removesuffix("_url"): {"href": link} for name, link in _links(source, pull).items()}
 
 

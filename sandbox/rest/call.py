@@ -25,7 +25,7 @@ class Call:
 
     `params` come from the path and `query` from behind it; `data` is the JSON body. `api_url` is where this API is
     served (for Link headers); `url` is this request's address without the query. `accept` is the media type asked for.
-    Within `branches` branches and commits show what this answer tells of them.
+    Within `branches` branches and commits show the state of this answer.
     """
 
     github: GitHub

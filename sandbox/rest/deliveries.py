@@ -43,7 +43,7 @@ def get_delivery(call: Call) -> Answer:
     "POST", "/app/hook/deliveries/{delivery_id}/attempts", _APP, docs="#redeliver-a-delivery-for-an-app-webhook"
 )
 def redeliver(call: Call) -> Answer:
-    """The same payload under the same GUID once more, as a delivery of its own."""
+    """Send the same payload under the same GUID again, as a new delivery."""
     call.github.webhooks.redeliver(_delivery(call).id)
     empty: dict[str, Any] = {}
     return Answer(empty, 202)

@@ -13,7 +13,7 @@ TEMPLATE = "POST /graphql"
 
 @routes.add("POST", "/graphql", Access("anyone"), resource="graphql")
 def query(call: Call) -> Answer:
-    """Status 200 whatever the fields answer; refusals stand in `errors`. Costs points of a limit of its own."""
+    """Status 200 whatever the fields answer; refusals are in `errors`. Costs points of a limit of its own."""
     if not call.github.behaviour.graphql:
         raise not_found()
     if call.caller.actor is None:

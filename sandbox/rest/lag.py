@@ -96,7 +96,7 @@ class Lag:
 
     @contextmanager
     def view(self, kind: Kind | None) -> Iterator[timedelta]:
-        """Within it the records show what a read of this kind is told; yields by how much it lags."""
+        """Show records as a read of this kind sees them; yields by how much it lags."""
         lag = _NONE if kind is None else self.draw(kind)
         if not lag:
             yield lag

@@ -92,5 +92,5 @@ class Requests:
         return most
 
     def clear(self) -> None:
-        """Forgets all exchanges; the numbering goes on."""
+        """Forget all exchanges; the numbering continues."""
         self._all.clear()

@@ -244,7 +244,7 @@ class Repository:
     """By path."""
     workflow_runs: dict[int, WorkflowRun] = field(default_factory=dict)
     fork_approval: str = ""
-    """Whose fork pull requests wait for approval: `first_time_contributors`, `all_external_contributors`, nobody's."""
+    """Whose fork pull requests wait for approval: `first_time_contributors`, `all_external_contributors`, or none."""
     app_approval: bool = False
     """Whether runs that an app's push causes wait for approval."""
     statuses: dict[str, list[CommitStatus]] = field(default_factory=dict)

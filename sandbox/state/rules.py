@@ -20,7 +20,7 @@ METHODS = ("merge", "squash", "rebase")
 
 @dataclass(frozen=True, slots=True)
 class ReviewRule:
-    """That changes come by pull request, and what its reviews must be; requested changes always stand in the way."""
+    """That changes come by pull request, and what its reviews must be; requested changes always block."""
 
     approvals: int = 0
     code_owners: bool = False
@@ -82,15 +82,15 @@ class Ruleset:
     merge_queue: bool = False
     non_fast_forward: bool = False
     update: bool = False
-    """Nobody may move the branch."""
+    """The branch may not move."""
     signatures: bool = False
     deployments: list[str] = field(default_factory=list)
     workflows: list[str] = field(default_factory=list)
     """Paths of workflows that must pass; the sandbox takes a check run named like the file for the workflow's run."""
     creation: bool = False
-    """Nobody may create a branch."""
+    """Branches may not be created."""
     deletion: bool = False
-    """Nobody may delete a branch."""
+    """Branches may not be deleted."""
     branch_name: str = ""
     """A regular expression that the names of new branches must match; empty: any name."""
     code_scanning: list[str] = field(default_factory=list)

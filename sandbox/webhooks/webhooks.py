@@ -72,7 +72,7 @@ class Webhooks:
         self._deliver(installation, event, action, payload, None)
 
     def redeliver(self, delivery_id: int) -> Delivery:
-        """Send a delivery once more: a new id, the same GUID and payload. Raises NotFound for an unknown id."""
+        """Send a delivery again: a new id, the same GUID and payload. Raises NotFound for an unknown id."""
         old = next((delivery for delivery in self._context.state.deliveries if delivery.id == delivery_id), None)
         if old is None:
             raise NotFound()

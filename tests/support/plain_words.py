@@ -1,5 +1,6 @@
 """What is held of every sentence that people read: short, and in the words of the glossary."""
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -13,7 +14,15 @@ PRIVATE = re.compile(
 )
 """Words of the former private language, and metaphors: the glossary in ARCHITECTURE.md has a term of the field."""
 
+PRIVATE_NAMES = re.compile(
+    r"anew|anybody|bell|beat|courier|deed|desk|door|ear|errand|hears?|heard|hint|knock|(?:un)?labell(?:ed|ings?)|news"
+    r"|looks?|looked|nobody|said|seen|sight|stays?|steer|story|stories|tells?|telling|told|turns?|twins?|undone|unseen"
+    r"|voice|vouch(?:ed)?|wheel|whoever|wish(?:es)?"
+)
+"""Words of that language of which no identifier is made: GitHub labels are `labeled`, loops have a `wakeup`."""
+
 _END = re.compile(r"(?<=[.!?])\)?\s+(?=[A-Z`{*\"])|\n\n")
+_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+")
 _NO_WORD = re.compile(r"[^\w{}`/'.-]+")
 
 
@@ -25,3 +34,24 @@ def faults(text: str) -> Iterator[str]:
         words = [word for word in _NO_WORD.split(sentence) if re.search(r"\w", word)]
         if len(words) > MOST_WORDS:
             yield f"{len(words)} words: {sentence!r}"
+
+
+def private_names(source: str) -> Iterator[str]:
+    """The functions, classes, parameters, variables and attributes of a module with a word of the private language."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                pass
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                pass
+            case _:
+                continue
+        if any(PRIVATE_NAMES.fullmatch(word.lower()) for word in _WORDS.findall(name)):
+            yield name
+
+
+def docstrings(source: str) -> Iterator[str]:
+    """The docstrings of a module, its classes, functions and variables, each on one line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield " ".join(node.value.value.split())

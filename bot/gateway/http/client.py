@@ -2,7 +2,7 @@
 
 gidgethub's part without input and output is used: headers, URLs from templates, deciphered answers. Its clients are
 not, because they have no time limits, follow redirects of writes as reads, send the token wherever a link points, and
-hand out one mutable cached object to everybody.
+share one mutable cached object.
 """
 
 import asyncio
@@ -127,7 +127,7 @@ class Client:
             raise Unavailable(f"{call.name} failed: {type(error).__name__}: {error}") from error
 
     def parse(self, reply: Reply) -> Any:
-        """Parse the JSON of a successful reply anew. Raises the error of any other reply."""
+        """Parse the JSON of a successful reply at each call. Raises the error of any other reply."""
         if reply.status < 300:
             try:
                 data, _, _ = sansio.decipher_response(reply.status, reply.headers, reply.body)

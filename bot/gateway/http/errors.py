@@ -126,7 +126,7 @@ def _is_too_quick(error: Any) -> bool:
 
 
 def _unquoted(text: Any) -> str:
-    """The words that are GitHub's own for certain, in lower case: nobody names a limit by the name of a file."""
+    """Return the unquoted part of GitHub's message, in lower case: the name of a file must not match a limit."""
     return _QUOTE.split(str(text), maxsplit=1)[0].lower()
 
 

@@ -2,7 +2,7 @@
 
 Figures and costs from GitHub's "Rate limits for the REST API"; what counts as content are the endpoints that its
 reference marks with "creating content too quickly". Octokit keeps the same list (plugin-throttling.js,
-`triggers-notification-paths`); `update-branch` stands in neither, and is a write like others.
+`triggers-notification-paths`); `update-branch` is in neither, and is a write like others.
 
 Merges come before comments: the hour's content is kept for waiting merges, except a tenth for notices that need an
 action. Comments, check runs and labels also leave enough points for the waiting merges; if few wait, that is little.

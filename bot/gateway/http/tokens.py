@@ -103,7 +103,7 @@ class Tokens:
         stored: TokenStore | None = None,
         fits: Callable[[Scope, Token], bool] = lambda scope, token: True,
     ) -> None:
-        """`stored` are the tokens of all processes; `fits` tells whether one has the permissions that are granted."""
+        """`stored` are the tokens of all processes; `fits` checks whether one has the granted permissions."""
         self._fetch = fetch
         self._clock = clock
         self._stored = stored

@@ -29,7 +29,7 @@ class EnabledAnswer(BaseModel):
 
 
 class ActorsAnswer(BaseModel):
-    """Who may do something; of people, teams and Apps only the Apps matter here. None: not told."""
+    """Who may do something; of people, teams and Apps only the Apps matter here. None: unknown."""
 
     apps: list[IdAnswer | None] | None = None
 
@@ -101,8 +101,8 @@ class ListedRulesetAnswer(BaseModel):
 class RulesetAnswer(BaseModel):
     """`GET /repos/{owner}/{repo}/rulesets/{ruleset_id}`: always, pull_requests_only, exempt, or never.
 
-    GitHub tells this of the caller, and only here, for an organisation's ruleset too (schema `repository-ruleset`); an
-    App without any further permission is told it as well (s4k10503/velvet #320).
+    GitHub says this of the caller, and only here, for an organisation's ruleset too (schema `repository-ruleset`); an
+    App without any further permission sees it as well (s4k10503/velvet #320).
     """
 
     name: str = ""

@@ -223,7 +223,7 @@ class PullPart(Part):
 
 
 class RepositoryPart(Part):
-    """`Repository`, with its pull request. GitHub follows renames, and tells the present name."""
+    """`Repository`, with its pull request. GitHub follows renames, and returns the current name."""
 
     name_with_owner: str = ""
     merge_commit_allowed: bool

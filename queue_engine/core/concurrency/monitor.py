@@ -27,7 +27,7 @@ class Monitor(Generic[Key]):
 
     `pending` says from what is known here whether a thing still waits: True, False, or None when it is gone. It is
     asked at the start, before and after each look, so that no look is wasted. `poll` looks, and lets `pending` know
-    what it found; raising is an error. `given_up` is told of a thing whose errors ended its monitor.
+    what it found; raising is an error. `given_up` is called with a key whose errors ended its monitor.
     """
 
     def __init__(

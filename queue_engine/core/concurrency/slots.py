@@ -2,7 +2,7 @@
 
 A slot can be held through retries. Work here never sleeps while it waits for its next try: it ends, and comes back
 as a new call under the same name. So a call that fails for a passing reason keeps the slot reserved for that name until
-then, and does not stand in line again.
+then, and does not wait again.
 
 Slots are given in the order of arrival within a priority: the urgent first, the background every fifth time. At most
 half of them are reserved for a name (`job:7`, `queue:3`), for as long as a request's retries take; reservations run

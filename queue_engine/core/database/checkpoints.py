@@ -2,7 +2,7 @@
 
 SQLite does that by itself at the end of some transaction, and flushes the disk twice for it: that commit then waits
 for as long as the disk takes, which on a shared one is now and then most of a second. A passive checkpoint on a
-connection of its own makes nobody wait. Where readers and writers leave it no gap, SQLite's own still bounds the log.
+connection of its own blocks no other one. Where readers and writers leave it no gap, SQLite's own still bounds the log.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """One database, SQLite or PostgreSQL, with the same promises: atomic transactions, instants in UTC.
 
-SQLite is written by one connection per process, in turn, and read by others; every writing transaction begins with
-`BEGIN IMMEDIATE`, because one that turns from reading to writing half-way is refused when another writes meanwhile.
+SQLite is written by one connection per process, serially, and read by others; every writing transaction begins with
+`BEGIN IMMEDIATE`, because one that upgrades from reading to writing half-way is refused when another writes meanwhile.
 
 It runs in WAL mode with `synchronous=NORMAL`: what was committed survives the process, `kill -9` included, which is
 what a stored delivery needs. A power cut may take the last commits, never a part of one. The sweep then finds on
@@ -128,7 +128,7 @@ class Database:
         """Connects at first use. `pool_size` bounds PostgreSQL's connections, and SQLite's reading ones.
 
         `busy` is how long SQLite waits for another process that has the file locked. What the surroundings do to the
-        database is raised as the drivers raise it; `queue_engine.core.database.outage` tells what it means.
+        database is raised as the drivers raise it; `queue_engine.core.database.outage` classifies it.
 
         Raises ValueError as `database_url` does.
         """

@@ -5,14 +5,14 @@ person, and work that meets one is tried again later. Every other error of the d
 
 One sentence for the operator serves logs, `/readyz`, the receiver and every command:
 
-- A full disk: deliveries are answered 503, nothing is half-written, and work goes on when there is room.
+- A full disk: deliveries are answered 503, nothing is half-written, and work continues when there is room.
 - A locked file: waited for, 10 seconds each time, then as above.
 - A server that is away, restarted, or has no free connection: work under way is rolled back and comes again when its
   lease ends. Dead connections are replaced, and the listener reconnects and reads everything at once. A worker that saw
   the server away begins a sweep when it is back, and reads the checks of each front. A web process that could not store
   a delivery has lost deliveries redelivered.
 - Read-only, damaged, refused: the same, but a person must act; a process does not start.
-- A lease that seems to have ended under running work: its worker takes its own claim over and goes on.
+- A lease that seems to have ended under running work: its worker takes its own claim over and continues.
 """
 
 import sqlite3

@@ -24,7 +24,7 @@ from queue_engine.core.observability.meter import Meter, NullMeter
 class DeadLetter:
     """A job that failed for good. `attempts` counts its tries, `created_at` is when it was first enqueued.
 
-    `retryable` tells that doing it again may help; one that is not is done again only if somebody names it.
+    `retryable` says that a retry may help; one that is not is done again only if somebody names it.
     """
 
     id: str

@@ -178,7 +178,7 @@ def _replace(insert: Insert, free: ColumnElement[bool], returned: Column[str]) -
 
 
 def _free_for(request: Any) -> ColumnElement[bool]:
-    """The key has expired; or its lease has ended, and this is the same request once more."""
+    """The key has expired; or its lease has ended, and this is the same request again."""
     return or_(
         _expired(request),
         and_(

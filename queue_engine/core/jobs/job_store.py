@@ -107,7 +107,7 @@ class Jobs:
     ) -> None:
         """Store many jobs of one kind at once, due now, in this order: each a process id and its request.
 
-        They belong to the work under way, unless `traces` tells for each what it belongs to.
+        They belong to the work under way, unless `traces` has the trace of each.
         """
         if not requests:
             return

@@ -100,7 +100,7 @@ _LOCKS = 20_260
 def _is_next() -> ColumnElement[bool]:
     """Nothing of the same process is in progress, and nothing earlier of it is still to be tried.
 
-    One that failed, which its error tells, is overtaken while it waits. A job whose lease has ended waits only for
+    One that failed, which its error shows, is overtaken while it waits. A job whose lease has ended waits only for
     earlier ones in progress: two jobs that waited for each other would wait for ever. One that waits to be tried may be
     earlier all the same: it got its number first, and its transaction ended after the other job was claimed.
     """
@@ -182,7 +182,7 @@ CLAIMED = and_(
 )
 """The row is still under a claim.
 
-`its_claims` tells two claims of one owner apart, and `its_seq` what a job was from what it is when it was done again.
+`its_claims` distinguishes two claims of one owner, and `its_seq` what a job was from what it is when it was done again.
 """
 
 CLAIM = _claim_statement()

@@ -38,14 +38,14 @@ Handler = Callable[[Job], Awaitable[Outcome | None]]
 
 
 async def _no_listener(job: Job) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultHandler:
     """A handler whose jobs somebody waits for: done or dead they stay, until `Jobs.take_results` takes them.
 
-    `settled` is told of each when it does.
+    `settled` is called for each when it does.
     """
 
     handler: Handler

@@ -69,7 +69,7 @@ def _plain(function: FunctionType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """The calls of one method, told at their begin and at their end."""
+    """Log the calls of one method at their begin and at their end."""
 
     name: str
     signature: inspect.Signature

@@ -14,10 +14,10 @@ class Meter(Protocol):
 
 
 class NullMeter:
-    """Counts nothing: for tests and for tools that nobody watches."""
+    """Counts nothing: for tests and tools without metrics."""
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        """Nobody listens."""
+        """Do nothing."""
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
-        """Nobody listens."""
+        """Do nothing."""

@@ -2,7 +2,7 @@
 
 It promises nothing: what must not be lost is in the database. A sink that fails harms neither the work nor the others.
 
-Progress is told outside of any transaction. Its sinks are the log (debug), the event bus and the check run. A check
+Progress is reported outside of any transaction. Its sinks are the log (debug), the event bus and the check run. A check
 run's update waits for one of two instants (`Policy.progress_edits`), so that what ends sooner costs no request.
 """
 
@@ -36,21 +36,21 @@ class ProgressEvent:
 
 
 class ProgressNotifier(Protocol):
-    """Hears of progress. It is waited for, outside of any transaction: it should not take long."""
+    """Receives progress. It is waited for, outside of any transaction: it should not take long."""
 
     async def on_progress(self, event: ProgressEvent) -> None:
         """Something has gone on."""
 
 
 class NullNotifier:
-    """Tells nobody: for tests, and for tools that nobody watches."""
+    """Reports nothing: for tests and tools without subscribers."""
 
     async def on_progress(self, event: ProgressEvent) -> None:
-        """Nobody listens."""
+        """Do nothing."""
 
 
 class ProgressLog:
-    """Tells the log, at debug level: progress is no news for an operator."""
+    """Logs progress, at debug level: progress is no news for an operator."""
 
     async def on_progress(self, event: ProgressEvent) -> None:
         """One line."""
@@ -65,7 +65,7 @@ class ProgressLog:
 
 
 class ProgressNotifiers:
-    """Tells many, one after another; never raises for a sink's fault: that is logged."""
+    """Calls several sinks, one after another; never raises for a sink's fault: that is logged."""
 
     def __init__(self, sinks: Iterable[ProgressNotifier]) -> None:
         self._sinks = tuple(sinks)

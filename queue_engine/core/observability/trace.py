@@ -1,7 +1,7 @@
 """Trace contexts of units of work: W3C, by the OpenTelemetry API alone.
 
 Where an operator's SDK is active, each of these is a span of its. Without one nothing is recorded, and the ids still
-exist: they are on every line of the log, and are stored beside what waits, so that a story outlives its process.
+exist: they are on every line of the log, and are stored beside what waits, so that a trace outlives its process.
 
 A delivery's trace id is its GUID. IMQ stores it with the job, the entry and the outbox item, and
 continues it with each. One processor puts the ids on lines of the log (`bot/process/logs.py`).
@@ -54,7 +54,7 @@ def span(name: str) -> AbstractContextManager[None]:
     """A part of the work under way, or the beginning of a trace where there is none.
 
     `name` is a kind of work, such as `job hint`, never a single case. No data goes along: what an error says may be
-    secret, so that only its type is told.
+    secret, so that only its type is recorded.
     """
     return _within(None, name)
 
@@ -93,7 +93,7 @@ def _within(parent: Context | None, name: str) -> Iterator[None]:
 
 
 def _own(started: Span, parent: SpanContext) -> Span:
-    """The span, or ids of its own where nobody records: the API then hands the parent back."""
+    """The span, or ids of its own without a recorder: the API then hands the parent back."""
     given = started.get_span_context()
     if given.is_valid and given.span_id != parent.span_id:
         return started

@@ -1,6 +1,6 @@
 """Compute how long to wait before the next try. Policies are data, functions pure, randomness injected.
 
-IMQ retries in one layer. The gateway sends each request once (after a 401 once more with a new token, unless the token
+IMQ retries in one layer. The gateway sends each request once (after a 401 again with a new token, unless the token
 was just issued); its caller stores the wait:
 
 - A failed job: 1, 2, 4 s, then 2, 4, 8, 16, 32 min (`JOB`: `REQUEST`, then `REDELIVERY`); after nine tries a dead

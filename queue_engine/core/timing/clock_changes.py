@@ -1,6 +1,6 @@
 """Detect clock jumps: people and NTP set the system's clock, while monotonic time runs evenly.
 
-`queue_engine.core.database.instants` tells what it is for, and names the document that promises it.
+`queue_engine.core.database.instants` says what it is for, and names the document that promises it.
 """
 
 import time
@@ -17,10 +17,10 @@ def steady() -> float:
 
 
 class ClockChange:
-    """Tells how far a clock was set, by comparing what it says with the time that has passed."""
+    """Measures how far a clock was set, by comparing what it says with the time that has passed."""
 
     def __init__(self, clock: Clock, passed: Callable[[], float] = steady) -> None:
-        """`passed` gives seconds that nobody sets."""
+        """`passed` gives monotonic seconds."""
         self._clock = clock
         self._passed = passed
         self._apart = self._difference()

@@ -1,6 +1,6 @@
 """Limit how much happens in a time, by a sliding window. Pure state: the instant is injected.
 
-A caller that does not fit is told when to come back, one behind the other, so that they do not all come at once. That
+A caller that does not fit gets an instant for its retry, one after the other, so that they do not come at once. That
 is a `RateLimitError` before any request, and a wait like GitHub's own.
 """
 
@@ -58,7 +58,7 @@ class RateLimit:
         self._used += amount
 
     def delay(self, now: datetime, amount: int = 1, *, of: int | None = None) -> timedelta:
-        """When somebody who found no room is to come back: after those who were told so before."""
+        """Return the delay of a caller that found no room: after those that were delayed before."""
         most = self.limit if of is None else of
         told = self._told.setdefault(most, deque())
         while told and told[0][0] <= now:

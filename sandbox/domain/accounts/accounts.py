@@ -100,7 +100,7 @@ class Accounts:
         repositories: Iterable[Repository] | None = None,
         permissions: Mapping[str, str] | None = None,
     ) -> Installation:
-        """Install an app on an account, on all or some of its repositories; it is told so."""
+        """Install an app on an account, on all or some of its repositories, and send the webhook."""
         now = self._context.clock.now()
         granted = dict(app.permissions if permissions is None else {"metadata": "read"} | dict(permissions))
         chosen = None if repositories is None else {repository.id for repository in repositories}
@@ -111,14 +111,14 @@ class Accounts:
         return installation
 
     def accept_permissions(self, installation: Installation, permissions: Mapping[str, str]) -> None:
-        """The account's owner grants the permissions that the app now asks for; the app is told."""
+        """The account's owner grants the permissions that the app now asks for, and send the webhook."""
         installation.permissions |= dict(permissions)
         self._events.publish(
             InstallationChanged(installation, "new_permissions_accepted", self._repositories_of(installation))
         )
 
     def rename(self, account: User, login: str) -> None:
-        """An account gets another login: its repositories have other paths, and its installations' apps are told."""
+        """Rename an account: its repositories get other paths, and its installations' apps get webhooks."""
         state, before = self._context.state, account.login
         owned = [repository for repository in state.repositories.values() if repository.owner is account]
         for repository in owned:
@@ -133,19 +133,19 @@ class Accounts:
             self._events.publish(AccountRenamed(installation, before))
 
     def uninstall(self, installation: Installation) -> None:
-        """Remove an installation; its app is told so."""
+        """Remove an installation, and send the webhook."""
         before = self._repositories_of(installation)
         del self._context.state.installations[installation.id]
         self._events.publish(InstallationChanged(installation, "deleted", before))
 
     def suspend(self, installation: Installation, suspended: bool = True) -> None:
-        """Suspend an installation, or end its suspension; its app is told so."""
+        """Suspend an installation, or end its suspension, and send the webhook."""
         before = self._repositories_of(installation)
         installation.suspended_at = self._context.clock.now() if suspended else None
         self._events.publish(InstallationChanged(installation, "suspend" if suspended else "unsuspend", before))
 
     def select(self, installation: Installation, repositories: Iterable[Repository]) -> None:
-        """Let an installation see these repositories only; its app is told what came and what went."""
+        """Limit an installation to these repositories, and send webhooks with those added and removed."""
         before = self._repositories_of(installation)
         after = list(repositories)
         installation.repositories = {repository.id for repository in after}

@@ -138,7 +138,7 @@ class Actions:
             publish_progress(self._events, run)
 
     def approve(self, run: WorkflowRun, *, actor: Actor) -> None:
-        """Start a parked run, as the button on its page does. Raises Forbidden when it waits for nobody."""
+        """Start a parked run, as the button on its page does. Raises Forbidden when it waits for no approval."""
         self._accounts.require_role(actor, run.repository, "write")
         if run.parked is None:
             raise Forbidden("This run is not from a fork pull request or queued by the Actions bot.")

@@ -1,4 +1,4 @@
-"""Check suites, check runs and commit statuses: how CI tells GitHub what it found."""
+"""Check suites, check runs and commit statuses: how CI reports to GitHub."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +63,7 @@ class Checks:
         self.same_name: Literal["newest", "all"] = "newest"
 
     def requested(self, repository: Repository, sha: str, branch: str, before: str | None) -> None:
-        """GitHub's own part of a push: a suite for each app that may write checks, which alone is told.
+        """GitHub's own part of a push: a suite for each app that may write checks, which alone gets the webhook.
 
         Actions opens its suites itself, one per workflow run.
         """
@@ -153,7 +153,7 @@ class Checks:
         self._events.publish(CheckRerequested(run))
 
     def rerequest_suite(self, suite: CheckSuite, *, actor: Actor) -> None:
-        """Ask a suite's app to run all of it again: the suite is told as one, its runs stay as they are."""
+        """Ask a suite's app to run all of it again: the webhook has the suite, its runs stay as they are."""
         suite.status, suite.conclusion = "queued", None
         self._events.publish(CheckSuiteChanged(suite, "rerequested"))
         for run in [run for run in suite.repository.runs_by_sha.get(suite.head_sha, ()) if run.suite is suite]:

@@ -29,7 +29,7 @@ _NO_QUEUE = "The base branch does not have a merge queue."
 
 
 class AsyncMerges:
-    """Takes requests to merge, carries them out, and tells their results."""
+    """Accepts merge requests, executes them, and returns their results."""
 
     def __init__(
         self,

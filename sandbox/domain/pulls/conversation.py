@@ -120,7 +120,7 @@ class Conversation:
         self._events.publish(CommentChanged(pull, "deleted", actor, comment))
 
     def react(self, comment: Comment, content: str, *, actor: Actor) -> Reaction:
-        """React with one of GitHub's eight words; a second time finds the reaction that stands. No webhook tells."""
+        """React with one of GitHub's eight words; a second time finds the existing reaction. There is no webhook."""
         if content not in REACTIONS:
             raise Invalid("Validation Failed", errors=[{"resource": "Reaction", "field": "content", "code": "invalid"}])
         for found in comment.given:
@@ -153,7 +153,7 @@ class Conversation:
             self._events.publish(PullRequestChanged(pull, "unassigned", actor, assignee=user))
 
     def review(self, pull: PullRequest, state: str, *, actor: Actor, body: str = "") -> Review:
-        """Review the current head: APPROVED, CHANGES_REQUESTED or COMMENTED. Nobody approves their own work."""
+        """Review the current head: APPROVED, CHANGES_REQUESTED or COMMENTED. Authors cannot approve their own work."""
         self._accounts.require_role(actor, pull.repository, "read")
         if state not in {"APPROVED", "CHANGES_REQUESTED", "COMMENTED"}:
             raise Invalid("Unprocessable Entity")

@@ -14,7 +14,7 @@ from sandbox.state import PullRequest, Repository, Stack
 
 
 class Stacks:
-    """Forms and dissolves stacks, and tells in which one a pull request is."""
+    """Forms and dissolves stacks, and finds that of a pull request."""
 
     def __init__(self, context: Context, *, history: History) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""Branches that move, and what follows: pushes told, pull requests synchronised, merged or closed."""
+"""Move branches, with the consequences: webhooks of pushes, pull requests synchronised, merged or closed."""
 
 from collections.abc import Iterable
 

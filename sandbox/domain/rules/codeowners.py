@@ -31,7 +31,7 @@ def read(text: str) -> list[Line]:
 
 
 def owners_of(lines: Iterable[Line], path: str) -> tuple[str, ...]:
-    """Who owns a file; nobody when no line matches."""
+    """Return the owners of a file; none when no line matches."""
     owners: tuple[str, ...] = ()
     for line in lines:
         if line.paths.fullmatch(path):

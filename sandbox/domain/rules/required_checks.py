@@ -13,7 +13,7 @@ _COUNTED = ("expected", "failing", "pending")
 
 
 class RequiredChecks:
-    """Tells which required checks of a commit are not met, in the words of the merge endpoint."""
+    """Lists the required checks of a commit that are not met, in the words of the merge endpoint."""
 
     def __init__(self, behaviour: Behaviour, checks: Checks) -> None:
         self._behaviour = behaviour
