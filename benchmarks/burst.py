@@ -118,7 +118,7 @@ async def _worked_off(database: Path) -> float | None:
     """Seconds until every hint has been followed; None when that takes too long."""
     start = time.perf_counter()
     while time.perf_counter() - start < _SETTLE_SECONDS:
-        if not await _column(database, "SELECT id FROM jobs WHERE kind = 'hint' AND status != 'FAILED' LIMIT 1"):
+        if not await _column(database, "SELECT id FROM jobs WHERE kind = 'webhook' AND status != 'FAILED' LIMIT 1"):
             return time.perf_counter() - start
         await asyncio.sleep(0.1)
     return None

@@ -151,6 +151,6 @@ async def test_page_is_one_that_prometheus_takes_without_complaint(promtool: str
     web, worker = board(store, clock, "web", "1a"), board(store, clock, "worker", "2b")
     for each in (web, worker):
         each.metrics.count("github_requests", call="GET /repos/{owner}/{repo}", status="200")
-        each.metrics.observe("job_delay", 0.5, kind="hint")
+        each.metrics.observe("job_delay", 0.5, kind="webhook")
         await each.run_due()
     assert run(promtool, "check", "metrics", text=await web.page()) == (0, "")

@@ -19,7 +19,7 @@ from bot.cli.main import main
 from bot.settings.environment import Settings
 from docs.generate import DOCUMENTS, PARTS, ROOT, refreshed
 from queue_engine.core.observability import trace
-from queue_engine.handlers.inbox import HINT_JOB
+from queue_engine.handlers.inbox import WEBHOOK_JOB
 from queue_engine.store.operations.tokens import TokenPolicy
 from sandbox.ci.single_check import CISettings
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -323,7 +323,7 @@ async def _installation(world: World) -> Callable[[str], str]:
     with trace.span("example"):
         async with world.bot.engine.change() as change:
             token = await change.tx.tokens.create("example", TokenPolicy(login="rhea", operator=True), now=change.now)
-            dead = await change.tx.jobs.enqueue(kind=HINT_JOB, request={}, process_id="7:42", now=change.now)
+            dead = await change.tx.jobs.enqueue(kind=WEBHOOK_JOB, request={}, process_id="7:42", now=change.now)
     await world.settle()
     own = {"imq_...": str(token), "/42/": f"/{pull.number}/", _HEAD: pull.head_sha, _DEAD: dead}
     return lambda example: re.sub("|".join(map(re.escape, own)), lambda found: own[found[0]], example)

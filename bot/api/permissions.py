@@ -127,13 +127,13 @@ class Permissions:
         IMQ asks GitHub about some of the `listed` that are not cached, and never about those only `summed`.
         """
         unknown = [each for each in _distinct(listed) if self._cached((_budget_key(token), each.id)) is None]
-        await asyncio.gather(*(self._look_up(token, repository) for repository in unknown[:MAX_LOOKUPS]))
+        await asyncio.gather(*(self._refresh_permission(token, repository) for repository in unknown[:MAX_LOOKUPS]))
         rights = {each.id: self._cached((_budget_key(token), each.id)) for each in (*listed, *summed)}
         return frozenset(
             number for number, right in rights.items() if right is not None and right.permission is not Permission.NONE
         )
 
-    async def _look_up(self, token: Token, repository: Repository) -> None:
+    async def _refresh_permission(self, token: Token, repository: Repository) -> None:
         """Look up one of several repositories; the list omits it if that fails."""
         try:
             await self.of(token, repository)

@@ -183,7 +183,7 @@ async def _requester(github: GitHub, repository: Repository, pull: PullRequest, 
     """Return the person who last set a trigger label, else the author."""
     for label in policy.trigger_labels:
         if has_label(pull.labels, [label]):
-            last = await github.last_labelling(repository, pull.number, label)
+            last = await github.last_labeled_event(repository, pull.number, label)
             if last is not None and last.by is not None:
                 return last.by
     return pull.author

@@ -37,7 +37,7 @@ from bot.gateway.http.connection import Connection
 from bot.gateway.http.limits import Budget
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.tokens import TokenStore
-from bot.gateway.label_events import last_labelling
+from bot.gateway.label_events import last_labeled_event
 from bot.gateway.people import People
 from bot.gateway.repository_api import OWN_RULES
 from bot.gateway.rules.cache import BranchRulesCache
@@ -207,7 +207,7 @@ class Gateway(CheckReads):
         page = await self._connection.call(repository, call)
         return parse_answer(ShaAnswer, page.data).sha
 
-    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
+    async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """`GET /repos/{owner}/{repo}/issues` with this label, open, oldest first, without plain issues."""
         issues = await self._connection.items(
             repository.installation_id,
@@ -232,9 +232,9 @@ class Gateway(CheckReads):
         )
         return tuple(facts.pull_request(answer) for answer in parse_list(PullRequestAnswer, page.data))
 
-    async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
+    async def last_labeled_event(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
-        return await last_labelling(self._connection, repository, number, label)
+        return await last_labeled_event(self._connection, repository, number, label)
 
     async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
         """`GET /repos/{owner}/{repo}/activity` of the head's repository."""

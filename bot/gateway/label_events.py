@@ -11,22 +11,24 @@ from queue_engine.domain.facts import LabelEvent
 from queue_engine.domain.model import Repository
 
 
-async def last_labelling(connection: Connection, repository: Repository, number: int, label: str) -> LabelEvent | None:
+async def last_labeled_event(
+    connection: Connection, repository: Repository, number: int, label: str
+) -> LabelEvent | None:
     """Read `GET /repos/{owner}/{repo}/issues/{issue_number}/events` from its last page back: the oldest come first."""
     template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
     call = Call("GET", template, {**owner_and_repo(repository), "issue_number": str(number)})
     first = await connection.call(repository, call)
     later = set[str]()
     if "last" not in first.links:
-        return _labelling(first, label, later)
+        return _labeling(first, label, later)
     last = replace(call, link=first.links["last"])
     async for page in connection.pages(repository, last, "prev"):
-        if (found := _labelling(page, label, later)) is not None:
+        if (found := _labeling(page, label, later)) is not None:
             return found
     return None
 
 
-def _labelling(page: Page, label: str, later: set[str]) -> LabelEvent | None:
+def _labeling(page: Page, label: str, later: set[str]) -> LabelEvent | None:
     """Find the last "labeled" event of this label; `later` gains the kinds of the events after it."""
     for event in reversed(parse_list(EventAnswer, page.data)):
         if event.event == "labeled" and event.label is not None and event.label.name.casefold() == label.casefold():

@@ -51,18 +51,18 @@ def merged(*pages: Iterable[Metric]) -> list[Metric]:
     the whole page unreadable.
     """
     families: dict[str, Metric] = {}
-    seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+    known_samples: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
     for page in pages:
         for family in page:
             known = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
             if known.type == family.type:
-                known.samples += [sample for sample in family.samples if _is_new(sample, seen)]
+                known.samples += [sample for sample in family.samples if _is_new(sample, known_samples)]
     return list(families.values())
 
 
-def _is_new(sample: Sample, seen: set[tuple[str, tuple[tuple[str, str], ...]]]) -> bool:
+def _is_new(sample: Sample, known_samples: set[tuple[str, tuple[tuple[str, str], ...]]]) -> bool:
     identity = (sample.name, tuple(sorted(sample.labels.items())))
-    if identity in seen:
+    if identity in known_samples:
         return False
-    seen.add(identity)
+    known_samples.add(identity)
     return True

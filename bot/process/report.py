@@ -76,7 +76,7 @@ class ProcessReporter:
             return False
         figures = self._own_figures()
         async with self._store.transaction() as tx:
-            await tx.processes.tell(self._owner, now, self.status(), text(figures))
+            await tx.processes.report(self._owner, now, self.status(), text(figures))
         self._due, self._last_report = now + INTERVAL, figures
         return True
 
@@ -152,7 +152,7 @@ class ProcessReporter:
         async with self._store.reading() as tx:
             jobs = await tx.figures.of_jobs(now)
             queues = await tx.figures.of_queues(now)
-            outbox = await tx.figures.of_letters(now)
+            outbox = await tx.figures.of_outbox(now)
             others = [report for report in await tx.processes.all(now) if report.owner != self._owner]
         roles = Counter([self._role, *(str(report.status.get("role")) for report in others)])
         return merged(gauges.database_gauges(jobs, queues, outbox, roles, now), *map(_parse_metrics, others))

@@ -76,21 +76,19 @@ class Receiver:
     async def _take(self, event_name: str, delivery: str, content_type: str, body: bytes) -> web.Response:
         payload = _payload(content_type, body)
         try:
-            webhook_event = normalize(event_name, delivery, payload, own_app_id=self._own_app_id)
+            webhook = normalize(event_name, delivery, payload, own_app_id=self._own_app_id)
         except MalformedPayload as error:
             raise Refused(400, str(error)) from None
-        if webhook_event is None:
+        if webhook is None:
             return _accepted("ignored", why=why_ignored(event_name, payload))
         try:
-            new = await self._store(webhook_event)
+            new = await self._store(webhook)
         except Exception as error:
-            log.exception("delivery not stored", kind=webhook_event.kind.value)
+            log.exception("delivery not stored", kind=webhook.kind.value)
             fault = fault_of(error)
             why = "" if fault is None else f" {fault.sentence}"
             raise Refused(503, f"the delivery could not be stored; redeliver it.{why}") from None
-        log.info(
-            "delivery stored" if new else "delivery known", kind=webhook_event.kind.value, action=webhook_event.action
-        )
+        log.info("delivery stored" if new else "delivery known", kind=webhook.kind.value, action=webhook.action)
         return _accepted("stored" if new else "known")
 
     def _verify(self, signature: str, body: bytes) -> None:

@@ -72,10 +72,10 @@ async def handle_enqueue_request(
     if not pull.open or not policy.has_trigger_label(pull.labels):
         await count_label_gone(engine, request.repository, policy, request.by, taken.permission)
         return
-    labelled = await _labelled(engine, request, pull, policy, states)
-    if labelled is None:
+    labeled = await _labeled(engine, request, pull, policy, states)
+    if labeled is None:
         return
-    request, pull = labelled
+    request, pull = labeled
     if before is not None and not _allows_retry(engine, request, before, pull.head_sha):
         return
     taken = replace(taken, pull=pull)
@@ -84,7 +84,7 @@ async def handle_enqueue_request(
     await admit(engine, request, taken, turn=turn)
 
 
-async def _labelled(
+async def _labeled(
     engine: Engine, request: EnqueueRequest, pull: PullRequest, policy: Policy, states: LabelStates
 ) -> tuple[EnqueueRequest, PullRequest] | None:
     """Who set the label and when, and the pull request with the trigger labels that are consent (P4).
@@ -93,9 +93,9 @@ async def _labelled(
     """
     last, set_at = None, dict[str, datetime | None]()
     if request.head_sha not in {pull.head_sha, None} or request.by is None:
-        labellings = await _last_labellings(engine, request, pull, policy)
-        set_at |= {label: each.at for label, each in labellings.items()}
-        last = max(labellings.values(), key=lambda each: each.at, default=None)
+        label_events = await _last_label_events(engine, request, pull, policy)
+        set_at |= {label: each.at for label, each in label_events.items()}
+        last = max(label_events.values(), key=lambda each: each.at, default=None)
         if last is not None and request.labelled_at is not None and last.at > request.labelled_at:
             # Deliveries come in any order: the label was set again since, and that consent is not this one's to refuse.
             return None
@@ -128,14 +128,14 @@ def _allows_retry(engine: Engine, request: EnqueueRequest, before: RejectionHist
     return before.allows_retry(head_sha, by=request.by, by_machine=insistent, now=engine.clock.now())
 
 
-async def _last_labellings(
+async def _last_label_events(
     engine: Engine, request: EnqueueRequest, pull: PullRequest, policy: Policy
 ) -> dict[str, LabelEvent]:
     """Who set each of the trigger labels last that the pull request carries, by the casefolded label."""
     found = dict[str, LabelEvent]()
     for label in policy.trigger_labels:
         if has_label(pull.labels, [label]):
-            last = await engine.github.last_labelling(request.repository, request.number, label)
+            last = await engine.github.last_labeled_event(request.repository, request.number, label)
             if last is not None:
                 found[label.casefold()] = last
     return found

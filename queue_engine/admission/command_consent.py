@@ -54,11 +54,11 @@ async def consents(engine: Engine, repository: Repository, number: int, head_sha
         if changed_since(await _known(change.tx, repository, number, change.now), head_sha, commanded_at) is not None:
             return False
         consent = Fact(subject=of_pull(number), told=CommandConsent(head=head_sha, at=commanded_at))
-        await change.tx.known.tell(repository.id, [consent], change.now)
+        await change.tx.known.record(repository.id, [consent], change.now)
     return True
 
 
-async def overtaken(engine: Engine, case: Case, hint: WebhookEvent) -> bool:
+async def overtaken(engine: Engine, case: Case, webhook: WebhookEvent) -> bool:
     """Whether a command has queued a head or base branch although its push or change may be newer.
 
     Then the pull request is dequeued, and people read why.
@@ -68,7 +68,7 @@ async def overtaken(engine: Engine, case: Case, hint: WebhookEvent) -> bool:
         return False
     async with engine.store.reading() as tx:
         known = await _known(tx, repository, number, engine.clock.now())
-    head = hint.head_sha or entry.queued_head
+    head = webhook.head_sha or entry.queued_head
     commands = [one.told for one in known if isinstance(one.told, CommandConsent) and one.told.head == head]
     reason = next(filter(None, (changed_since(known, head, command.at) for command in commands)), None)
     if reason is None or head != entry.queued_head:

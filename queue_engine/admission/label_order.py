@@ -26,36 +26,36 @@ _READ = timedelta(seconds=1)
 _LONGEST = backoff.longest(OUTDATED, 3) + _READ
 
 
-async def await_earlier(engine: Engine, repository: Repository, hint: WebhookEvent) -> None:
+async def await_earlier(engine: Engine, repository: Repository, webhook: WebhookEvent) -> None:
     """Raise LabelOrderError while a label that came before on the same base branch is postponed.
 
     However often it waited itself, its own last read included: otherwise two labels whose last reads are due within
     the jitter of their waits would change places. Such waits end all the same, see `postpone`.
     """
-    subject, now = of_labels(hint.branch or ""), engine.clock.now()
+    subject, now = of_labels(webhook.branch or ""), engine.clock.now()
     async with engine.store.reading() as tx:
         known = (await tx.known.about(repository.id, [subject], since=now - _LONGEST)).get(subject, [])
-    until = max(_earlier(known, hint.order), default=now)
+    until = max(_earlier(known, webhook.order), default=now)
     if until > now:
         raise LabelOrderError("an earlier label is answered first", delay=until - now)
 
 
 async def postpone(
-    engine: Engine, repository: Repository, hint: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError
+    engine: Engine, repository: Repository, webhook: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError
 ) -> None:
     """Store that a label is not answered yet, and until when those that came after it wait.
 
     Each label does so at most as often as a read is asked again, so that nobody waits for it longer than that (P5).
     """
-    if OUTDATED.exhausted(hint.tries):
+    if OUTDATED.exhausted(webhook.tries):
         return
     async with engine.change() as change:
-        until = change.now + _answered_after(hint, why)
-        fact = Fact(subject=of_labels(hint.branch or ""), told=HeldLabel(order=hint.order, until=until))
-        await change.tx.known.tell(repository.id, [fact], change.now)
+        until = change.now + _answered_after(webhook, why)
+        fact = Fact(subject=of_labels(webhook.branch or ""), told=HeldLabel(order=webhook.order, until=until))
+        await change.tx.known.record(repository.id, [fact], change.now)
 
 
-def _answered_after(hint: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
+def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
     """After how long the label is answered, or its read has been asked again at the latest."""
     match why:
         case LabelOrderError():
@@ -63,7 +63,7 @@ def _answered_after(hint: WebhookEvent, why: StaleRead | ReadLagError | LabelOrd
         case ReadLagError():
             return why.retry_after + _READ
         case StaleRead():
-            return backoff.longest(OUTDATED, hint.outdated) + _READ
+            return backoff.longest(OUTDATED, webhook.outdated) + _READ
 
 
 def _earlier(known: list[Known], order: int) -> list[datetime]:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from queue_engine.admission.throttle import count_without_right, heard_from, labelling
+from queue_engine.admission.throttle import count_without_right, heard_from, labeling
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.jobs.job_table import JobStatus
@@ -27,7 +27,7 @@ from queue_engine.rules.eligibility import Answer, Ignore, Reject, may_queue
 from queue_engine.store import Transaction
 
 THROTTLED_LABEL_JOB = "throttled_label"
-"""Kind of the job that judges a throttled person's label later. Its request is the label's hint."""
+"""Kind of the job that judges a throttled person's label later. Its request is the label's webhook."""
 
 _LAST = sys.maxsize
 """The place of such a label in the order of labels: no other label waits for it, see
@@ -45,71 +45,73 @@ class LabelThrottle:
         self._proven: set[tuple[int, str]] = set()
         """People whose last label was not refused: their labels are judged side by side."""
 
-    def stand(self, repository: Repository, hint: WebhookEvent) -> AbstractContextManager[OrderWait]:
+    def stand(self, repository: Repository, webhook: WebhookEvent) -> AbstractContextManager[OrderWait]:
         """Stand behind the earlier labels of the same person."""
-        return self._lines.enter(_person(repository, hint))
+        return self._lines.enter(_person(repository, webhook))
 
-    async def put_off(self, repository: Repository, hint: WebhookEvent, turn: OrderWait) -> bool:
+    async def put_off(self, repository: Repository, webhook: WebhookEvent, turn: OrderWait) -> bool:
         """Whether the label is judged later, because its sender is throttled.
 
         `turn` waits for this person's earlier labels. The first one tells whether the person is without the right;
         then each waits for all those before it, so that labels set at once are counted one by one.
         """
-        engine, person, by = self._engine, _person(repository, hint), hint.sender or ""
+        engine, person, by = self._engine, _person(repository, webhook), webhook.sender or ""
         if person not in self._proven:
             await turn(1)
-        if not await self._counted(repository, hint):
+        if not await self._counted(repository, webhook):
             return False
         self._proven.discard(person)
         await turn()
-        until = await heard_from(engine, repository, labelling(by))
+        until = await heard_from(engine, repository, labeling(by))
         if until is None:
             return False
         async with engine.change() as change:
-            await _put_off(change, repository, hint, until)
-        _log.info("label_put_off", repository=repository.full_name, number=hint.number, by=by, until=until.isoformat())
+            await _put_off(change, repository, webhook, until)
+        _log.info(
+            "label_put_off", repository=repository.full_name, number=webhook.number, by=by, until=until.isoformat()
+        )
         return True
 
-    async def judged(self, repository: Repository, hint: WebhookEvent) -> None:
+    async def judged(self, repository: Repository, webhook: WebhookEvent) -> None:
         """A label was judged: remember whether its sender is without the right."""
-        person = _person(repository, hint)
-        if person not in self._proven and not await self._counted(repository, hint):
+        person = _person(repository, webhook)
+        if person not in self._proven and not await self._counted(repository, webhook):
             self._proven.add(person)
 
-    async def _counted(self, repository: Repository, hint: WebhookEvent) -> bool:
+    async def _counted(self, repository: Repository, webhook: WebhookEvent) -> bool:
         async with self._engine.store.reading() as tx:
-            return await tx.throttles.find(repository.id, labelling(hint.sender or "")) is not None
+            return await tx.throttles.find(repository.id, labeling(webhook.sender or "")) is not None
 
 
-def _person(repository: Repository, hint: WebhookEvent) -> tuple[int, str]:
-    return repository.id, (hint.sender or "").casefold()
+def _person(repository: Repository, webhook: WebhookEvent) -> tuple[int, str]:
+    return repository.id, (webhook.sender or "").casefold()
 
 
-async def _put_off(change: Change, repository: Repository, hint: WebhookEvent, until: datetime) -> None:
+async def _put_off(change: Change, repository: Repository, webhook: WebhookEvent, until: datetime) -> None:
     """Store the job of this label, in place of one for an earlier label of this person on the pull request."""
-    process = _process_of(repository.id, hint.sender or "")
+    process = _process_of(repository.id, webhook.sender or "")
     earlier = [
         job.id
         for job in await change.tx.jobs.unfinished(process)
-        if job.status is JobStatus.PENDING and job.request.get("number") == hint.number
+        if job.status is JobStatus.PENDING and job.request.get("number") == webhook.number
     ]
     await change.tx.jobs.delete(earlier)
     await change.tx.jobs.enqueue(
         kind=THROTTLED_LABEL_JOB,
-        request=hint.model_copy(update={"arrived_at": None}).model_dump(mode="json", exclude_none=True),
+        request=webhook.model_copy(update={"arrived_at": None}).model_dump(mode="json", exclude_none=True),
         process_id=process,
         now=change.now,
         not_before=until,
     )
 
 
-async def put_off_again(engine: Engine, repository: Repository, hint: WebhookEvent) -> timedelta | None:
+async def put_off_again(engine: Engine, repository: Repository, webhook: WebhookEvent) -> timedelta | None:
     """How much longer a label waits that was put off; None if it is judged now."""
-    until = await heard_from(engine, repository, labelling(hint.sender or ""))
+    until = await heard_from(engine, repository, labeling(webhook.sender or ""))
     return None if until is None else until - engine.clock.now()
 
 
-def hint_of(job: Job) -> WebhookEvent:
+def webhook_of(job: Job) -> WebhookEvent:
     """The label that was put off, behind all others in their order."""
     return WebhookEvent.model_validate(job.request).model_copy(
         update={"order": _LAST, "tries": sum(job.holds.values())}
@@ -133,8 +135,8 @@ async def count_label(change: Change, repository: Repository, by: str | None, an
     if not by or isinstance(answer, Ignore):
         return
     if isinstance(answer, Reject) and answer.reason in OF_THE_PERSON:
-        await count_without_right(change, repository, labelling(by))
-    elif await change.tx.throttles.clear(repository.id, labelling(by)):
+        await count_without_right(change, repository, labeling(by))
+    elif await change.tx.throttles.clear(repository.id, labeling(by)):
         await change.tx.jobs.hasten(_process_of(repository.id, by), change.now)
 
 
@@ -144,7 +146,7 @@ async def count_label_gone(
     """Count a label that was removed before IMQ read it, if its sender may not queue: it cost a request as well."""
     if by and permission is not None and may_queue(policy, by, permission) is not None:
         async with engine.change() as change:
-            await count_without_right(change, repository, labelling(by))
+            await count_without_right(change, repository, labeling(by))
 
 
 def _process_of(repository_id: int, login: str) -> str:

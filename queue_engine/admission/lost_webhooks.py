@@ -1,7 +1,7 @@
 """P4: a label without its webhook names no head, so IMQ lands nothing that was pushed after it.
 
 The reconciler finds such a label: its webhook was lost, or the database that had the entry. IMQ queues the pull request
-if GitHub proves that it still has the head that was labelled. Of any other, IMQ asks for lost deliveries, and the
+if GitHub proves that it still has the head that was labeled. Of any other, IMQ asks for lost deliveries, and the
 label's own names its head. If that does not come within minutes, the pull request is refused as `label_not_received`,
 and people read that they can queue it again.
 
@@ -73,7 +73,7 @@ _HARMLESS = frozenset(
 async def is_labelled_head(
     engine: Engine, repository: Repository, pull: PullRequest, label: LabelEvent, policy: Policy
 ) -> bool:
-    """Whether GitHub proves that the pull request has the head that was labelled, or IMQ's own update of it, and that
+    """Whether GitHub proves that the pull request has the head that was labeled, or IMQ's own update of it, and that
     nothing else withdrew this consent. Raises GitHubError."""
     own_login = await engine.github.own_login()
     # IMQ sets the label for a `/queue`: whose, only the lost database knew.
@@ -87,8 +87,8 @@ async def is_labelled_head(
     # IMQ pushes to forks too, but their owners may craft what looks like its update.
     if len(pushes) == 1 or pull.head_repository != repository.full_name:
         return False
-    update, labelled = pushes[:2]
-    if labelled.after != update.before or not precedes(labelled, label, pull):
+    update, labeled = pushes[:2]
+    if labeled.after != update.before or not precedes(labeled, label, pull):
         return False
     if update.by != own_login:
         return False
@@ -120,7 +120,7 @@ async def await_webhook(engine: Engine, repository: Repository, number: int) -> 
 
 
 async def judge_unseen(engine: Engine, job: Job, *, kind: str) -> None:
-    """Have the pull request judged in the order of the hints about it, by a job of this kind."""
+    """Have the pull request judged in the order of the webhooks about it, by a job of this kind."""
     repository, number = Repository(**job.request["repository"]), job.request["number"]
     async with engine.change() as change:
         await change.tx.jobs.enqueue(

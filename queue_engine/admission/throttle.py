@@ -40,7 +40,7 @@ def requested_by(login: str) -> str:
     return f"{login} asks"
 
 
-def labelling(login: str) -> str:
+def labeling(login: str) -> str:
     """The name under which refused labels are counted. A writer who may not pause queues sets labels undisturbed."""
     return f"{login} labels"
 

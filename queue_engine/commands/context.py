@@ -67,7 +67,7 @@ class CommandContext:
     async def refusal(self, request: CommandRequest) -> Reply | None:
         """Return why this person may not give this command; None if they may, or if admission decides."""
         match request.command.right:
-            case CommandPermission.ANYBODY:
+            case CommandPermission.ANYONE:
                 return None
             case CommandPermission.STEERING:
                 has = await self.permission()

@@ -37,7 +37,7 @@ async def requeue(context: CommandContext, request: CommandRequest) -> Reply:
 
 
 async def _enqueue(context: CommandContext, request: CommandRequest, head: str | None) -> Reply:
-    """Queue this head, at the end if it is queued; None: nobody has consented to the current one."""
+    """Queue this head, at the end if it is queued; None: no one has consented to the current one."""
     if head is None:
         return context.reply(request, ReplyKind.CHANGED_SINCE, accepted=False)
     again = context.case.entry is not None

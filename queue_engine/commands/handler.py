@@ -42,58 +42,58 @@ class Commands:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def execute(self, repository: Repository, hint: WebhookEvent) -> None:
+    async def execute(self, repository: Repository, webhook: WebhookEvent) -> None:
         """Execute the commands of a comment, and reply. Raises GitHubError and StaleRecord, to be retried."""
-        number, comment, by = hint.number, hint.comment_id, hint.sender
-        if number is None or comment is None or by is None or hint.sender_is_bot or not hint.commands:
+        number, comment, by = webhook.number, webhook.comment_id, webhook.sender
+        if number is None or comment is None or by is None or webhook.sender_is_bot or not webhook.commands:
             return
-        if hint.updated_at is not None and hint.updated_at < self._engine.clock.now() - KEPT:
+        if webhook.updated_at is not None and webhook.updated_at < self._engine.clock.now() - KEPT:
             # Whether it was answered is not known any more.
             return
         async with self._engine.store.reading() as tx:
             answer = await tx.answers.find(repository.id, number, comment_id=comment)
         replies = () if answer is None else answer.replies
-        if not replies and not await self._is_answered(repository, hint, by):
+        if not replies and not await self._is_answered(repository, webhook, by):
             return
-        wanted = min(len(hint.commands), MAX_COMMANDS + 1)
+        wanted = min(len(webhook.commands), MAX_COMMANDS + 1)
         if not replies and not await self._react(repository, comment, "eyes"):
             return
         if len(replies) < wanted:
-            context = await self._context_of(repository, hint, by)
+            context = await self._context_of(repository, webhook, by)
             if not context.pull.open:
                 await self._react(repository, comment, "confused")
                 return
-            for line in hint.commands[len(replies) : wanted]:
+            for line in webhook.commands[len(replies) : wanted]:
                 replies = await self._answer(context, comment, line, replies)
-        await self._count(repository, hint, by, replies)
+        await self._count(repository, webhook, by, replies)
         accepted = all(reply.accepted for reply in replies)
         await self._react(repository, comment, "+1" if accepted else "confused")
 
-    async def _is_answered(self, repository: Repository, hint: WebhookEvent, by: str) -> bool:
+    async def _is_answered(self, repository: Repository, webhook: WebhookEvent, by: str) -> bool:
         """Whether this comment is answered. Raises GitHubError.
 
         A stranger has answers to what everybody may ask, and the author of the pull request to everything; both are
         counted as if they had no right to it. What everybody may ask is counted by itself.
         """
-        rights = [command.right for command in _commands(hint)]
-        who = requested_by(by) if rights and set(rights) == {CommandPermission.ANYBODY} else by
+        rights = [command.right for command in _commands(webhook)]
+        who = requested_by(by) if rights and set(rights) == {CommandPermission.ANYONE} else by
         if await is_throttled(self._engine, repository, who):
             return False
-        if hint.association in TRUSTED:
+        if webhook.association in TRUSTED:
             return True
-        is_author = hint.author is not None and by.casefold() == hint.author.casefold()
-        if is_author or CommandPermission.ANYBODY in rights:
+        is_author = webhook.author is not None and by.casefold() == webhook.author.casefold()
+        if is_author or CommandPermission.ANYONE in rights:
             async with self._engine.change() as change:
                 await count_without_right(change, repository, who)
             return True
         return not await is_outsider(self._engine, repository, by)
 
-    async def _count(self, repository: Repository, hint: WebhookEvent, by: str, replies: tuple[Reply, ...]) -> None:
+    async def _count(self, repository: Repository, webhook: WebhookEvent, by: str, replies: tuple[Reply, ...]) -> None:
         """Count a comment whose author had the right to none of its commands; else reset the count.
 
         What everybody may ask proves no right.
         """
-        codes = [reply.code for line, reply in zip(hint.commands, replies, strict=False) if _needs_permission(line)]
+        codes = [reply.code for line, reply in zip(webhook.commands, replies, strict=False) if _needs_permission(line)]
         if not codes:
             return
         async with self._engine.change() as change:
@@ -102,16 +102,16 @@ class Commands:
             else:
                 await change.tx.throttles.clear(repository.id, by)
 
-    async def _context_of(self, repository: Repository, hint: WebhookEvent, by: str) -> CommandContext:
+    async def _context_of(self, repository: Repository, webhook: WebhookEvent, by: str) -> CommandContext:
         """Read one snapshot for all commands, with the person's permission if one of them needs it."""
-        rights = {command.right for command in _commands(hint)}
+        rights = {command.right for command in _commands(webhook)}
         login = by if rights & {CommandPermission.QUEUEING, CommandPermission.STEERING} else None
-        taken = await self._engine.github.snapshot(repository, hint.number or 0, login=login)
-        case = Case(repository, taken.pull.number, delivery=hint.delivery)
+        taken = await self._engine.github.snapshot(repository, webhook.number or 0, login=login)
+        case = Case(repository, taken.pull.number, delivery=webhook.delivery)
         case = await case.with_policy(self._engine, taken.pull.base_branch)
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
-        return CommandContext(self._engine, case, taken, by, hint.updated_at)
+        return CommandContext(self._engine, case, taken, by, webhook.updated_at)
 
     async def _react(self, repository: Repository, comment: int, content: str) -> bool:
         """React to the comment, to show that a command was received or executed; return False if it was deleted."""
@@ -207,9 +207,9 @@ class Commands:
 
 def _needs_permission(line: str) -> bool:
     request = read(line)
-    return isinstance(request, CommandRequest) and request.command.right is not CommandPermission.ANYBODY
+    return isinstance(request, CommandRequest) and request.command.right is not CommandPermission.ANYONE
 
 
-def _commands(hint: WebhookEvent) -> list[Command]:
+def _commands(webhook: WebhookEvent) -> list[Command]:
     """Parse the commands of a comment."""
-    return [request.command for request in map(read, hint.commands) if isinstance(request, CommandRequest)]
+    return [request.command for request in map(read, webhook.commands) if isinstance(request, CommandRequest)]

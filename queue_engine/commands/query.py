@@ -46,7 +46,7 @@ def entry_facts(view: EntryView) -> dict[str, Any]:
 
     `position`, `depth`; `ahead`: the numbers before it, the front first, at most ten; `since`: of its status; `joined`,
     `queued_by`, `priority`; `awaited`: the checks that have not reported; `blocked`: the reason for which its queue
-    continues without it; `trouble_since`: since when GitHub's faults hold it up; `halts`: the blockers that hold it, as a
+    continues without it; `trouble_since`: since when GitHub's faults hold it up; `halts`: its blockers, as a
     list of `reason`, `detail` and `until`.
     """
     entry, position = view.entry, view.position

@@ -23,7 +23,7 @@ class CommandName(StrEnum):
 class CommandPermission(StrEnum):
     """Who may give a command. IMQ reads the permission from GitHub each time."""
 
-    ANYBODY = "everyone who can comment"
+    ANYONE = "everyone who can comment"
     QUEUEING = "people who may queue (write access, unless configured otherwise)"
     LEAVING = "people who may queue, and the author"
     STEERING = "the roles maintain and admin"
@@ -60,8 +60,8 @@ CATALOGUE: Mapping[CommandName, Command] = {
             "Dequeue it, and queue its current head at the end.",
             CommandPermission.QUEUEING,
         ),
-        Command(CommandName.WHY, "/why", "Show its position and what it waits for.", CommandPermission.ANYBODY),
-        Command(CommandName.STATUS, "/queue status", "Show the queue of the base branch.", CommandPermission.ANYBODY),
+        Command(CommandName.WHY, "/why", "Show its position and what it waits for.", CommandPermission.ANYONE),
+        Command(CommandName.STATUS, "/queue status", "Show the queue of the base branch.", CommandPermission.ANYONE),
         Command(
             CommandName.PAUSE,
             "/pause [reason]",
@@ -83,7 +83,7 @@ CATALOGUE: Mapping[CommandName, Command] = {
             CommandPermission.STEERING,
             takes=True,
         ),
-        Command(CommandName.HELP, "/queue help", "Show these commands.", CommandPermission.ANYBODY),
+        Command(CommandName.HELP, "/queue help", "Show these commands.", CommandPermission.ANYONE),
     )
 }
 """The commands, in the order of the help."""

@@ -125,7 +125,7 @@ class Queue:
     """One base branch of one repository, with what is needed to advance it.
 
     `wake_count` counts the calls for attention; a worker that releases the queue having seen fewer than there are
-    makes it due at once, so that no hint is lost between its last look and its release.
+    makes it due at once, so that no webhook is lost between its last look and its release.
     """
 
     id: int
@@ -178,7 +178,7 @@ class Entry:
     newer_tip: str | None
     """A tip of the base branch that `head` lacks, as far as IMQ knows; None: no such tip is known."""
     needs_refetch: bool
-    """A hint says that consent may be gone: the pull request is read before anything else is done."""
+    """A webhook says that consent may be gone: the pull request is read before anything else is done."""
     enqueued_at: datetime
     status_since: datetime
     version: int

@@ -196,7 +196,7 @@ class GitHub(Protocol):
         """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; one that is there already is no error."""
         ...
 
-    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
+    async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """Numbers of the open pull requests with this label, oldest first (`GET /repos/{o}/{r}/issues`, all pages)."""
         ...
 
@@ -212,7 +212,7 @@ class GitHub(Protocol):
         last (`GET /repos/{o}/{r}/issues/comments`, at most three requests)."""
         ...
 
-    async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
+    async def last_labeled_event(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if GitHub does not tell."""
         ...
 

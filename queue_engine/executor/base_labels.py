@@ -24,10 +24,10 @@ async def marked(engine: Engine, queue: Queue, entries: Sequence[Entry], policy:
     if not waiting:
         return found
     for label in policy.fix_labels:
-        for number in await github.labelled_pull_requests(repository, label):
+        for number in await github.labeled_pull_requests(repository, label):
             if (entry := waiting.get(number)) is None or entry.id in found:
                 continue
-            last = await github.last_labelling(repository, number, label)
+            last = await github.last_labeled_event(repository, number, label)
             if last is None:
                 continue
             if last.at <= entry.enqueued_at:

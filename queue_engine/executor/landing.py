@@ -43,7 +43,7 @@ async def land(
         await change.record(
             EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _facts(change, entry, landed)
         )
-        await tx.known.tell(entry.repository.id, _moves(entry, landed), now)
+        await tx.known.record(entry.repository.id, _moves(entry, landed), now)
         for other in await tx.entries.of_queue(queue.id, most=policy.max_depth or None):
             await tx.entries.save(replace(other, newer_tip=landed.sha))
         if agree:

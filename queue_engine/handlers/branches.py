@@ -10,39 +10,44 @@ from queue_engine.effects.context import Engine
 
 
 class Branches:
-    """Follows hints about branches."""
+    """Follows webhooks about branches."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def moved(self, repository: Repository, hint: WebhookEvent) -> None:
+    async def moved(self, repository: Repository, webhook: WebhookEvent) -> None:
         """A branch moved: heads that were compared with its old tip are believed to be behind."""
         async with self._engine.store.reading() as tx:
-            queue = await tx.queues.find(repository.id, hint.branch or "")
-        if self._configures(repository, hint, served=queue is not None):
+            queue = await tx.queues.find(repository.id, webhook.branch or "")
+        if self._configures(repository, webhook, served=queue is not None):
             await self.configured(repository)
-        if queue is None or hint.head_sha is None:
+        if queue is None or webhook.head_sha is None:
             return
         async with self._engine.change() as change:
             queue = await change.tx.queues.get(queue.id)
             assert queue is not None
             entries = await change.tx.entries.of_queue(queue.id)
             for entry in entries:
-                if hint.head_sha in {entry.run.base_tip, entry.newer_tip} or entry.run.merge_requested_at is not None:
+                if (
+                    webhook.head_sha in {entry.run.base_tip, entry.newer_tip}
+                    or entry.run.merge_requested_at is not None
+                ):
                     continue
-                await change.tx.entries.save(replace(entry, newer_tip=hint.head_sha))
+                await change.tx.entries.save(replace(entry, newer_tip=webhook.head_sha))
             if entries or (queue.red is not None and queue.red.untested):
-                await change.tx.red_bases.moved(queue, hint.head_sha, change.now)
-            elif queue.red is not None and queue.red.tip != hint.head_sha:
+                await change.tx.red_bases.moved(queue, webhook.head_sha, change.now)
+            elif queue.red is not None and queue.red.tip != webhook.head_sha:
                 # No entry waits to see it green: the next front finds out whether this tip passes.
                 await change.tx.red_bases.note(queue.id, None)
             await change.tx.queues.wake(queue.id, change.now)
 
-    def _configures(self, repository: Repository, hint: WebhookEvent, *, served: bool) -> bool:
+    def _configures(self, repository: Repository, webhook: WebhookEvent, *, served: bool) -> bool:
         """Whether a push changed what somebody goes by. Every topic branch that is made or rewritten may have: of those
         that do not tell, only a branch that pull requests were based on counts, or each would cost requests."""
-        matters = served or hint.default_branch or self._engine.policies.remembers(repository.id, hint.branch or "")
-        return hint.config_named or (hint.config and matters)
+        matters = (
+            served or webhook.default_branch or self._engine.policies.remembers(repository.id, webhook.branch or "")
+        )
+        return webhook.config_named or (webhook.config and matters)
 
     async def configured(self, repository: Repository) -> None:
         """The repository's own configuration may have changed, or with it that of all its owner's."""

@@ -15,7 +15,7 @@ _REPORTS_KEPT = 200
 
 
 class CheckReports:
-    """Follows hints about check runs, suites and statuses."""
+    """Follows webhooks about check runs, suites and statuses."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -25,23 +25,23 @@ class CheckReports:
         """Wait for what is being looked up."""
         await self._awaited.drain()
 
-    async def ended(self, repository: Repository, hint: WebhookEvent) -> None:
+    async def ended(self, repository: Repository, webhook: WebhookEvent) -> None:
         """A check has reported on a commit: on the head of an entry, on what may become one, or on a red base."""
-        if hint.head_sha is None or not await self._awaited((repository.id, hint.head_sha)):
+        if webhook.head_sha is None or not await self._awaited((repository.id, webhook.head_sha)):
             return
         async with self._engine.change() as change:
             # Read once: an entry whose head is bound between two reads would be in neither.
             entries = await change.tx.entries.updated_or_checked(repository.id)
             stalled = await change.tx.stalls.heads(repository.id)
-            bound = [e for e in entries if e.run.candidate == hint.head_sha]
+            bound = [e for e in entries if e.run.candidate == webhook.head_sha]
             for entry in bound:
-                await _count(change, entry, hint, stalled=hint.head_sha in stalled)
+                await _count(change, entry, webhook, stalled=webhook.head_sha in stalled)
             if not bound:
                 for entry in entries:
-                    if entry.run.candidate is None and entry.head != hint.head_sha:
-                        await _keep(change.tx, entry, hint)
-            await change.tx.red_bases.reported(repository.id, hint.head_sha, change.now)
-            await change.tx.stalls.reported(repository.id, hint.head_sha, change.now)
+                    if entry.run.candidate is None and entry.head != webhook.head_sha:
+                        await _keep(change.tx, entry, webhook)
+            await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
+            await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now)
 
     async def _are_awaited(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
         """For each repository and commit whether a report on it may count; most are on commits that nobody queued.
@@ -64,13 +64,13 @@ class CheckReports:
         ]
 
 
-async def _count(change: Change, entry: Entry, hint: WebhookEvent, *, stalled: bool) -> None:
+async def _count(change: Change, entry: Entry, webhook: WebhookEvent, *, stalled: bool) -> None:
     """Note a report on a bound head; look now if it may decide: a failure that counts, or the last one awaited.
 
     While nothing is known to be awaited, every report may decide; the look that follows tells what is awaited.
     """
-    awaited, name = set(entry.run.pending_checks), hint.check_name
-    if hint.unapproved:
+    awaited, name = set(entry.run.pending_checks), webhook.check_name
+    if webhook.unapproved:
         # A workflow run is parked: the next look counts as the first, which asks for such runs.
         await change.tx.entries.save(replace(entry, run=replace(entry.run, polls=0, next_poll_at=change.now)))
         await change.tx.queues.wake(entry.queue_id, change.now)
@@ -79,11 +79,11 @@ async def _count(change: Change, entry: Entry, hint: WebhookEvent, *, stalled: b
         return
     counted = entry
     # A failure that comes before anything is known to be awaited is looked at alone, and at once.
-    if name is not None and (awaited or hint.passed is not False):
+    if name is not None and (awaited or webhook.passed is not False):
         reported = tuple(dict.fromkeys((*entry.run.completed_checks, name)))
         counted = replace(entry, run=replace(entry.run, completed_checks=reported[-_REPORTS_KEPT:]))
     # While no check is known to have started, every report is news.
-    decides = stalled or hint.passed is False or awaited <= set(counted.run.completed_checks)
+    decides = stalled or webhook.passed is False or awaited <= set(counted.run.completed_checks)
     if decides:
         counted = replace(counted, run=replace(counted.run, next_poll_at=change.now))
     await change.tx.entries.save(counted)
@@ -93,9 +93,9 @@ async def _count(change: Change, entry: Entry, hint: WebhookEvent, *, stalled: b
         change.progress.append(event)
 
 
-async def _keep(tx: Transaction, entry: Entry, hint: WebhookEvent) -> None:
+async def _keep(tx: Transaction, entry: Entry, webhook: WebhookEvent) -> None:
     """A report may be on the head that an update is just creating: kept until that head is bound."""
-    reports = (*entry.run.completed_checks, f"{hint.head_sha}:{hint.check_name or ''}")
+    reports = (*entry.run.completed_checks, f"{webhook.head_sha}:{webhook.check_name or ''}")
     await tx.entries.save(
         replace(entry, run=replace(entry.run, completed_checks=tuple(dict.fromkeys(reports))[-_REPORTS_KEPT:]))
     )

@@ -12,7 +12,7 @@ from functools import partial
 
 import structlog
 
-from queue_engine.admission.label_throttle import THROTTLED_LABEL_JOB, hint_of, put_off_again, queued_by_others
+from queue_engine.admission.label_throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.jobs.job_store import Job
@@ -49,16 +49,16 @@ from queue_engine.store.outbox.outbox import LETTER_JOB
 RETRIED_JOB = "count_retried"
 """Kind of the job that counts the dead letters, by their kind, that a command has made jobs again."""
 
-HINT_JOB = "hint"
+WEBHOOK_JOB = "webhook"
 """Kind of the job that follows one stored delivery."""
 
 
-FORMER_KINDS = {"retried": RETRIED_JOB}
+FORMER_KINDS = {"hint": WEBHOOK_JOB, "retried": RETRIED_JOB}
 """Kinds of stored jobs under an older IMQ: an upgrade does them as jobs of the present kind."""
 
 
 class Inbox:
-    """Stores deliveries and follows their hints."""
+    """Stores deliveries and follows their webhooks."""
 
     def __init__(self, engine: Engine, sweeper: Reconciler) -> None:
         self._engine = engine
@@ -69,31 +69,36 @@ class Inbox:
         self._branches = Branches(engine)
         self._commands = Commands(engine)
 
-    async def receive(self, hint: WebhookEvent) -> bool:
+    async def receive(self, webhook: WebhookEvent) -> bool:
         """Store a delivery and the job that follows it, in one transaction; False if it is known already.
 
         Deliveries that arrive while others are being stored share the next transaction: a burst costs few of them.
         """
-        return await self._gathered((hint, current()))
+        return await self._gathered((webhook, current()))
 
     async def _store(self, received: Sequence[tuple[WebhookEvent, str | None]]) -> list[bool]:
         # Of two that arrive together with one id the first counts.
-        first = {hint.delivery: number for number, (hint, _) in reversed(list(enumerate(received)))}
+        first = {webhook.delivery: number for number, (webhook, _) in reversed(list(enumerate(received)))}
         async with self._engine.change() as change:
             keys = [(delivery, received[number][0].kind.value) for delivery, number in first.items()]
             stored = await change.tx.keys.record(DELIVERIES, keys, change.now, status=202)
-            new = [hint.delivery in stored and first[hint.delivery] == n for n, (hint, _) in enumerate(received)]
-            facts = [
-                (hint.repository_id or 0, fact)
-                for (hint, _), is_new in zip(received, new, strict=True)
-                if is_new
-                for fact in hint.facts
+            new = [
+                webhook.delivery in stored and first[webhook.delivery] == n for n, (webhook, _) in enumerate(received)
             ]
-            await change.tx.known.tell_all(facts, change.now)
+            facts = [
+                (webhook.repository_id or 0, fact)
+                for (webhook, _), is_new in zip(received, new, strict=True)
+                if is_new
+                for fact in webhook.facts
+            ]
+            await change.tx.known.record_all(facts, change.now)
             followed = [one for one, is_new in zip(received, new, strict=True) if is_new]
             await change.tx.jobs.enqueue_all(
-                kind=HINT_JOB,
-                requests=[(_process_of(hint), hint.model_dump(mode="json", exclude_none=True)) for hint, _ in followed],
+                kind=WEBHOOK_JOB,
+                requests=[
+                    (_process_of(webhook), webhook.model_dump(mode="json", exclude_none=True))
+                    for webhook, _ in followed
+                ],
                 now=change.now,
                 traces=[trace for _, trace in followed],
             )
@@ -115,7 +120,7 @@ class Inbox:
         """The handlers of all the engine's jobs, by kind."""
         patient = partial(_obeying_limits, random=self._engine.random)
         handlers = {
-            HINT_JOB: patient(self._follow),
+            WEBHOOK_JOB: patient(self._follow),
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             LETTER_JOB: self._send_again,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
@@ -137,53 +142,53 @@ class Inbox:
             self._engine.meter.count("jobs_reprocessed", number, kind=kind)
 
     async def _follow(self, job: Job) -> None:
-        hint = WebhookEvent.model_validate(job.request).model_copy(update={"order": job.seq, **_put_off(job)})
+        webhook = WebhookEvent.model_validate(job.request).model_copy(update={"order": job.seq, **_put_off(job)})
         if job.claims > 1:
-            hint = hint.model_copy(update={"arrived_at": job.created_at})
-        with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
-            if hint.kind is WebhookKind.INSTALLED:
-                if hint.action == "new_permissions_accepted":
-                    await permissions_accepted(self._engine, hint.installation_id)
-                if (repository := _repository_of(hint)) is not None and hint.action in _RENAMES:
+            webhook = webhook.model_copy(update={"arrived_at": job.created_at})
+        with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
+            if webhook.kind is WebhookKind.INSTALLED:
+                if webhook.action == "new_permissions_accepted":
+                    await permissions_accepted(self._engine, webhook.installation_id)
+                if (repository := _repository_of(webhook)) is not None and webhook.action in _RENAMES:
                     await remember_name(self._engine, repository)
                 await self._sweeper.request(renew=True)
                 return
-            repository = _repository_of(hint)
+            repository = _repository_of(webhook)
             if repository is None:
-                if hint.kind is WebhookKind.RULES:
-                    await self._branches.ruled(None, hint.installation_id)
+                if webhook.kind is WebhookKind.RULES:
+                    await self._branches.ruled(None, webhook.installation_id)
                 return
-            await self._of_repository(repository, hint)
+            await self._of_repository(repository, webhook)
 
     async def _judge_throttled(self, job: Job) -> Outcome | None:
         """Judge a label that was put off, unless its sender is throttled still, or somebody else has queued since."""
-        hint, engine = hint_of(job), self._engine
-        repository = _repository_of(hint)
+        webhook, engine = webhook_of(job), self._engine
+        repository = _repository_of(webhook)
         assert repository is not None
-        with structlog.contextvars.bound_contextvars(delivery=hint.delivery):
-            if await queued_by_others(engine, repository, hint.number or 0):
+        with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
+            if await queued_by_others(engine, repository, webhook.number or 0):
                 return None
-            if (longer := await put_off_again(engine, repository, hint)) is not None:
+            if (longer := await put_off_again(engine, repository, webhook)) is not None:
                 return Hold(longer)
-            await self._changes.labelled(repository, hint)
+            await self._changes.labeled(repository, webhook)
         return None
 
-    async def _of_repository(self, repository: Repository, hint: WebhookEvent) -> None:
-        match hint.kind:
+    async def _of_repository(self, repository: Repository, webhook: WebhookEvent) -> None:
+        match webhook.kind:
             case WebhookKind.LABELED:
-                await self._changes.labelled(repository, hint)
+                await self._changes.labeled(repository, webhook)
             case WebhookKind.CONSENT:
-                await self._changes.changed(repository, hint)
+                await self._changes.changed(repository, webhook)
             case WebhookKind.REVIEW:
-                await reviewed(self._engine, repository, hint)
+                await reviewed(self._engine, repository, webhook)
             case WebhookKind.CHECK | WebhookKind.CHECKS:
-                await self._reports.ended(repository, hint)
+                await self._reports.ended(repository, webhook)
             case WebhookKind.BASE_MOVED:
-                await self._branches.moved(repository, hint)
+                await self._branches.moved(repository, webhook)
             case WebhookKind.RULES:
-                await self._branches.ruled(repository, hint.installation_id)
+                await self._branches.ruled(repository, webhook.installation_id)
             case WebhookKind.COMMENT:
-                await self._commands.execute(repository, hint)
+                await self._commands.execute(repository, webhook)
             case WebhookKind.INSTALLED:
                 raise AssertionError("belongs to an installation, not to a repository")
 
@@ -191,18 +196,18 @@ class Inbox:
 _RENAMES = frozenset({"renamed", "transferred"})
 
 
-def _repository_of(hint: WebhookEvent) -> Repository | None:
-    """The repository that a hint is about; None for one about an installation."""
-    if hint.repository_id is None or hint.owner is None or hint.name is None:
+def _repository_of(webhook: WebhookEvent) -> Repository | None:
+    """The repository that a webhook is about; None for one about an installation."""
+    if webhook.repository_id is None or webhook.owner is None or webhook.name is None:
         return None
-    return Repository(hint.repository_id, hint.owner, hint.name, hint.installation_id)
+    return Repository(webhook.repository_id, webhook.owner, webhook.name, webhook.installation_id)
 
 
-def _process_of(hint: WebhookEvent) -> str:
-    """What a hint is about: hints about one thing are followed in the order of their arrival."""
-    of = hint.repository_id or hint.installation_id
+def _process_of(webhook: WebhookEvent) -> str:
+    """What a webhook is about: webhooks about one thing are followed in the order of their arrival."""
+    of = webhook.repository_id or webhook.installation_id
     # As long as the column: branches whose names agree that far only wait for each other.
-    return f"{of}:{hint.number or hint.branch or hint.head_sha or hint.kind}"[:255]
+    return f"{of}:{webhook.number or webhook.branch or webhook.head_sha or webhook.kind}"[:255]
 
 
 _OUTDATED, _EARLY, _EARLIER_LABEL = "outdated_read", "too_early", "earlier_label"
@@ -210,7 +215,7 @@ _OUTDATED, _EARLY, _EARLIER_LABEL = "outdated_read", "too_early", "earlier_label
 
 
 def _put_off(job: Job) -> dict[str, int]:
-    """How often a hint was put off before: neither limits, nor failures, nor the deaths of workers count."""
+    """How often a webhook was put off before: neither limits, nor failures, nor the deaths of workers count."""
     return {"tries": sum(job.holds.values()), "outdated": job.holds.get(_OUTDATED, 0)}
 
 

@@ -10,7 +10,7 @@ import structlog
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.revalidate import revalidate
-from queue_engine.admission.throttle import count_without_right, is_throttled, labelling
+from queue_engine.admission.throttle import count_without_right, is_throttled, labeling
 from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, Repository
@@ -30,45 +30,47 @@ class LabelChanges:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def changed(self, case: Case, hint: WebhookEvent) -> None:
+    async def changed(self, case: Case, webhook: WebhookEvent) -> None:
         """Follow a label that may dequeue an entry, give it another priority, or keep it wanted."""
         repository = case.repository
         if case.entry is None:
             return
         case = await case.with_policy(self._engine, case.entry.base_branch)
-        ranks = _ranks(case.policy, hint)
-        if not has_label([hint.label or ""], case.policy.blocking_labels) and not (
-            ranks and not await is_throttled(self._engine, repository, labelling(hint.sender or ""))
+        ranks = _ranks(case.policy, webhook)
+        if not has_label([webhook.label or ""], case.policy.blocking_labels) and not (
+            ranks and not await is_throttled(self._engine, repository, labeling(webhook.sender or ""))
         ):
             return
         if case.pull is None:
             case = await revalidate(self._engine, case)
         if ranks and case.entry is not None and case.pull is not None:
-            await self._rank(case, case.entry, case.pull, hint)
+            await self._rank(case, case.entry, case.pull, webhook)
 
-    async def taken_off(self, case: Case, hint: WebhookEvent) -> None:
+    async def taken_off(self, case: Case, webhook: WebhookEvent) -> None:
         """Of several labels that queue one was taken off: set again by somebody else, it keeps nothing wanted."""
         standing = case.entry
-        if standing is None or not has_label(standing.trusted_labels, [hint.label or ""]):
+        if standing is None or not has_label(standing.trusted_labels, [webhook.label or ""]):
             return
         policy = (await case.with_policy(self._engine, standing.base_branch)).policy
         async with self._engine.change() as change:
             entry = await change.tx.entries.get(standing.id)
-            if entry is not None and policy.has_trigger_label(trusted := _trusted_labels(entry.trusted_labels, hint)):
+            if entry is not None and policy.has_trigger_label(
+                trusted := _trusted_labels(entry.trusted_labels, webhook)
+            ):
                 await change.tx.entries.save(replace(entry, trusted_labels=trusted))
 
-    async def _rank(self, case: Case, standing: Entry, pull: PullRequest, hint: WebhookEvent) -> None:
+    async def _rank(self, case: Case, standing: Entry, pull: PullRequest, webhook: WebhookEvent) -> None:
         """Rank the entry by its labels, if the sender of the change may queue; other senders change no order."""
         repository, policy = case.repository, case.policy
-        if _given(standing, pull, policy, hint) == _order_of(standing):
+        if _given(standing, pull, policy, webhook) == _order_of(standing):
             return
-        if not await self._may_rank(repository, policy, hint):
+        if not await self._may_rank(repository, policy, webhook):
             return
         async with self._engine.change() as change:
             entry = await change.tx.entries.find(repository.id, pull.number)
             if entry is None:
                 return
-            trusted, order = given = _given(entry, pull, policy, hint)
+            trusted, order = given = _given(entry, pull, policy, webhook)
             if given == _order_of(entry):
                 return
             placed = await change.tx.entries.reprioritise(replace(entry, trusted_labels=trusted), order, policy.ageing)
@@ -78,41 +80,47 @@ class LabelChanges:
             await change.record(
                 "priority",
                 entry,
-                delivery=hint.delivery,
-                data={"by": hint.sender, "priority": placed.priority, "position": placed.position}
+                delivery=webhook.delivery,
+                data={"by": webhook.sender, "priority": placed.priority, "position": placed.position}
                 | await record.delays_caused(change.tx, placed, change.now),
             )
 
-    async def _may_rank(self, repository: Repository, policy: Policy, hint: WebhookEvent) -> bool:
+    async def _may_rank(self, repository: Repository, policy: Policy, webhook: WebhookEvent) -> bool:
         """Whether the person who changed the label may queue, as GitHub says now. Raises GitHubError.
 
         A throttled person may not: that costs no request.
         """
-        sender = hint.sender or ""
-        if not sender or await is_throttled(self._engine, repository, labelling(sender)):
+        sender = webhook.sender or ""
+        if not sender or await is_throttled(self._engine, repository, labeling(sender)):
             return False
         if may_queue(policy, sender, await self._engine.github.permission(repository, sender)) is None:
             return True
         async with self._engine.change() as change:
-            await count_without_right(change, repository, labelling(sender))
+            await count_without_right(change, repository, labeling(sender))
         _log.info(
-            "label_without_right", repository=repository.full_name, number=hint.number, label=hint.label, by=sender
+            "label_without_right",
+            repository=repository.full_name,
+            number=webhook.number,
+            label=webhook.label,
+            by=sender,
         )
         return False
 
 
-def _trusted_labels(before: Iterable[str], hint: WebhookEvent) -> tuple[str, ...]:
+def _trusted_labels(before: Iterable[str], webhook: WebhookEvent) -> tuple[str, ...]:
     """The labels vouched for, when somebody who may queue has set one, or taken it off."""
-    label = hint.label or ""
+    label = webhook.label or ""
     others = {each for each in before if not has_label([each], [label])}
-    return tuple(sorted(others | {label} if hint.kind is WebhookKind.LABELED else others))
+    return tuple(sorted(others | {label} if webhook.kind is WebhookKind.LABELED else others))
 
 
-def _given(entry: Entry, pull: PullRequest, policy: Policy, hint: WebhookEvent) -> tuple[tuple[str, ...], EntryOrder]:
+def _given(
+    entry: Entry, pull: PullRequest, policy: Policy, webhook: WebhookEvent
+) -> tuple[tuple[str, ...], EntryOrder]:
     """The labels vouched for after this change of one, and what those of them that are there give."""
-    trusted = _trusted_labels(entry.trusted_labels, hint)
+    trusted = _trusted_labels(entry.trusted_labels, webhook)
     standing = precedence_of(of_these(pull.labels, trusted), policy)
-    ranked = has_label([hint.label or ""], _priorities(policy))
+    ranked = has_label([webhook.label or ""], _priorities(policy))
     # What was given by command lasts until a label says otherwise.
     return trusted, standing if ranked else replace(standing, priority=entry.priority)
 
@@ -126,7 +134,7 @@ def _priorities(policy: Policy) -> list[str]:
     return [each.label for each in policy.priorities]
 
 
-def _ranks(policy: Policy, hint: WebhookEvent) -> bool:
+def _ranks(policy: Policy, webhook: WebhookEvent) -> bool:
     """Whether a label gives a pull request a place, a permission or a method, or keeps it wanted."""
     ranking = (*_priorities(policy), *policy.freeze_exempt_labels, *policy.method_labels, *policy.trigger_labels)
-    return has_label([hint.label or ""], ranking)
+    return has_label([webhook.label or ""], ranking)

@@ -1,7 +1,7 @@
 """Handle events of pull requests: labels, pushes, titles.
 
-They cost requests only where something queued may change. Nothing in a hint changes anything by itself that a fresh
-read would not (webhooks are hints, GitHub is the truth).
+They cost requests only where something queued may change. Nothing in a webhook changes anything by itself that a fresh
+read would not (webhooks are webhooks, GitHub is the truth).
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ from queue_engine.handlers.labels import LabelChanges
 
 
 class PullRequestChanges:
-    """Follows hints about pull requests."""
+    """Follows webhooks about pull requests."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -32,90 +32,90 @@ class PullRequestChanges:
         self._throttled = LabelThrottle(engine)
         self._labels = LabelChanges(engine)
 
-    async def labelled(self, repository: Repository, hint: WebhookEvent) -> None:
+    async def labeled(self, repository: Repository, webhook: WebhookEvent) -> None:
         """Handle a label that was set: a trigger label requests to enqueue the pull request."""
-        if hint.label is None or hint.number is None:
+        if webhook.label is None or webhook.number is None:
             return
         # The request takes its place in the order before anything is read: requests are answered in order (P3).
         with (
             self._enqueue_order.enter(repository.id) as turn,
-            self._throttled.stand(repository, hint) as turn_of_person,
+            self._throttled.stand(repository, webhook) as turn_of_person,
         ):
-            case = await load_case(self._engine, repository, hint.number, delivery=hint.delivery)
+            case = await load_case(self._engine, repository, webhook.number, delivery=webhook.delivery)
             try:
-                handled, case = await self._request_enqueue(case, hint, turn, turn_of_person)
+                handled, case = await self._request_enqueue(case, webhook, turn, turn_of_person)
             except (StaleRead, ReadLagError, LabelOrderError) as why:
-                await postpone(self._engine, repository, hint, why)
+                await postpone(self._engine, repository, webhook, why)
                 raise
         if not handled:
-            await self._labels.changed(case, hint)
+            await self._labels.changed(case, webhook)
 
     async def _request_enqueue(
-        self, case: Case, hint: WebhookEvent, turn: OrderWait, turn_of_person: OrderWait
+        self, case: Case, webhook: WebhookEvent, turn: OrderWait, turn_of_person: OrderWait
     ) -> tuple[bool, Case]:
         """Whether there is nothing else to do about this label: a trigger label was answered. With the case then."""
         engine, repository = self._engine, case.repository
-        case, queues = await self._triggers(case, hint)
+        case, queues = await self._triggers(case, webhook)
         if not queues:
             return False, case
-        if hint.sender == await engine.github.own_login() or await self._throttled.put_off(
-            repository, hint, turn_of_person
+        if webhook.sender == await engine.github.own_login() or await self._throttled.put_off(
+            repository, webhook, turn_of_person
         ):
             return True, case
         # The label that queued it may have been taken off before: then it leaves, and this one is judged.
         if case.entry is not None and (case := await revalidate(engine, case)).entry is not None:
             return False, case
-        if hint.arrived_at is not None:
+        if webhook.arrived_at is not None:
             # Nothing is read while an earlier label is still to be answered.
-            await await_earlier(engine, repository, hint)
+            await await_earlier(engine, repository, webhook)
         async with engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
 
         async def in_order() -> None:
             await turn()
-            await await_earlier(engine, repository, hint)
+            await await_earlier(engine, repository, webhook)
 
-        await handle_enqueue_request(engine, _request_of(case, hint), turn=in_order)
-        await self._throttled.judged(repository, hint)
+        await handle_enqueue_request(engine, _request_of(case, webhook), turn=in_order)
+        await self._throttled.judged(repository, webhook)
         return True, case
 
-    async def changed(self, repository: Repository, hint: WebhookEvent) -> None:
+    async def changed(self, repository: Repository, webhook: WebhookEvent) -> None:
         """Something about a pull request changed: if it is queued, find out whether it may stay."""
-        if hint.number is None:
+        if webhook.number is None:
             return
         engine, removed_by_person = self._engine, False
-        case = await load_case(engine, repository, hint.number, delivery=hint.delivery)
+        case = await load_case(engine, repository, webhook.number, delivery=webhook.delivery)
         if (entry := case.entry) is None:
             return
-        if hint.action == "unlabeled" and hint.label is not None:
-            case, queues = await self._queued_by(case, entry, hint)
+        if webhook.action == "unlabeled" and webhook.label is not None:
+            case, queues = await self._queued_by(case, entry, webhook)
             if not queues:
-                await self._labels.changed(case, hint)
+                await self._labels.changed(case, webhook)
                 return
-            removed_by_person = hint.sender != await engine.github.own_login()
-        elif hint.title is not None:
-            case, matters = await self._retitled(case, entry, hint.title)
+            removed_by_person = webhook.sender != await engine.github.own_login()
+        elif webhook.title is not None:
+            case, matters = await self._retitled(case, entry, webhook.title)
             if not matters:
                 return
-        if hint.action in {"synchronize", "edited"} and await overtaken(engine, case, hint):
+        if webhook.action in {"synchronize", "edited"} and await overtaken(engine, case, webhook):
             return
-        if hint.action == "synchronize" and await self._own_update(repository, hint):
+        if webhook.action == "synchronize" and await self._own_update(repository, webhook):
             return
-        if not await left_to_pass(engine, repository, hint.number):
-            case = await revalidate(engine, case, push=_push_of(hint))
+        if not await left_to_pass(engine, repository, webhook.number):
+            case = await revalidate(engine, case, push=_push_of(webhook))
         if removed_by_person:
-            await self._labels.taken_off(case, hint)
+            await self._labels.taken_off(case, webhook)
 
-    async def _triggers(self, case: Case, hint: WebhookEvent) -> tuple[Case, bool]:
+    async def _triggers(self, case: Case, webhook: WebhookEvent) -> tuple[Case, bool]:
         """Whether this label queues on the base branch that the webhook names; on any, if it names none."""
-        if hint.branch is None:
-            return case, has_label({hint.label or ""}, await self._engine.policies.labels(case.repository))
-        case = await case.with_policy(self._engine, hint.branch)
-        return case, case.policy.has_trigger_label({hint.label or ""})
+        if webhook.branch is None:
+            return case, has_label({webhook.label or ""}, await self._engine.policies.labels(case.repository))
+        case = await case.with_policy(self._engine, webhook.branch)
+        return case, case.policy.has_trigger_label({webhook.label or ""})
 
-    async def _queued_by(self, case: Case, entry: Entry, hint: WebhookEvent) -> tuple[Case, bool]:
+    async def _queued_by(self, case: Case, entry: Entry, webhook: WebhookEvent) -> tuple[Case, bool]:
         """Whether this label queues, or one of this pull request did before the configuration changed."""
-        case, label = await case.with_policy(self._engine, entry.base_branch), [hint.label or ""]
+        case, label = await case.with_policy(self._engine, entry.base_branch), [webhook.label or ""]
         async with self._engine.store.reading() as tx:
             queuing = await queued_by(tx, case.repository.id, entry.number, entry.trusted_labels, case.policy)
         return case, case.policy.has_trigger_label(label) or has_label(label, queuing)
@@ -130,37 +130,37 @@ class PullRequestChanges:
         case = await case.with_policy(self._engine, entry.base_branch)
         return case, bool(case.policy.blocking_titles)
 
-    async def _own_update(self, repository: Repository, hint: WebhookEvent) -> bool:
+    async def _own_update(self, repository: Repository, webhook: WebhookEvent) -> bool:
         """Whether a push is known already or is the update that was asked for; the latter is bound by its pass."""
-        own = hint.sender == await self._engine.github.own_login()
+        own = webhook.sender == await self._engine.github.own_login()
         async with self._engine.change() as change:
-            entry = await change.tx.entries.find(repository.id, hint.number or 0)
-            if entry is None or hint.head_sha == entry.head:
+            entry = await change.tx.entries.find(repository.id, webhook.number or 0)
+            if entry is None or webhook.head_sha == entry.head:
                 return True
-            if not (own and entry.status is EntryStatus.UPDATING and hint.before == entry.head):
+            if not (own and entry.status is EntryStatus.UPDATING and webhook.before == entry.head):
                 return False
             await change.tx.entries.save(
-                replace(entry, run=replace(entry.run, new_head=hint.head_sha, new_head_is_ours=True))
+                replace(entry, run=replace(entry.run, new_head=webhook.head_sha, new_head_is_ours=True))
             )
             await change.tx.queues.wake(entry.queue_id, change.now)
         return True
 
 
-def _request_of(case: Case, hint: WebhookEvent) -> EnqueueRequest:
+def _request_of(case: Case, webhook: WebhookEvent) -> EnqueueRequest:
     """The enqueue request of the person who set the label."""
     return EnqueueRequest(
         case,
-        by=hint.sender,
-        label=hint.label,
-        head_sha=hint.head_sha,
-        base_branch=hint.branch,
-        labelled_at=hint.updated_at,
-        by_machine=hint.sender_is_bot,
-        arrived_at=hint.arrived_at,
+        by=webhook.sender,
+        label=webhook.label,
+        head_sha=webhook.head_sha,
+        base_branch=webhook.branch,
+        labelled_at=webhook.updated_at,
+        by_machine=webhook.sender_is_bot,
+        arrived_at=webhook.arrived_at,
     )
 
 
-def _push_of(hint: WebhookEvent) -> Push | None:
-    if hint.action != "synchronize" or hint.sender is None or hint.head_sha is None:
+def _push_of(webhook: WebhookEvent) -> Push | None:
+    if webhook.action != "synchronize" or webhook.sender is None or webhook.head_sha is None:
         return None
-    return Push(hint.sender, hint.head_sha)
+    return Push(webhook.sender, webhook.head_sha)

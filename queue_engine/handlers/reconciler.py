@@ -48,7 +48,7 @@ REPOSITORY_JOB = "sweep_repository"
 """Kind of the job that compares one repository's pull requests with its queues."""
 
 PULL_REQUEST_JOB = "sweep_pull_request"
-"""Kind of the job that follows up a difference. It is of the same process as the hints about its pull request."""
+"""Kind of the job that follows up a difference. It is of the same process as the webhooks about its pull request."""
 
 PURGE_JOB = "purge"
 """Kind of the job that drops what is long done with. One of its own, so that it needs nothing of GitHub."""
@@ -219,12 +219,12 @@ class Reconciler:
             latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
             if latest:
                 repository = named_by(next(iter(latest.values())), repository)
-            labelled = await self._labelled(repository, latest)
+            labeled = await self._labeled(repository, latest)
             async with engine.store.reading() as tx:
                 writes_soon = bool(await tx.entries.of_repository(repository.id))
             if writes_soon:
                 await engine.github.prepare_writes(repository)
-        queued, new = await self._compare(repository, labelled, {n: pull.head_sha for n, pull in latest.items()})
+        queued, new = await self._compare(repository, labeled, {n: pull.head_sha for n, pull in latest.items()})
         read = [n for n in queued if n not in latest or await contradicts(engine, repository, latest[n])]
         async with engine.change() as change:
             for number in sorted({*new, *read}):
@@ -253,7 +253,7 @@ class Reconciler:
         """The webhook of a label did not come: have its pull request judged without it."""
         await judge_unseen(self._engine, job, kind=PULL_REQUEST_JOB)
 
-    async def _labelled(self, repository: Repository, latest: Mapping[int, PullRequest]) -> set[int]:
+    async def _labeled(self, repository: Repository, latest: Mapping[int, PullRequest]) -> set[int]:
         """Who carries a label that queues: on a branch with a queue by that branch's own rules, elsewhere by any."""
         engine = self._engine
         triggers = await engine.policies.labels(repository)
@@ -262,17 +262,17 @@ class Reconciler:
         if whole := len(latest) < PAGE:
             branches &= {pull.base_branch for pull in latest.values()}
         own = {branch: (await engine.policies.of(repository, branch)).trigger_labels for branch in sorted(branches)}
-        labelled = {n for n, pull in latest.items() if has_label(pull.labels, own.get(pull.base_branch, triggers))}
+        labeled = {n for n, pull in latest.items() if has_label(pull.labels, own.get(pull.base_branch, triggers))}
         if not whole:
             every = chain(triggers, *own.values())
             for label in {label.casefold(): label for label in every}.values():
-                labelled |= set(await engine.github.labelled_pull_requests(repository, label))
-        return labelled
+                labeled |= set(await engine.github.labeled_pull_requests(repository, label))
+        return labeled
 
     async def _compare(
-        self, repository: Repository, labelled: set[int], heads: Mapping[int, str]
+        self, repository: Repository, labeled: set[int], heads: Mapping[int, str]
     ) -> tuple[list[int], list[int]]:
-        """Who is queued, and who is labelled but neither queued nor put off; every queue with work is woken.
+        """Who is queued, and who is labeled but neither queued nor put off; every queue with work is woken.
 
         A rejected head is no news, regardless of who left the label on it or set it again.
         """
@@ -280,7 +280,7 @@ class Reconciler:
             await change.tx.queues.refresh_repository(repository)
             entries = await change.tx.entries.of_repository(repository.id)
             queued = {entry.number for entry in entries}
-            new = sorted(labelled - queued - await numbers_put_off(change.tx, repository.id))
+            new = sorted(labeled - queued - await numbers_put_off(change.tx, repository.id))
             refused = {n: await change.tx.refusals.find(repository.id, n) for n in new if n in heads}
             new = [n for n in new if (known := refused.get(n)) is None or known.news(heads[n])]
             for queue_id in sorted({entry.queue_id for entry in entries}):

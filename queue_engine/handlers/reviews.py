@@ -10,14 +10,14 @@ from queue_engine.effects.context import Engine
 from queue_engine.rules.reviews import missing_approval, reviews_of
 
 
-async def reviewed(engine: Engine, repository: Repository, hint: WebhookEvent) -> None:
+async def reviewed(engine: Engine, repository: Repository, webhook: WebhookEvent) -> None:
     """Somebody reviewed, or a review was dismissed: where rules ask for reviews a queued one may have to leave.
 
     Raises StaleRecord when the entry changed while GitHub was asked.
     """
     async with engine.store.reading() as tx:
-        entry = await tx.entries.find(repository.id, hint.number or 0)
-    by = hint.sender if hint.action == "submitted" and not hint.sender_is_bot else None
+        entry = await tx.entries.find(repository.id, webhook.number or 0)
+    by = webhook.sender if webhook.action == "submitted" and not webhook.sender_is_bot else None
     if entry is None or (by is not None and await is_throttled(engine, repository, by)):
         return
     # The policy first: asked for it, a process learns that rules changed of which another one has heard.
@@ -37,4 +37,4 @@ async def reviewed(engine: Engine, repository: Repository, hint: WebhookEvent) -
         return
     people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
     async with engine.change() as change:
-        await record.dequeue(change, entry, DequeueReason(*missing, people=people, delivery=hint.delivery), policy)
+        await record.dequeue(change, entry, DequeueReason(*missing, people=people, delivery=webhook.delivery), policy)

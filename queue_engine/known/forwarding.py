@@ -165,9 +165,9 @@ class Forwarding:
         """As the port says."""
         await self._github.remove_label(repository, number, label)
 
-    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
+    async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """As the port says."""
-        return await self._github.labelled_pull_requests(repository, label)
+        return await self._github.labeled_pull_requests(repository, label)
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """As the port says."""
@@ -181,9 +181,9 @@ class Forwarding:
         """As the port says."""
         return await self._github.head_pushes(repository, pull)
 
-    async def last_labelling(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
+    async def last_labeled_event(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """As the port says."""
-        return await self._github.last_labelling(repository, number, label)
+        return await self._github.last_labeled_event(repository, number, label)
 
     async def installations(self) -> tuple[int, ...]:
         """As the port says."""

@@ -212,7 +212,7 @@ class GitHubReads(Forwarding):
     ) -> str:
         """Once GitHub has answered, the pull request is known to be merged."""
         landed = await self._github.merge(repository, number, head_sha, method, title=title, body=body)
-        await self._facts.tell(
+        await self._facts.record(
             repository.id, {of_pull(number): MergeResult(sha=landed), of_commit(landed): KnownName()}
         )
         return landed
@@ -220,12 +220,12 @@ class GitHubReads(Forwarding):
     async def add_label(self, repository: Repository, number: int, label: str) -> None:
         """Once GitHub has answered, the label is known to be set."""
         await self._github.add_label(repository, number, label)
-        await self._facts.tell(repository.id, {of_pull(number): OwnLabel(label=label, label_set=True)})
+        await self._facts.record(repository.id, {of_pull(number): OwnLabel(label=label, label_set=True)})
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
         """Once GitHub has answered, the label is known to be gone."""
         await self._github.remove_label(repository, number, label)
-        await self._facts.tell(repository.id, {of_pull(number): OwnLabel(label=label, label_set=False)})
+        await self._facts.record(repository.id, {of_pull(number): OwnLabel(label=label, label_set=False)})
 
     async def _compared(
         self,

@@ -162,4 +162,4 @@ def failed_jobs(red: RedBase, tip: str, reports: Sequence[CheckReport], policy: 
 def base_unread(red: RedBase, policy: Policy, now: datetime) -> RedBase:
     """The same after a look that told nothing new: the next one is later than the last."""
     after = MonitorEntry(now, red.looks).answered(policy.check_look, now)
-    return replace(red, looks=after.looks, look_at=after.next_at)
+    return replace(red, looks=after.polls, look_at=after.next_at)

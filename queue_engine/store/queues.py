@@ -2,7 +2,7 @@
 
 Nothing runs while a queue waits: `due_at` is its alarm clock. A claim leaves `due_at` as it is, so that a worker that
 dies leaves the queue due as soon as its lease ends. A release of a queue with entries gives the
-instant of the next look; without one only `wake` brings it back: a hint, a command, or the sweep, which wakes every
+instant of the next look; without one only `wake` brings it back: a webhook, a command, or the sweep, which wakes every
 queue that has entries. A blocked queue is claimed like any other: its pass informs new entries, and finds
 out that it may go on.
 """

@@ -80,5 +80,5 @@ async def test_clock_set_wrong_and_right_again_lands_everything_once(tmp_path: P
             assert await world.reasons(pull) == []
         async with world.bot.engine.store.reading() as tx:
             # GitHub's refusal of a token is final for a job: it is shown, and the sweep has done what it was about.
-            assert {letter.job_type for letter in await tx.dead_letters.list(9)} <= {"hint"}
+            assert {letter.job_type for letter in await tx.dead_letters.list(9)} <= {"webhook"}
             assert await tx.jobs.depth() == 0

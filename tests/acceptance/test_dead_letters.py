@@ -4,7 +4,7 @@ from typing import Any
 
 import aiohttp
 
-from queue_engine.handlers.inbox import HINT_JOB
+from queue_engine.handlers.inbox import WEBHOOK_JOB
 from queue_engine.store.operations.tokens import TokenPolicy
 from tests.acceptance.world import World
 
@@ -23,12 +23,12 @@ async def test_job_that_nobody_can_read_is_a_dead_letter_until_somebody_decides(
     """Done again it fails again, with its id and trace; discarded it is gone."""
     async with world.bot.engine.change() as change:
         token = await change.tx.tokens.create("ops", TokenPolicy(login=None, operator=True), now=change.now)
-        job_id = await change.tx.jobs.enqueue(kind=HINT_JOB, request={}, process_id="7:1", now=change.now)
+        job_id = await change.tx.jobs.enqueue(kind=WEBHOOK_JOB, request={}, process_id="7:1", now=change.now)
     assert token is not None
     await world.settle()
     status, page = await call(world, "GET", "/dead-letters?retryable=false", token)
     (letter,) = page["dead_letters"]
-    assert (status, letter["id"], letter["job_type"], page["count"]) == (200, job_id, HINT_JOB, 1)
+    assert (status, letter["id"], letter["job_type"], page["count"]) == (200, job_id, WEBHOOK_JOB, 1)
     assert await call(world, "POST", f"/dead-letters/{job_id}/reprocess", token) == (202, {"reprocessed": 1})
     await world.settle()
     status, again = await call(world, "GET", f"/dead-letters/{job_id}", token)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import aiohttp
 
-from queue_engine.handlers.inbox import HINT_JOB
+from queue_engine.handlers.inbox import WEBHOOK_JOB
 from queue_engine.store.operations.tokens import TokenPolicy
 from tests.acceptance.world import LABEL, World
 
@@ -22,7 +22,7 @@ async def test_api_answers_every_call_as_its_document_says(world: World, tmp_pat
     await world.settle()
     async with world.bot.engine.change() as change:
         token = await change.tx.tokens.create("tester", TokenPolicy(login="rhea", operator=True), now=change.now)
-        dead = await change.tx.jobs.enqueue(kind=HINT_JOB, request={}, process_id="7:42", now=change.now)
+        dead = await change.tx.jobs.enqueue(kind=WEBHOOK_JOB, request={}, process_id="7:42", now=change.now)
     await world.settle()
     (tmp_path / "schemathesis.toml").write_text(_CONFIG.format(id=dead))
     port = world.runner.addresses[0][1]

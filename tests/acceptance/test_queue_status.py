@@ -52,16 +52,16 @@ async def test_status_sums_the_slots_of_all_processes(world: World, session: aio
     told = {"rt_queue": 3, "be_queue": 2, "total_slots": 8, "available_slots": 1, "accepting": True}
     store, now = world.bot.engine.store, world.clock.now()
     async with store.transaction() as tx:
-        await tx.processes.tell("worker:1", now, told, "")
-        await tx.processes.tell("worker:2", now - timedelta(minutes=3), told, "")
-        await tx.processes.tell(world.bot.engine.owner, now, told, "")
+        await tx.processes.report("worker:1", now, told, "")
+        await tx.processes.report("worker:2", now - timedelta(minutes=3), told, "")
+        await tx.processes.report(world.bot.engine.owner, now, told, "")
     world.clock.set(now + timedelta(seconds=1))
     both = (await anybody.ask("GET", "/queue/status")).body
     names = ("rt_queue", "be_queue", "total_slots", "available_slots")
     assert [both[name] - own[name] for name in names] == [3, 2, 8, 1]
     assert both["accepting"]
     async with store.transaction() as tx:
-        await tx.processes.tell("worker:1", world.clock.now(), told | {"accepting": False}, "")
+        await tx.processes.report("worker:1", world.clock.now(), told | {"accepting": False}, "")
     world.clock.set(now + timedelta(seconds=2))
     assert not (await anybody.ask("GET", "/queue/status")).body["accepting"], "its slots are full, and its line is"
 

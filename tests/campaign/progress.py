@@ -24,7 +24,7 @@ _STORED = (
 
 _PUT_OFF = (
     "SELECT coalesce(max(extract(epoch FROM not_before - now())), 0) FROM jobs"
-    " WHERE status = 'PENDING' AND kind IN ('hint', 'sweep_pull_request')"
+    " WHERE status = 'PENDING' AND kind IN ('webhook', 'sweep_pull_request')"
 )
 """What queues wait for; what the sweep looks at beside them may wait."""
 

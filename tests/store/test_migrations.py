@@ -207,7 +207,7 @@ HELD = (
         "INSERT INTO jobs (id, process_id, kind, request_json, status, attempt, deaths, priority, not_before,"
         f" created_at, updated_at, claims) VALUES ('{kind}', 'p', '{kind}', '{{{{}}}}', 'PENDING', 0, 0, 0, '{{at}}',"
         " '{at}', '{at}', 0)"
-        for kind in ("held", "admit_waiting", "place", "hint")
+        for kind in ("held", "admit_waiting", "place", "webhook")
     ),
     "INSERT INTO failed_jobs (id, process_id, job_type, error_message, payload, failed_at, retryable, attempts,"
     " priority, created_at) VALUES ('d', 'p', 'held', 'broke', '{{}}', '{at}', TRUE, 1, 0, '{at}')",
@@ -239,7 +239,7 @@ async def test_migrations_make_held_pull_requests_entries_in_their_order(empty_d
         assert queue is not None
         assert queue.due_at == NOON
         jobs = await tx.jobs.claim_some(9, owner="w", now=NOON, lease=MINUTE)
-        assert [job.kind for job in jobs] == ["hint"]
+        assert [job.kind for job in jobs] == ["webhook"]
         assert await tx.dead_letters.count() == 0
     async with empty_database.reading() as connection:
         assert await connection.run_sync(differences) == []

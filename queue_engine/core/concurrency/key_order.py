@@ -27,12 +27,12 @@ class KeyOrder:
         ahead = tuple(line)
         line.append(gone)
 
-        async def turn(first: int | None = None, /) -> None:
+        async def wait(first: int | None = None, /) -> None:
             for one in ahead[:first]:
                 await one.wait()
 
         try:
-            yield turn
+            yield wait
         finally:
             gone.set()
             line.remove(gone)

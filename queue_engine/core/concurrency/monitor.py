@@ -88,7 +88,7 @@ class Monitor(Generic[Key]):
             if at > now or self._pool.free <= 0:
                 break
             self._looking.add(key)
-            self._pool.start(self._look(key, self._entries[key]))
+            self._pool.start(self._poll_one(key, self._entries[key]))
             begun = True
         return begun
 
@@ -109,7 +109,7 @@ class Monitor(Generic[Key]):
     def _idle(self) -> list[tuple[Key, MonitorEntry]]:
         return [(key, entry) for key, entry in self._entries.items() if key not in self._looking]
 
-    async def _look(self, key: Key, entry: MonitorEntry) -> None:
+    async def _poll_one(self, key: Key, entry: MonitorEntry) -> None:
         try:
             error = await self._poll_pending(key)
             if not self._pending(key):

@@ -121,12 +121,12 @@ class Slots:
             return
         if self._full():
             raise SlotsBusy(f"{self._max_depth} are waiting already")
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._lines[priority].append(turn)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._lines[priority].append(waiter)
         try:
-            await turn
+            await waiter
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if waiter.done() and not waiter.cancelled():
                 # The grant and the cancellation met: the slot goes to the next one.
                 self._busy -= 1
                 self._share_out()
@@ -146,9 +146,9 @@ class Slots:
         now = self._clock.now()
         # A clock that was set back would make a reservation last for as long as that.
         self._kept = {holder: kept for holder, kept in self._kept.items() if kept[0] <= now < kept[1]}
-        while self._free() > 0 and (turn := self._next()) is not None:
+        while self._free() > 0 and (waiter := self._next()) is not None:
             self._busy += 1
-            turn.set_result(None)
+            waiter.set_result(None)
 
     def _next(self) -> asyncio.Future[None] | None:
         """Remove the next waiting caller; cancelled ones are skipped."""
@@ -169,4 +169,4 @@ class Slots:
         return 0 < self._max_depth <= sum(map(self._waiting, RequestPriority))
 
     def _waiting(self, priority: RequestPriority) -> int:
-        return sum(not turn.done() for turn in self._lines[priority])
+        return sum(not waiter.done() for waiter in self._lines[priority])

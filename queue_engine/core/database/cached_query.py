@@ -147,14 +147,14 @@ async def _run_on_postgres(driver: Any, text: str, filled: Any) -> tuple[Sequenc
 
 def _raise(connection: Connection, error: BaseException, text: str, filled: Any) -> None:
     """Have SQLAlchemy translate a driver's error, and give up the connection if it is lost."""
-    told = error
+    raised = error
     try:
         if isinstance(error, Exception):
             cast("Any", connection.connection.dbapi_connection)._handle_exception(error)
     except Exception as adapted:
-        told = adapted
+        raised = adapted
     try:
-        raise told
+        raise raised
     except BaseException:
-        known = isinstance(told, connection.dialect.loaded_dbapi.Error)
-        connection._handle_dbapi_exception(told, text if known else None, filled if known else None, None, None)
+        known = isinstance(raised, connection.dialect.loaded_dbapi.Error)
+        connection._handle_dbapi_exception(raised, text if known else None, filled if known else None, None, None)

@@ -137,14 +137,14 @@ class Database:
         """`sqlite` or `postgresql`."""
         pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": _POOL_SECONDS}
         if self.dialect == "sqlite":
-            self._turn: asyncio.Lock | None = asyncio.Lock()
+            self._gate: asyncio.Lock | None = asyncio.Lock()
             self._writer = _sqlite_engine(
                 self.url, "BEGIN IMMEDIATE", busy, query_only=False, pool=pool | {"pool_size": 1}
             )
             self._reader = _sqlite_engine(self.url, "BEGIN", busy, query_only=True, pool=pool)
             self._checkpoints: Checkpoints | None = Checkpoints(self._reader)
         else:
-            self._turn = self._checkpoints = None
+            self._gate = self._checkpoints = None
             # A pre-ping, because a restarted server or an idle firewall leaves dead connections behind.
             engine = create_async_engine(self.url, pool_pre_ping=True, connect_args=_patience(self.url), **pool)
             self._writer = with_cached_queries(engine)
@@ -193,18 +193,18 @@ class Database:
     @asynccontextmanager
     async def _exclusive(self) -> AsyncGenerator[None]:
         """Serve callers of SQLite's one writer in order; a connection pool lets later callers overtake."""
-        if self._turn is None:
+        if self._gate is None:
             yield
             return
         try:
             async with asyncio.timeout(_POOL_SECONDS):
-                await self._turn.acquire()
+                await self._gate.acquire()
         except TimeoutError:
             raise Busy("the database's one writer was not free in time") from None
         try:
             yield
         finally:
-            self._turn.release()
+            self._gate.release()
 
 
 Insert: TypeAlias = "postgresql.Insert | sqlite.Insert"

@@ -65,5 +65,5 @@ async def clock_offset(connection: AsyncConnection, now: datetime) -> timedelta:
     """How far `now` lies from the database server's own clock; nothing on SQLite, which has none."""
     if connection.dialect.name == "sqlite":
         return timedelta(0)
-    told: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()
-    return abs(now - told)
+    adjusted: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()
+    return abs(now - adjusted)

@@ -92,7 +92,7 @@ class BatchJobs:
 
     def collected(self) -> ResultHandler:
         """Return the handler of its jobs, which collects results and reports each finished job."""
-        return ResultHandler(self.do, settled=self.tell)
+        return ResultHandler(self.do, settled=self.report)
 
     async def do(self, job: Job) -> Outcome | None:
         """Do one job, or drive the batch that it is part of."""
@@ -104,7 +104,7 @@ class BatchJobs:
             return await self._alone(job)
         try:
             if job.batch_job_id is not None:
-                return await self._look(batches, job, job.batch_job_id)
+                return await self._poll(batches, job, job.batch_job_id)
             together = await self._unfinished(job.process_id)
             batch = await batches.provider.submit(job.process_id, together)
         except BatchRejection as unsupported:
@@ -127,7 +127,7 @@ class BatchJobs:
             ids = await connection.scalars(select(jobs.c.id).where(jobs.c.process_id == process_id))
             await Jobs(connection).delete(ids.all())
 
-    async def tell(self, job: Job) -> None:
+    async def report(self, job: Job) -> None:
         """Report the number of finished jobs of a process."""
         async with self._database.reading() as connection:
             counted = await connection.execute(
@@ -159,7 +159,7 @@ class BatchJobs:
         _log.info("batch_submitted", process=job.process_id, batch=batch, jobs=len(together))
         return self._hold(entry)
 
-    async def _look(self, batches: BatchSettings, job: Job, batch: str) -> Outcome:
+    async def _poll(self, batches: BatchSettings, job: Job, batch: str) -> Outcome:
         status = await batches.provider.status(batch)
         match status.state:
             case BatchState.RUNNING:
@@ -225,7 +225,7 @@ class BatchJobs:
 
     async def _store_state(self, job: Job, entry: MonitorEntry, together: Sequence[Job], batch: str | None) -> None:
         """Store with these jobs their batch, and the state of its monitor. Raises LeaseLost."""
-        known = {"batch_job_id": batch, "response_json": {"looks": entry.looks, "errors": entry.errors}}
+        known = {"batch_job_id": batch, "response_json": {"looks": entry.polls, "errors": entry.errors}}
         async with self._database.transaction() as connection:
             await Jobs(connection).assert_lease(job)
             its_own = jobs.c.id.in_([each.id for each in together])

@@ -38,9 +38,9 @@ def logged(component: str) -> Callable[[T], T]:
         if isinstance(subject, type):
             for name, member in list(vars(subject).items()):
                 if not name.startswith("_") and isinstance(member, FunctionType) and _plain(member):
-                    setattr(subject, name, _told(member, quiet, log))
+                    setattr(subject, name, _logged(member, quiet, log))
             return subject
-        return cast(T, _told(cast(FunctionType, subject), quiet, log))
+        return cast(T, _logged(cast(FunctionType, subject), quiet, log))
 
     return decorate
 
@@ -105,7 +105,7 @@ class _Calls:
         self.leave(started, None)
 
 
-def _told(method: FunctionType, quiet: logging.Logger, log: Any) -> Any:
+def _logged(method: FunctionType, quiet: logging.Logger, log: Any) -> Any:
     calls = _Calls(method.__name__, inspect.signature(method), log)
     waits, surrounds = inspect.iscoroutinefunction(method), inspect.isasyncgenfunction(inspect.unwrap(method))
 

@@ -53,7 +53,7 @@ def ids() -> Mapping[str, str]:
 def span(name: str) -> AbstractContextManager[None]:
     """A part of the work under way, or the beginning of a trace where there is none.
 
-    `name` is a kind of work, such as `job hint`, never a single case. No data goes along: what an error says may be
+    `name` is a kind of work, such as `job webhook`, never a single case. No data goes along: what an error says may be
     secret, so that only its type is recorded.
     """
     return _within(None, name)

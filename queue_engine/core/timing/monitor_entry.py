@@ -11,11 +11,11 @@ from queue_engine.core.timing.backoff import Backoff, no_jitter, wait
 class MonitorEntry:
     """Where the monitor of one thing stands.
 
-    `looks` counts those since it was started or reset: the exponent of the interval. `errors` counts failures in a row.
+    `polls` counts those since it was started or reset: the exponent of the interval. `errors` counts failures in a row.
     """
 
     next_at: datetime
-    looks: int = 0
+    polls: int = 0
     errors: int = 0
 
     @classmethod
@@ -25,10 +25,10 @@ class MonitorEntry:
 
     def answered(self, policy: Backoff, now: datetime, random: Callable[[], float] = no_jitter) -> "MonitorEntry":
         """It was looked at and is pending still: errors are forgotten, and the next wait is longer than the last."""
-        return MonitorEntry(now + wait(policy, self.looks, random=random), self.looks + 1)
+        return MonitorEntry(now + wait(policy, self.polls, random=random), self.polls + 1)
 
     def failed(self, policy: Backoff, now: datetime, random: Callable[[], float] = no_jitter) -> "MonitorEntry | None":
         """The look failed: waits grow as after an answer. None when the policy allows no further error in a row."""
         if policy.exhausted(self.errors + 1):
             return None
-        return MonitorEntry(now + wait(policy, self.looks, random=random), self.looks + 1, self.errors + 1)
+        return MonitorEntry(now + wait(policy, self.polls, random=random), self.polls + 1, self.errors + 1)

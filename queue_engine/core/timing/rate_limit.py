@@ -23,7 +23,7 @@ class RateLimit:
         self.span = span
         self._taken: deque[tuple[datetime, int]] = deque()
         self._used = 0
-        self._told: dict[int, deque[tuple[datetime, int]]] = {}
+        self._delayed_until: dict[int, deque[tuple[datetime, int]]] = {}
         """Those who wait, by how much of the limit is theirs to use: when they come back, and for how much."""
 
     def fill(self, taken: Iterable[tuple[datetime, int]]) -> None:
@@ -60,12 +60,12 @@ class RateLimit:
     def delay(self, now: datetime, amount: int = 1, *, of: int | None = None) -> timedelta:
         """Return the delay of a caller that found no room: after those that were delayed before."""
         most = self.limit if of is None else of
-        told = self._told.setdefault(most, deque())
-        while told and told[0][0] <= now:
-            told.popleft()
-        ahead = sum(amount for _, amount in told)
+        delayed_until = self._delayed_until.setdefault(most, deque())
+        while delayed_until and delayed_until[0][0] <= now:
+            delayed_until.popleft()
+        ahead = sum(amount for _, amount in delayed_until)
         wait = self.wait(now, amount, of=of) + self.span * ahead / most
-        told.append((now + wait, amount))
+        delayed_until.append((now + wait, amount))
         return wait
 
     def _forget(self, now: datetime) -> None:
@@ -77,4 +77,4 @@ class RateLimit:
             ahead += self._taken.pop()[1]
         if ahead:
             self._taken.append((now, ahead))
-            self._told.clear()
+            self._delayed_until.clear()

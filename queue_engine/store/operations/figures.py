@@ -87,7 +87,7 @@ class Figures:
             held=await self._count(entries, HELD),
         )
 
-    async def of_letters(self, now: datetime) -> OutboxFigures:
+    async def of_outbox(self, now: datetime) -> OutboxFigures:
         """The outbox."""
         free = or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= now)
         return OutboxFigures(

@@ -34,11 +34,11 @@ class KnownFacts:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def tell(self, repository_id: int, facts: Iterable[Fact], now: datetime) -> None:
+    async def record(self, repository_id: int, facts: Iterable[Fact], now: datetime) -> None:
         """Store facts of one repository, told now."""
-        await self.tell_all([(repository_id, fact) for fact in facts], now)
+        await self.record_all([(repository_id, fact) for fact in facts], now)
 
-    async def tell_all(self, facts: Collection[tuple[int, Fact]], now: datetime) -> None:
+    async def record_all(self, facts: Collection[tuple[int, Fact]], now: datetime) -> None:
         """Store facts, each with its repository's id, told now and in this order."""
         if facts:
             rows = [

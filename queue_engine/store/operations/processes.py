@@ -12,7 +12,7 @@ from queue_engine.core.database.database import insert_into
 from queue_engine.store.operations.tables import processes
 
 ALIVE = timedelta(minutes=2)
-"""How long a process that tells nothing counts as running. They tell every 30 seconds."""
+"""How long a process that tells nothing counts as running. They report every 30 seconds."""
 
 _FORGOTTEN = timedelta(hours=1)
 
@@ -32,7 +32,7 @@ class Processes:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def tell(self, owner: str, now: datetime, status: Mapping[str, Any], metrics: str) -> None:
+    async def report(self, owner: str, now: datetime, status: Mapping[str, Any], metrics: str) -> None:
         """Replace what this process told before. A process that was killed disappears after an hour."""
         told = {"seen_at": now, "status": dict(status), "metrics": metrics}
         await self._connection.execute(

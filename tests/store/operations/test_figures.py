@@ -25,7 +25,7 @@ async def test_figures_of_an_empty_database_are_nothing(store: Store) -> None:
     async with store.reading() as tx:
         assert await tx.figures.of_jobs(NOW) == JobFigures({}, None, {}, 0, 0, None)
         assert await tx.figures.of_queues(NOW) == QueueFigures(0, 0, None, {}, 0, 0)
-        assert await tx.figures.of_letters(NOW) == OutboxFigures(0, None)
+        assert await tx.figures.of_outbox(NOW) == OutboxFigures(0, None)
 
 
 async def test_figures_of_jobs_tell_kinds_states_and_who_waits_longest(store: Store) -> None:
@@ -33,24 +33,24 @@ async def test_figures_of_jobs_tell_kinds_states_and_who_waits_longest(store: St
     async with store.transaction() as tx:
         for number, wait in enumerate((timedelta(0), SOON, 2 * SOON, HOUR)):
             process = f"hint:{number}"
-            await tx.jobs.enqueue(kind="hint", request={}, process_id=process, now=NOW, not_before=NOW + wait)
+            await tx.jobs.enqueue(kind="webhook", request={}, process_id=process, now=NOW, not_before=NOW + wait)
         assert await claim_one(tx.jobs, owner="w", now=NOW, lease=LEASE) is not None
         await tx.jobs.enqueue(kind="sweep", request={}, process_id="sweep", now=NOW + 3 * SOON)
     async with store.reading() as tx:
         figures = await tx.figures.of_jobs(NOW + 3 * SOON)
-    assert figures.stored == {("hint", "PENDING"): 3, ("hint", "IN_PROGRESS"): 1, ("sweep", "PENDING"): 1}
+    assert figures.stored == {("webhook", "PENDING"): 3, ("webhook", "IN_PROGRESS"): 1, ("sweep", "PENDING"): 1}
     assert figures.due_since == NOW + SOON
 
 
 async def test_figures_of_dead_letters_tell_kinds_age_and_the_last_hour(store: Store) -> None:
     """More than ten within an hour is an alarm: one that is exactly an hour old is not of them."""
     async with store.transaction() as tx:
-        await _dead(tx, "hint", retryable=True, at=timedelta(0))
-        await _dead(tx, "hint", retryable=False, at=SOON)
+        await _dead(tx, "webhook", retryable=True, at=timedelta(0))
+        await _dead(tx, "webhook", retryable=False, at=SOON)
         await _dead(tx, "sweep", retryable=True, at=2 * SOON)
     async with store.reading() as tx:
         figures = await tx.figures.of_jobs(NOW + HOUR)
-    assert (figures.dead, figures.dead_retryable) == ({"hint": 2, "sweep": 1}, 2)
+    assert (figures.dead, figures.dead_retryable) == ({"webhook": 2, "sweep": 1}, 2)
     assert (figures.dead_lately, figures.dead_since) == (2, NOW)
 
 
@@ -81,16 +81,16 @@ async def test_figures_of_letters_tell_what_waits_and_since_when(store: Store) -
             await tx.outbox.want_label(REPOSITORY, number, "merge-queue", on=False, due=NOW + wait)
         assert await tx.outbox.claim(owner="w", now=NOW, lease=LEASE) is not None
     async with store.reading() as tx:
-        assert await tx.figures.of_letters(NOW + SOON) == OutboxFigures(3, NOW + SOON)
-        assert await tx.figures.of_letters(NOW + LEASE) == OutboxFigures(3, NOW)
+        assert await tx.figures.of_outbox(NOW + SOON) == OutboxFigures(3, NOW + SOON)
+        assert await tx.figures.of_outbox(NOW + LEASE) == OutboxFigures(3, NOW)
 
 
 async def test_figures_of_what_is_due_later_only_tell_of_no_wait(store: Store) -> None:
     """A job, a queue or a letter that is to rest keeps nobody waiting."""
     async with store.transaction() as tx:
-        await tx.jobs.enqueue(kind="hint", request={}, process_id="p", now=NOW, not_before=NOW + SOON)
+        await tx.jobs.enqueue(kind="webhook", request={}, process_id="p", now=NOW, not_before=NOW + SOON)
         await tx.queues.wake((await queue(tx)).id, NOW + SOON)
         await tx.outbox.want_label(REPOSITORY, 1, "merge-queue", on=False, due=NOW + SOON)
     async with store.reading() as tx:
         jobs, queues = await tx.figures.of_jobs(NOW), await tx.figures.of_queues(NOW)
-        assert (jobs.due_since, queues.due_since, (await tx.figures.of_letters(NOW)).due_since) == (None, None, None)
+        assert (jobs.due_since, queues.due_since, (await tx.figures.of_outbox(NOW)).due_since) == (None, None, None)

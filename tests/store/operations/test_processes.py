@@ -1,4 +1,4 @@
-"""The board on which processes tell of themselves."""
+"""The board on which processes.report of themselves."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +15,7 @@ async def _owners(store: Store, now: datetime) -> list[str]:
 
 async def _tell(store: Store, owner: str, now: datetime, metrics: str = "") -> None:
     async with store.transaction() as tx:
-        await tx.processes.tell(owner, now, STATUS, metrics)
+        await tx.processes.report(owner, now, STATUS, metrics)
 
 
 async def test_process_is_found_as_it_told_last(store: Store) -> None:

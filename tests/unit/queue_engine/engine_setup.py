@@ -110,10 +110,10 @@ class GitHub:
         done = {"status": "completed", "conclusion": "failure"}
         return await self._answer("workflow_runs", tuple(workflow_run(suite, sha, **done) for suite in suites))
 
-    async def labelled_pull_requests(self, _repository: object, label: str) -> tuple[int, ...]:
+    async def labeled_pull_requests(self, _repository: object, label: str) -> tuple[int, ...]:
         return await self._answer("labelled", self.labelled.get(label, ()))
 
-    async def last_labelling(self, _repository: object, number: int, _label: str) -> LabelEvent | None:
+    async def last_labeled_event(self, _repository: object, number: int, _label: str) -> LabelEvent | None:
         return await self._answer("labelling", self.labellings.get(number))
 
     async def head_pushes(self, _repository: object, pull: PullRequest) -> tuple[HeadPush, ...]:

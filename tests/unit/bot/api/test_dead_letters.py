@@ -23,7 +23,7 @@ async def desk(store: Store) -> AsyncIterator[ApiServer]:
 
 
 def a_letter(
-    number: int, *, job_type: str = "hint", retryable: bool = True, error: str = "OSError: away"
+    number: int, *, job_type: str = "webhook", retryable: bool = True, error: str = "OSError: away"
 ) -> DeadLetter:
     """The one that failed `number` minutes ago."""
     return DeadLetter(
@@ -72,7 +72,7 @@ async def test_letter_is_shown_whole(desk: ApiServer) -> None:
     alone = await desk.call("GET", f"/dead-letters/{1:032x}")
     assert alone.body == {
         "id": f"{1:032x}",
-        "job_type": "hint",
+        "job_type": "webhook",
         "process_id": "7:12",
         "error": "OSError: away",
         "payload": {"number": 1},

@@ -75,7 +75,7 @@ async def test_large_body_without_a_length_is_refused_as_well(desk: ApiServer) -
 
 async def test_field_that_is_not_known_is_named(desk: ApiServer) -> None:
     """It would have been meant to do something."""
-    answer = await desk.call("POST", "/dead-letters/reprocess", json={"job_type": "hint"})
+    answer = await desk.call("POST", "/dead-letters/reprocess", json={"job_type": "webhook"})
     assert (answer.status, answer.error[:44]) == (400, "the body is not understood: job_type: Extra ")
 
 

@@ -12,7 +12,7 @@ FAILED = datetime(2026, 1, 5, 12, tzinfo=UTC)
 LETTER = DeadLetter(
     id="a" * 32,
     process_id="7:12",
-    job_type="hint",
+    job_type="webhook",
     error_message="OSError: postgresql://imq:hunter2@db is away\nsecond line",
     payload={"number": 12, "title": "Ändern"},
     failed_at=FAILED,
@@ -50,7 +50,7 @@ def test_list_shows_a_line_for_each_the_latest_first(imq: Imq) -> None:
     titles, first, second = imq("jobs", "list").stdout.splitlines()
     assert titles.split() == ["ID", "TYPE", "FAILED", "RETRYABLE", "ERROR"]
     assert first.split()[:5] == ["b" * 32, "letter", "2026-01-05", "13:00:00Z", "no"]
-    assert second.split()[:5] == ["a" * 32, "hint", "2026-01-05", "12:00:00Z", "yes"]
+    assert second.split()[:5] == ["a" * 32, "webhook", "2026-01-05", "12:00:00Z", "yes"]
     assert second.endswith("OSError: postgresql://imq:[secret]@db is away")
 
 

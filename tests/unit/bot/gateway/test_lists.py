@@ -34,7 +34,7 @@ async def test_labelled_pull_requests_leave_issues_out(
             ]
         ),
     )
-    found = await gateway.labelled_pull_requests(repository, "merge & queue")
+    found = await gateway.labeled_pull_requests(repository, "merge & queue")
     assert found == (2,)
     query = github.asked_for("GET", path)[0].query
     assert (query["labels"], query["state"], query["sort"], query["direction"]) == (
@@ -104,7 +104,7 @@ async def test_last_labelling_is_the_last_who_set_it(
     ]
     github.on("GET", f"{REPO}/issues/3/events", Says(events))
     later = frozenset({"labeled", "unlabeled", "renamed"})
-    assert await gateway.last_labelling(repository, 3, "merge-queue") == LabelEvent("grace", LABELLED_AT, later)
+    assert await gateway.last_labeled_event(repository, 3, "merge-queue") == LabelEvent("grace", LABELLED_AT, later)
 
 
 async def test_last_labelling_is_read_from_the_last_page_backwards(
@@ -118,7 +118,7 @@ async def test_last_labelling_is_read_from_the_last_page_backwards(
     github.on("GET", "/events/3", Says([closed], headers={"link": f'<{pages}/2>; rel="prev"'}))
     github.on("GET", "/events/2", Says([_labeled("grace")], headers={"link": f'<{pages}/1>; rel="prev"'}))
     told = LabelEvent("grace", LABELLED_AT, frozenset({"closed"}))
-    assert await gateway.last_labelling(repository, 3, "merge-queue") == told
+    assert await gateway.last_labeled_event(repository, 3, "merge-queue") == told
     assert github.asked_for("GET", "/events/1") == []
 
 
@@ -128,7 +128,7 @@ async def test_last_labelling_unknown_is_none(
 ) -> None:
     """Old events are lost sometimes, and accounts are deleted."""
     github.on("GET", f"{REPO}/issues/3/events", Says(events))
-    assert await gateway.last_labelling(repository, 3, "merge-queue") == told
+    assert await gateway.last_labeled_event(repository, 3, "merge-queue") == told
 
 
 async def test_installations_are_those_that_serve(gateway: Gateway, github: GitHubDouble) -> None:

@@ -361,9 +361,9 @@ async def test_labels_comments_and_check_runs_are_written_and_found(place: Place
     gateway, repository, number = place.gateway, place.repository, place.pull.number
     place.pull.label("to merge/now", by="mona")
     place.pull.label("to merge/now", by="mona")
-    assert await gateway.labelled_pull_requests(repository, "to merge/now") == (number,)
+    assert await gateway.labeled_pull_requests(repository, "to merge/now") == (number,)
     assert [each.number for each in await gateway.latest_pull_requests(repository)] == [number]
-    labelling = await gateway.last_labelling(repository, number, "to merge/now")
+    labelling = await gateway.last_labeled_event(repository, number, "to merge/now")
     assert labelling is not None
     assert labelling.by == "mona"
     comment = await gateway.create_comment(repository, number, "queued <!-- mark -->")
@@ -378,7 +378,7 @@ async def test_labels_comments_and_check_runs_are_written_and_found(place: Place
     )
     await gateway.remove_label(repository, number, "to merge/now")
     await gateway.remove_label(repository, number, "to merge/now")
-    assert await gateway.labelled_pull_requests(repository, "to merge/now") == ()
+    assert await gateway.labeled_pull_requests(repository, "to merge/now") == ()
     names = {report.name for report in await gateway.check_reports(repository, place.pull.head_sha, ())}
     assert "IMQ" not in names
 

@@ -33,28 +33,28 @@ def page(metrics: Metrics, process: str = "run") -> str:
 def test_meter_counts_and_times_under_prometheus_names() -> None:
     """A name of the core becomes `imq_…_total` or `imq_…_seconds`."""
     metrics = Metrics()
-    metrics.count("jobs_done", kind="hint")
-    metrics.count("jobs_done", 2, kind="hint")
-    metrics.observe("job_delay", 42.0, kind="hint")
+    metrics.count("jobs_done", kind="webhook")
+    metrics.count("jobs_done", 2, kind="webhook")
+    metrics.observe("job_delay", 42.0, kind="webhook")
     told = page(metrics)
-    assert values(told, "imq_jobs_done_total") == {("hint", "run"): 3}
-    assert values(told, "imq_job_delay_seconds_sum") == {("hint", "run"): 42}
+    assert values(told, "imq_jobs_done_total") == {("webhook", "run"): 3}
+    assert values(told, "imq_job_delay_seconds_sum") == {("webhook", "run"): 42}
     buckets = values(told, "imq_job_delay_seconds_bucket")
-    assert (buckets["hint", "15.0", "run"], buckets["hint", "60.0", "run"]) == (0, 1)
+    assert (buckets["webhook", "15.0", "run"], buckets["webhook", "60.0", "run"]) == (0, 1)
 
 
 def test_counters_of_what_is_known_to_come_are_told_from_the_start() -> None:
     """Prometheus sees no increase in the first sample of a counter: the first dead letter must not be missed."""
     metrics = Metrics()
-    metrics.expect_jobs(("hint", "sweep"))
+    metrics.expect_jobs(("webhook", "sweep"))
     told = page(metrics)
-    assert values(told, "imq_jobs_dead_total") == {("hint", "run"): 0, ("sweep", "run"): 0}
+    assert values(told, "imq_jobs_dead_total") == {("webhook", "run"): 0, ("sweep", "run"): 0}
     assert values(told, "imq_duplicates_total") == {("run", "webhook"): 0, ("run", "api"): 0}
     assert set(values(told, "imq_github_limited_total").values()) == {0}
 
 
 @pytest.mark.parametrize(
-    ("name", "labels"), [("nonsense", {}), ("jobs_done", {}), ("jobs_done", {"kind": "hint", "repository": "acme"})]
+    ("name", "labels"), [("nonsense", {}), ("jobs_done", {}), ("jobs_done", {"kind": "webhook", "repository": "acme"})]
 )
 def test_figure_that_nobody_knows_is_noted_and_harms_nothing(name: str, labels: dict[str, str]) -> None:
     """What is measured never fails by being measured; tests look at `unknown`."""
@@ -117,11 +117,11 @@ def test_names_and_labels_follow_prometheus_customs_and_name_nobody() -> None:
 def test_page_of_several_processes_describes_each_family_once() -> None:
     """Prometheus refuses a page that describes one family twice; the samples are told apart by their process."""
     one, two = Metrics(), Metrics()
-    one.count("jobs_done", kind="hint")
-    two.count("jobs_done", 5, kind="hint")
+    one.count("jobs_done", kind="webhook")
+    two.count("jobs_done", 5, kind="webhook")
     two.observe("github_duration", 0.2, call="GET /rate_limit")
     told = text(merged(with_process_label("web-1", one.read()), parsed(page(two, "worker-2"))))
-    assert values(told, "imq_jobs_done_total") == {("hint", "web-1"): 1, ("hint", "worker-2"): 5}
+    assert values(told, "imq_jobs_done_total") == {("webhook", "web-1"): 1, ("webhook", "worker-2"): 5}
     assert values(told, "imq_github_duration_seconds_count") == {("GET /rate_limit", "worker-2"): 1}
     described = re.findall(r"^# TYPE (\S+)", told, re.MULTILINE)
     assert len(described) == len(set(described))
@@ -132,14 +132,14 @@ def test_page_that_was_told_says_the_same_when_it_is_told_on() -> None:
     """Nothing is lost between one process's page and another's: names, kinds, label values with odd characters."""
     metrics = Metrics()
     metrics.count("github_requests", call='GET /a"b\\c\nd', status="200")
-    metrics.observe("job_duration", 0.3, kind="hint")
+    metrics.observe("job_duration", 0.3, kind="webhook")
     assert text(parsed(page(metrics))) == page(metrics)
 
 
 def test_page_leaves_out_what_contradicts_it() -> None:
     """During a deploy another version's process cannot make the page unreadable, nor can a sample told twice."""
     ours = Metrics()
-    ours.count("jobs_done", kind="hint")
+    ours.count("jobs_done", kind="webhook")
     other = Metric("imq_jobs_done", "Once a gauge.", "gauge")
     other.add_sample("imq_jobs_done", {"process": "old"}, 7)
     told = text(merged(with_process_label("run", ours.read()), [other], with_process_label("run", ours.read())))

@@ -92,13 +92,13 @@ async def test_budget_whose_hour_is_over_is_whole_again(store: Store, clock: Man
 async def test_page_of_the_web_answers_for_the_worker(store: Store, clock: ManualClock) -> None:
     """A worker has no port: what it told last is on the page of every web process, beside the web's own."""
     web, worker = board(store, clock, "web", "1a"), board(store, clock, "worker", "2b")
-    web.metrics.count("jobs_reprocessed", kind="hint")
-    worker.metrics.count("jobs_done", 7, kind="hint")
+    web.metrics.count("jobs_reprocessed", kind="webhook")
+    worker.metrics.count("jobs_done", 7, kind="webhook")
     assert await worker.run_due()
     await web.run_due()
     page = await web.page()
-    assert values(page, "imq_jobs_done_total") == {("hint", worker.process): 7}
-    assert values(page, "imq_jobs_reprocessed_total") == {("hint", web.process): 1}
+    assert values(page, "imq_jobs_done_total") == {("webhook", worker.process): 7}
+    assert values(page, "imq_jobs_reprocessed_total") == {("webhook", web.process): 1}
     assert values(page, "imq_processes") == {("run",): 0, ("web",): 1, ("worker",): 1}
     assert values(page, "imq_database_up") == {(): 1}
     assert len(families(page)) == page.count("# HELP ") == page.count("# TYPE ")
@@ -115,10 +115,10 @@ async def test_figures_of_the_database_stand_once_however_many_processes_there_a
     for each in boards:
         await each.run_due()
     async with store.transaction() as tx:
-        await tx.jobs.enqueue(kind="hint", request={}, process_id="p", now=clock.now())
+        await tx.jobs.enqueue(kind="webhook", request={}, process_id="p", now=clock.now())
     for each in boards:
         page = await each.page()
-        assert values(page, "imq_jobs") == {("hint", "pending"): 1}
+        assert values(page, "imq_jobs") == {("webhook", "pending"): 1}
         assert values(page, "imq_processes")["worker",] == 3
         assert len(values(page, "imq_slots")) == 3
 
@@ -135,8 +135,8 @@ async def test_counter_never_goes_back_whichever_process_answers(
         await one.run_due()
         await two.run_due()
         for asked in (one, two):
-            one.metrics.count("jobs_reprocessed", kind="hint")
-            told.append(values(await asked.page(), "imq_jobs_reprocessed_total").get(("hint", one.process), 0))
+            one.metrics.count("jobs_reprocessed", kind="webhook")
+            told.append(values(await asked.page(), "imq_jobs_reprocessed_total").get(("webhook", one.process), 0))
             clock.instant += INTERVAL / 3
     assert told == sorted(told)
     assert told[-1] > 3
@@ -178,7 +178,7 @@ async def test_report_says_as_data_what_the_status_needs(store: Store, clock: Ma
 async def test_page_tells_what_waits_and_for_how_long(store: Store, clock: ManualClock) -> None:
     """In seconds; what was stored under a clock that ran ahead has no age, rather than one below zero."""
     async with store.transaction() as tx:
-        await tx.jobs.enqueue(kind="hint", request={}, process_id="p", now=clock.now())
+        await tx.jobs.enqueue(kind="webhook", request={}, process_id="p", now=clock.now())
         await tx.jobs.enqueue(kind="sweep", request={}, process_id="q", now=clock.now(), priority=1)
         job = await claim_one(tx.jobs, owner="w", now=clock.now(), lease=INTERVAL)
         assert job is not None
@@ -187,7 +187,7 @@ async def test_page_tells_what_waits_and_for_how_long(store: Store, clock: Manua
     for waited, dead_for in ((60, 0), (120, 30)):
         clock.instant += 2 * INTERVAL
         page = await asked.page()
-        assert values(page, "imq_jobs") == {("hint", "pending"): 1}
+        assert values(page, "imq_jobs") == {("webhook", "pending"): 1}
         assert values(page, "imq_jobs_oldest_due_seconds") == {(): waited}
         assert values(page, "imq_dead_letters") == {("sweep",): 1}
         assert values(page, "imq_dead_letters_retryable") == {(): 1}
@@ -221,7 +221,7 @@ async def test_report_that_cannot_be_read_costs_no_other_its_place(store: Store,
     web, worker = board(store, clock, "web", "1a"), board(store, clock, "worker", "2b")
     await worker.run_due()
     async with store.transaction() as tx:
-        await tx.processes.tell("odd", clock.now(), {"role": "run"}, 'imq_jobs_done_total{kind="x')
+        await tx.processes.report("odd", clock.now(), {"role": "run"}, 'imq_jobs_done_total{kind="x')
     page = await web.page()
     assert worker.process in page
     assert values(page, "imq_processes") == {("run",): 1, ("web",): 1, ("worker",): 1}

@@ -12,7 +12,7 @@ import pytest
 from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
-from queue_engine.admission.throttle import labelling
+from queue_engine.admission.throttle import labeling
 from queue_engine.core.database.database import Database
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
@@ -48,8 +48,8 @@ class Labelled(GitHub):
     async def snapshot(self, *asked: object, login: str | None = None, head_sha: str | None = None) -> Snapshot:
         return Snapshot(await self.pull_request(*asked), None if login is None else self.right)
 
-    async def last_labelling(self, _repository: object, _number: int, label: str) -> LabelEvent | None:
-        return await self._answer("labelling", self.last.get(label))
+    async def last_labeled_event(self, _repository: object, _number: int, label: str) -> LabelEvent | None:
+        return await self._answer("labeling", self.last.get(label))
 
 
 @pytest.fixture
@@ -163,6 +163,6 @@ async def test_label_of_a_person_without_the_right_is_counted(
     github.right = right
     await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "tria", head, labelled_at=NOW + HOUR))
     async with engine.store.reading() as tx:
-        throttle = await tx.throttles.find(REPOSITORY.id, labelling("tria"))
+        throttle = await tx.throttles.find(REPOSITORY.id, labeling("tria"))
     assert await queued(engine) == []
     assert (None if throttle is None else throttle.times) == times

@@ -81,7 +81,7 @@ def test_one_push_that_may_be_newer_is_enough() -> None:
 
 async def know(scene: Setup, fact: PullRequestState, *, number: int = 1, at: datetime = NOW) -> None:
     async with scene.store.transaction() as tx:
-        await tx.known.tell(REPOSITORY.id, [Fact(subject=of_pull(number), told=fact)], at)
+        await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(number), told=fact)], at)
 
 
 async def commanded(scene: Setup) -> list[CommandConsent]:

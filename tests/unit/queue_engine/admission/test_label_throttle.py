@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from queue_engine.admission.label_throttle import count_label, numbers_put_off
-from queue_engine.admission.throttle import labelling
+from queue_engine.admission.throttle import labeling
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.worker import Worker, WorkerSettings
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot
@@ -109,7 +109,7 @@ class RecordedHandler:
 
     async def times(self, by: str = "tria") -> int:
         async with self.store.reading() as tx:
-            throttle = await tx.throttles.find(REPOSITORY.id, labelling(by))
+            throttle = await tx.throttles.find(REPOSITORY.id, labeling(by))
         return 0 if throttle is None else throttle.times
 
 
@@ -186,7 +186,7 @@ async def test_person_who_proves_to_have_the_right_is_heard_with_all_labels_that
 async def test_maintainer_whose_drafts_are_refused_is_never_put_off(desk: RecordedHandler) -> None:
     """And one refusal for want of the right is forgotten as soon as they prove to have it."""
     async with desk.store.transaction() as tx:
-        await tx.throttles.put(REPOSITORY.id, labelling("mona"), Throttle(3, NOW))
+        await tx.throttles.put(REPOSITORY.id, labeling("mona"), Throttle(3, NOW))
     desk.github.changes = {"draft": True}
     await desk.label(range(1, 11), by="mona")
     assert await desk.refused() == set(range(1, 11))

@@ -80,7 +80,7 @@ async def test_label_without_a_webhook_counts_only_if_the_history_of_the_head_pr
 
 
 @pytest.mark.parametrize(
-    ("by", "parents", "fork", "labelled", "proved"),
+    ("by", "parents", "fork", "labeled", "proved"),
     [
         ("imq[bot]", ("head-0", "base-1"), False, push("head-0"), True),
         ("eve", ("head-0", "base-1"), False, push("head-0"), False),
@@ -91,10 +91,10 @@ async def test_label_without_a_webhook_counts_only_if_the_history_of_the_head_pr
     ],
 )
 async def test_update_of_imq_after_the_label_keeps_its_consent(
-    scene: Setup, by: str, parents: tuple[str, ...], fork: bool, labelled: HeadPush, proved: bool
+    scene: Setup, by: str, parents: tuple[str, ...], fork: bool, labeled: HeadPush, proved: bool
 ) -> None:
     """P4: a lost database may have had its front entry updated; anybody else's push, or content, counts as a push."""
-    scene.github.pushes = (push(at=NOW + MINUTE, by=by), labelled)
+    scene.github.pushes = (push(at=NOW + MINUTE, by=by), labeled)
     scene.github.compared = replace(scene.github.compared, head=Commit("head-1", "tree", parents))
     changes: dict[str, Any] = {"head_repository": "eve/fork"} if fork else {}
     changed = pull(updated_at=NOW + HOUR, **changes)

@@ -123,7 +123,7 @@ async def test_landing_of_another_tree_because_somebody_pushed_is_judged_by_the_
         (front,) = await tx.entries.of_queue(queue.id)
         if after is not None:
             told = Push(before=base_tip or "", after=after, at=NOW)
-            await tx.known.tell(REPOSITORY.id, [Fact(subject=of_branch("main"), told=told)], NOW)
+            await tx.known.record(REPOSITORY.id, [Fact(subject=of_branch("main"), told=told)], NOW)
     await land(scene.engine, queue, front, Commit("landed-1", "tree-of-something", parents), POLICY, squashed=squashed)
     async with scene.store.reading() as tx:
         after_landing = await tx.queues.get(queue.id)

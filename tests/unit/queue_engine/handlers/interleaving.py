@@ -190,7 +190,7 @@ class Hub:
     async def permission(self, *_: object) -> Permission:
         return Permission.WRITE
 
-    async def last_labelling(self, *_: object) -> LabelEvent | None:
+    async def last_labeled_event(self, *_: object) -> LabelEvent | None:
         return None
 
     async def own_login(self) -> str:

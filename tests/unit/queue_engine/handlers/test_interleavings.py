@@ -151,7 +151,7 @@ def _move_base(hub: Hub) -> None:
 async def _labelled(side: Side, number: int) -> None:
     setting = {"number": number, "label": LABEL, "sender": "max", "head_sha": f"head-{number}", "branch": "main"}
     named = {"owner": REPOSITORY.owner, "name": REPOSITORY.name}
-    await changes(side).labelled(REPOSITORY, hint(WebhookKind.LABELED, **setting, **named))
+    await changes(side).labeled(REPOSITORY, hint(WebhookKind.LABELED, **setting, **named))
 
 
 async def _unqueued(side: Side) -> None:

@@ -32,7 +32,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
-from queue_engine.handlers.inbox import HINT_JOB, RETRIED_JOB, Inbox
+from queue_engine.handlers.inbox import RETRIED_JOB, WEBHOOK_JOB, Inbox
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, SWEEP_JOB, Reconciler
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import LETTER_JOB
@@ -101,7 +101,7 @@ class RecordedHandler:
             return await tx.dead_letters.list(100)
 
 
-def labelled(delivery: str = "guid") -> WebhookEvent:
+def labeled(delivery: str = "guid") -> WebhookEvent:
     """A label was set."""
     return WebhookEvent(
         kind=WebhookKind.LABELED,
@@ -129,7 +129,7 @@ async def test_hint_that_met_what_passes_is_followed_later(
 ) -> None:
     """Limits, trouble and our own faults cost a wait, not the hint."""
     desk = RecordedHandler(database, Refusing(error))
-    await desk.inbox.receive(labelled())
+    await desk.inbox.receive(labeled())
     await desk.work()
     assert await desk.worker.next_due() == NOW + wait
     assert await desk.dead() == ()
@@ -139,7 +139,7 @@ async def test_hint_that_lost_a_race_is_followed_at_once(database: Database) -> 
     """Somebody else changed the same thing: read again, decide again."""
     github = Refusing(StaleRecord("entry 1"))
     desk = RecordedHandler(database, github)
-    await desk.inbox.receive(labelled())
+    await desk.inbox.receive(labeled())
     await desk.worker.start_due()
     await desk.worker.drain()
     assert await desk.worker.next_due() == NOW
@@ -158,10 +158,10 @@ async def test_hint_that_lost_a_race_is_followed_at_once(database: Database) -> 
 async def test_hint_that_github_refuses_is_dead_at_once(database: Database, error: Exception, retryable: bool) -> None:
     """No 4xx is asked for again by itself; a key or a permission can be mended, and then it is worth doing again."""
     desk = RecordedHandler(database, Refusing(error))
-    await desk.inbox.receive(labelled())
+    await desk.inbox.receive(labeled())
     await desk.work()
     (letter,) = await desk.dead()
-    assert (letter.job_type, letter.attempts, letter.retryable) == (HINT_JOB, 1, retryable)
+    assert (letter.job_type, letter.attempts, letter.retryable) == (WEBHOOK_JOB, 1, retryable)
     assert letter.error_message == f"{type(error).__name__}: {error}"
 
 
@@ -169,7 +169,7 @@ async def test_hint_that_cannot_be_read_is_dead_at_once(database: Database) -> N
     """Written by another version: it will never be readable, and stops nobody."""
     desk = RecordedHandler(database, Refusing())
     async with database.transaction() as connection:
-        await Jobs(connection).enqueue(kind=HINT_JOB, request={"kind": "unheard of"}, process_id="p", now=NOW)
+        await Jobs(connection).enqueue(kind=WEBHOOK_JOB, request={"kind": "unheard of"}, process_id="p", now=NOW)
     await desk.work()
     (letter,) = await desk.dead()
     assert (letter.attempts, letter.retryable) == (1, False)
@@ -183,7 +183,7 @@ async def test_hints_that_are_stored_together_keep_the_trace_of_each(database: D
     waiting = []
     for guid in guids:
         with of_delivery(guid):
-            waiting.append(asyncio.create_task(desk.inbox.receive(labelled(guid))))
+            waiting.append(asyncio.create_task(desk.inbox.receive(labeled(guid))))
     await asyncio.gather(*waiting)
     async with database.reading() as connection:
         stored = await connection.execute(select(jobs.c.request_json, jobs.c.trace))
@@ -241,9 +241,9 @@ async def test_retries_by_command_are_counted_by_a_worker(database: Database) ->
 
     desk = RecordedHandler(database, Refusing(), meter=Counting())
     async with desk.engine.change() as change:
-        await change.tx.jobs.enqueue(kind=RETRIED_JOB, request={"hint": 2, "letter": 1}, process_id="x", now=NOW)
+        await change.tx.jobs.enqueue(kind=RETRIED_JOB, request={"webhook": 2, "letter": 1}, process_id="x", now=NOW)
     await desk.work()
-    assert counted == {"hint": 2, "letter": 1}
+    assert counted == {"webhook": 2, "letter": 1}
 
 
 async def test_rename_that_a_webhook_tells_is_stored_before_anything_is_asked_for(database: Database) -> None:
@@ -267,11 +267,17 @@ async def test_rename_that_a_webhook_tells_is_stored_before_anything_is_asked_fo
     assert queue.repository == replace(REPOSITORY, name="gears")
 
 
+async def test_webhook_that_an_older_version_stored_is_followed(database: Database) -> None:
+    """P2: an upgrade loses no delivery, though the kind of its job has another name now."""
+    handlers = RecordedHandler(database, Refusing(None)).inbox.handlers()
+    assert handlers["hint"] == handlers[WEBHOOK_JOB]
+
+
 async def test_job_that_an_older_version_stored_is_done(database: Database) -> None:
     """An upgrade leaves no job behind, though its kind has another name now."""
     desk = RecordedHandler(database, Refusing(None))
     async with desk.engine.change() as change:
-        await change.tx.jobs.enqueue(kind="retried", request={"hint": 2}, process_id="retried", now=NOW)
+        await change.tx.jobs.enqueue(kind="retried", request={"webhook": 2}, process_id="retried", now=NOW)
         assert await change.tx.jobs.next_due() is not None
     await desk.work()
     async with desk.engine.store.reading() as tx:

@@ -41,7 +41,7 @@ class GitHubOfLists:
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         return self.latest
 
-    async def labelled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
+    async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         self.labels.append(label)
         return (1000 + len(self.labels),)
 

@@ -25,7 +25,7 @@ async def event(tx: Transaction, at: datetime) -> None:
 
 
 async def fact(tx: Transaction, at: datetime) -> None:
-    await tx.known.tell(REPOSITORY.id, [Fact(subject=of_branch("main"), told=Push(before="old", after="new"))], at)
+    await tx.known.record(REPOSITORY.id, [Fact(subject=of_branch("main"), told=Push(before="old", after="new"))], at)
 
 
 async def job(tx: Transaction, at: datetime) -> None:
@@ -33,7 +33,7 @@ async def job(tx: Transaction, at: datetime) -> None:
 
 
 async def report(tx: Transaction, at: datetime) -> None:
-    await tx.processes.tell("worker", at, {}, "")
+    await tx.processes.report("worker", at, {}, "")
 
 
 async def sweep(tx: Transaction, at: datetime) -> None:

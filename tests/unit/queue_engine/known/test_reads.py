@@ -99,7 +99,7 @@ class Setup:
         """A webhook tells these facts now."""
         async with self.store.transaction() as tx:
             told = [Fact(subject=subject, told=each) for subject, each in facts]
-            await tx.known.tell(repository_id, told, self.clock.now())
+            await tx.known.record(repository_id, told, self.clock.now())
 
 
 @pytest.fixture
@@ -295,8 +295,8 @@ BELIEVED = {
     "installations": "asked for again at the next sweep",
     "prepare_writes": "makes a token, and reads nothing",
     "is_in_use": "GitHub refuses to delete what is protected; asked after the landing only",
-    "labelled_pull_requests": "each is read by itself before it is judged",
-    "last_labelling": "read beside the pull request, which is compared",
+    "labeled_pull_requests": "each is read by itself before it is judged",
+    "last_labeled_event": "read beside the pull request, which is compared",
     "organisation_configuration_is_reviewed": "what the file may do is limited whatever this says",
     "own_comments": "each is looked for again before it is edited",
     "own_login": "never changes",

@@ -235,7 +235,7 @@ async def test_cached_pages_keep_their_links(gateway: Gateway, github: GitHubDou
     github.on("GET", issues, Says([one], headers=link), Says(status=304, body=b""))
     github.on("GET", second, Says([{**one, "number": 2}]))
     for _ in range(2):
-        found = await gateway.labelled_pull_requests(repository, "merge-queue")
+        found = await gateway.labeled_pull_requests(repository, "merge-queue")
         assert found == (1, 2)
 
 

@@ -293,7 +293,7 @@ async def test_paging_link_to_another_host_does_not_get_the_token(
     link = {"link": '<http://evil.example/page/2>; rel="next"'}
     github.on("GET", "/repos/ada/engine/issues", Says([], headers=link))
     with pytest.raises(GitHubError, match=r"evil\.example"):
-        await gateway.labelled_pull_requests(repository, "merge-queue")
+        await gateway.labeled_pull_requests(repository, "merge-queue")
 
 
 UNREADABLE = [
@@ -322,7 +322,7 @@ async def test_link_to_what_is_no_address_is_trouble_of_github(
     """Nothing is concluded from half a list."""
     github.on("GET", "/repos/ada/engine/issues", Says([], headers={"link": f'<{address}>; rel="next"'}))
     with pytest.raises(Unavailable, match="no address"):
-        await gateway.labelled_pull_requests(repository, "merge-queue")
+        await gateway.labeled_pull_requests(repository, "merge-queue")
 
 
 async def test_link_in_the_answer_to_a_write_is_not_read(
@@ -369,4 +369,4 @@ async def test_paging_without_end_ends(gateway: Gateway, github: GitHubDouble, r
     link = {"link": f'<{github.url}/repos/ada/engine/issues>; rel="next"'}
     github.on("GET", "/repos/ada/engine/issues", Says([], headers=link))
     with pytest.raises(Unavailable, match="pages"):
-        await gateway.labelled_pull_requests(repository, "merge-queue")
+        await gateway.labeled_pull_requests(repository, "merge-queue")

@@ -38,7 +38,7 @@ class Things:
     def __init__(self, *names: str) -> None:
         self.clock = Clock()
         self.pending: dict[str, bool] = dict.fromkeys(names, True)
-        self.looks: list[tuple[str, float]] = []
+        self.polls: list[tuple[str, float]] = []
         self.failing = 0
         self.given_up: list[tuple[str, str]] = []
         self.meanwhile: Callable[[], object] = lambda: None
@@ -52,7 +52,7 @@ class Things:
         )
 
     async def look(self, name: str) -> None:
-        self.looks.append((name, (self.clock.time - NOW).total_seconds()))
+        self.polls.append((name, (self.clock.time - NOW).total_seconds()))
         await asyncio.sleep(0)
         self.meanwhile()
         if self.failing:
@@ -65,7 +65,7 @@ class Things:
             self.clock.time = max(due, self.clock.time)
             await self.monitor.run_due()
         self.clock.time = NOW + timedelta(seconds=seconds)
-        return [round(at, 3) for _, at in self.looks]
+        return [round(at, 3) for _, at in self.polls]
 
 
 def waits(policy: Backoff, looks: int, random: Callable[[], float] = lambda: 0.5) -> list[float]:
@@ -99,7 +99,7 @@ def test_monitor_entry_of_the_fifth_error_in_a_row_is_none() -> None:
         assert entry is not None
         entry = entry.failed(MONITOR, NOW)
         assert entry is not None
-        assert (entry.errors, entry.looks) == (errors, errors)
+        assert (entry.errors, entry.polls) == (errors, errors)
     assert entry is not None
     assert entry.failed(MONITOR, NOW) is None
     assert entry.answered(MONITOR, NOW).errors == 0
@@ -124,7 +124,7 @@ def test_monitor_entry_follows_a_plain_count(events: list[str]) -> None:
             return
         looks += 1
         assert entry is not None
-        assert (entry.looks, entry.errors) == (looks, errors)
+        assert (entry.polls, entry.errors) == (looks, errors)
         assert entry.next_at - NOW == min(SECOND * 1.2 ** (looks - 1), timedelta(minutes=1))
 
 
@@ -158,7 +158,7 @@ async def test_monitor_stops_by_itself_when_the_thing_ends_or_goes() -> None:
     del things.pending["b"]
     things.meanwhile = lambda: things.pending.update(c=False)
     await things.until(60)
-    assert [name for name, at in things.looks if at > 0] == ["c"]
+    assert [name for name, at in things.polls if at > 0] == ["c"]
     assert not any(name in things.monitor for name in "abc")
 
 
@@ -213,8 +213,8 @@ async def test_monitor_success_forgets_the_errors_before_it() -> None:
     things.monitor.start("a")
     for _ in range(3):
         things.failing = 4
-        looked = len(things.looks)
-        while len(things.looks) < looked + 5:
+        looked = len(things.polls)
+        while len(things.polls) < looked + 5:
             things.clock.time = await things.monitor.next_due() or NOW
             await things.monitor.run_due()
     assert things.given_up == []
@@ -226,7 +226,7 @@ async def test_monitor_error_of_what_ended_meanwhile_is_nobodys_trouble() -> Non
     things = Things("a")
     things.failing = 5
     things.monitor.start("a")
-    things.meanwhile = lambda: things.pending.update(a=len(things.looks) < 5)
+    things.meanwhile = lambda: things.pending.update(a=len(things.polls) < 5)
     await things.until(60)
     assert things.given_up == []
 
@@ -243,14 +243,14 @@ async def test_monitor_looks_at_a_bounded_number_at_once_and_forgets_none() -> N
         most = max(most, under_way)
         await asyncio.sleep(0)
         under_way -= 1
-        things.looks.append((name, 0))
+        things.polls.append((name, 0))
 
     monitor = Monitor[str](look, pending=things.pending.get, clock=things.clock, random=lambda: 0.5, concurrency=2)
     for name in "abc":
         monitor.start(name)
     while await monitor.run_due():
         pass
-    assert (most, [name for name, _ in things.looks]) == (2, ["a", "b", "c"])
+    assert (most, [name for name, _ in things.polls]) == (2, ["a", "b", "c"])
 
 
 def test_monitor_waits_never_shrink_without_jitter() -> None:
