@@ -1,7 +1,7 @@
 """Handle events of pull requests: labels, pushes, titles.
 
 They cost requests only where something queued may change. Nothing in a webhook changes anything by itself that a fresh
-read would not (webhooks are webhooks, GitHub is the truth).
+read would not (webhooks are hints, GitHub is the truth).
 """
 
 from dataclasses import replace
