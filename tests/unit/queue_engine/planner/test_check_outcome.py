@@ -8,6 +8,7 @@ import pytest
 
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Dequeue, Facts, Update, Wait
 from queue_engine.planner.check_outcome import BREAKDOWNS
 from queue_engine.planner.decide import decide
@@ -274,4 +275,5 @@ def test_entry_behind_the_front_is_never_tested_so_nobody_ahead_can_be_to_blame(
     """Those ahead have settled before anybody is blamed, by construction: a second one under test is refused."""
     with pytest.raises(InvariantError):
         check_queue((entry(), entry(id="other", number=2, seq=2, rank=1, position=1, status=status)))
-    check_queue((entry(status=status), entry(id="other", number=2, seq=2, rank=1, position=1, status=PENDING)))
+    behind = entry(id="other", number=2, seq=2, rank=1, position=1, status=PENDING)
+    check_queue((entry(status=status, run=Run(id=1)), behind))
