@@ -23,7 +23,7 @@ def _latest(found: Select[Any]) -> Select[Any]:
     return found.order_by(timeline.c.id.desc()).limit(bindparam("at_most", type_=Integer))
 
 
-_APPEND = timeline.insert().returning(timeline.c.id)
+_APPEND = timeline.insert()
 _STORED = [name for name in TimelineEvent.__dataclass_fields__ if name != "id"]
 _OF_PULL_REQUEST = _ALL.where(_REPOSITORY, _NUMBER).order_by(timeline.c.id)
 _LATEST_OF_PULL_REQUEST = _latest(_ALL.where(_REPOSITORY, _NUMBER))
@@ -47,7 +47,9 @@ class Timeline:
     async def append(self, event: TimelineEvent) -> TimelineEvent:
         """Store one event; returns it with its id."""
         row = {name: getattr(event, name) for name in _STORED} | {"data": dict(event.data) or None}
-        return replace(event, id=(await self._connection.execute(_APPEND, row)).scalar_one())
+        key = (await self._connection.execute(_APPEND, row)).inserted_primary_key
+        assert key is not None
+        return replace(event, id=key.id)
 
     async def of_pull_request(self, repository_id: int, number: int) -> tuple[TimelineEvent, ...]:
         """Everything that happened to a pull request, oldest first."""

@@ -161,7 +161,7 @@ async def test_configuration_that_is_a_directory_is_told_and_followed_again_when
     words = ".github/imq.yml of main is a directory, not a file"
     assert words in world.comment(pull)
     assert words in json.dumps(check_run(pull).output)
-    assert world.requests() - asked < 25
+    assert world.requests() - asked <= 26
     await world.kill()
     await world.restart()
     world.repository.push("main", {f"{FILE}/rules": None}, "Without them", by="rhea")

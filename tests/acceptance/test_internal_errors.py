@@ -88,7 +88,7 @@ async def test_pull_request_whose_dequeue_fails_too_leaves_all_the_same(
     async def fails(*_: Any, **__: Any) -> None:
         raise TypeError("no words")
 
-    monkeypatch.setattr(record, "dequeue", fails)
+    monkeypatch.setattr(record, "announce_dequeued", fails)
     for pull in (first, second):
         pull.label(LABEL, by="mona")
     await world.until(lambda: second.merged, within=timedelta(minutes=30))

@@ -158,9 +158,9 @@ async def test_operators_sdk_sees_delivery_job_pass_and_requests_in_one_trace(
     its_id = UUID(delivery_of_the_label(world)).int
     spans = {span.context.span_id: span for span in exporter.get_finished_spans() if span.context.trace_id == its_id}
     merge = next(span for span in spans.values() if span.name == MERGE)
-    assert causes(merge, spans) == ["pass", "job hint", "delivery"]
+    assert causes(merge, spans) == ["pass", "job webhook", "delivery"]
     letter = next(span for span in spans.values() if span.name == "outbox label")
-    assert causes(letter, spans) == ["pass", "job hint", "delivery"]
+    assert causes(letter, spans) == ["pass", "job webhook", "delivery"]
     comment = next(s for s in spans.values() if s.name == "POST /repos/{owner}/{repo}/issues/{issue_number}/comments")
     assert causes(comment, spans)[0] == "outbox comment"
     assert not any(span.attributes or span.events for span in spans.values())

@@ -40,7 +40,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.types import TypeDecorator
 
-from queue_engine.core.database.cached_query import with_cached_queries
 from queue_engine.core.database.checkpoints import LOG_PAGES, Checkpoints
 from queue_engine.core.database.file_permissions import keep_private
 from queue_engine.core.database.outage import Busy, ReadOnly
@@ -146,10 +145,8 @@ class Database:
         else:
             self._gate = self._checkpoints = None
             # A pre-ping, because a restarted server or an idle firewall leaves dead connections behind.
-            engine = create_async_engine(self.url, pool_pre_ping=True, connect_args=_patience(self.url), **pool)
-            self._writer = with_cached_queries(engine)
-            reading = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            self._reader = with_cached_queries(reading)
+            self._writer = create_async_engine(self.url, pool_pre_ping=True, connect_args=_patience(self.url), **pool)
+            self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
     @property
     def connect_args(self) -> dict[str, Any]:
@@ -240,7 +237,7 @@ def _patience(url: URL) -> dict[str, str]:
 
 def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, pool: dict[str, Any]) -> AsyncEngine:
     arguments = {"timeout": busy.total_seconds(), "async_creator_fn": _connect_privately}
-    engine = with_cached_queries(create_async_engine(url, connect_args=arguments, **pool))
+    engine = create_async_engine(url, connect_args=arguments, **pool)
 
     # SQLAlchemy's documented recipe for sqlite3: keep the driver from beginning transactions, and begin them ourselves.
     @event.listens_for(engine.sync_engine, "connect")
