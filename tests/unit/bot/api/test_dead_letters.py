@@ -107,7 +107,7 @@ async def test_list_is_paged_from_the_latest_on(desk: ApiServer) -> None:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("job_type=hint", [1, 3]),
+        ("job_type=webhook", [1, 3]),
         ("retryable=false", [3]),
         ("retryable=true&job_type=letter", [2]),
         ("job_type=sweep", []),
