@@ -14,7 +14,8 @@ from sandbox.facade.repository_handle import RepositoryHandle
 from sandbox.ground.clock import Clock
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App, Installation
-from tests.acceptance.world import EVENTS, FILES, LABEL, PERMISSIONS, REPOSITORY
+from tests.acceptance.project import EVENTS, FILES, PERMISSIONS
+from tests.acceptance.world import LABEL, REPOSITORY
 
 READS_LAG = ContextVar("READS_LAG", default=timedelta(0))
 """How old the state is that the reads of every stage's GitHub show."""

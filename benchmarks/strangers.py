@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.merging import imq
 from benchmarks.table import Row
 from sandbox.facade.pull_request_handle import PullRequestHandle
-from tests.acceptance.world import FILES
+from tests.acceptance.project import FILES
 
 _CI = timedelta(seconds=20)
 _LATENCY = timedelta(seconds=0.1)

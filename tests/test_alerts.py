@@ -13,7 +13,8 @@ from ruamel.yaml import YAML
 from bot.metrics import FAMILIES, Kind
 from docs.generate import ROOT
 from queue_engine.store import Store
-from tests.test_docs import anchors, read
+from tests.support.documents import read
+from tests.test_docs import anchors
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.process.test_report import board
 

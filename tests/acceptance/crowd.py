@@ -8,8 +8,9 @@ from typing import Any
 
 from sandbox.rest.faults import Fault, Kind
 from sandbox.rest.lag import KINDS
+from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.witness import Witness
-from tests.acceptance.world import CI_TIME, LABEL, World, total_at_most_ten
+from tests.acceptance.world import CI_TIME, LABEL, World
 
 LONGEST_LAG = timedelta(seconds=5)
 OF_BASES = {"compare", "graphql_branches"}

@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 
 from bot.cli import dry_run, main, setup
 from sandbox.ci.single_check import CISettings
-from tests.acceptance.world import CI_TIME, FILES, LABEL, World, total_at_most_ten
+from tests.acceptance.project import FILES, total_at_most_ten
+from tests.acceptance.world import CI_TIME, LABEL, World
 
 FILE = ".github/imq.yml"
 PEOPLE = ("mona", "rhea")

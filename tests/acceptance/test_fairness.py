@@ -11,7 +11,8 @@ from typing import Any
 
 from sandbox.ci.single_check import CISettings
 from sandbox.rest.record import Exchange
-from tests.acceptance.world import CI_TIME, FILES, LABEL, World, total_at_most_ten
+from tests.acceptance.project import FILES, total_at_most_ten
+from tests.acceptance.world import CI_TIME, LABEL, World
 
 OF_REPOSITORY, OF_INSTALLATION = 4, 6
 """How many queues of one repository, and of one installation, are processed at once, of eight in all."""

@@ -15,7 +15,8 @@ from queue_engine.domain.facts import Permission
 from sandbox.rest.faults import Fault
 from tests.acceptance.api_walk import OUTSIDE, Call, calls, served
 from tests.acceptance.callers import Caller, caller
-from tests.acceptance.world import FILES, LABEL, World, a_world
+from tests.acceptance.project import FILES
+from tests.acceptance.world import LABEL, World, a_world
 
 HIDDEN, MISSING = "acme/nightingale", "acme/nowhere"
 WORDS = ("nightingale", "operation-dusk", "Overture", "mona")

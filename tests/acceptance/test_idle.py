@@ -9,7 +9,8 @@ from typing import Any
 from sandbox.ci.single_check import CISettings
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.rest.record import Exchange
-from tests.acceptance.world import LABEL, World, a_world, total_at_most_ten
+from tests.acceptance.project import total_at_most_ten
+from tests.acceptance.world import LABEL, World, a_world
 
 SLOW_LOOKS = 4
 """Looks of the slow fallback in three hours of CI: after 15, 30, 60 and 120 minutes."""

@@ -6,7 +6,8 @@ from typing import Any
 
 from queue_engine.core.observability.progress import ProgressEvent
 from sandbox.ci.single_check import CISettings
-from tests.acceptance.world import LABEL, World, a_world, total_at_most_ten
+from tests.acceptance.project import total_at_most_ten
+from tests.acceptance.world import LABEL, World, a_world
 
 MINUTE = timedelta(minutes=1)
 RUN = "PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}"

@@ -15,7 +15,8 @@ from sandbox.ci.single_check import CISettings
 from sandbox.ground.git import Signature
 from sandbox.rest.faults import Fault
 from tests.acceptance.naming import naming
-from tests.acceptance.world import CI_TIME, FILES, LABEL, World, total_at_most_ten
+from tests.acceptance.project import FILES, total_at_most_ten
+from tests.acceptance.world import CI_TIME, LABEL, World
 
 pytestmark = pytest.mark.lagging
 

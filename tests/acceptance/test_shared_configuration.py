@@ -8,8 +8,9 @@ import pytest
 
 from queue_engine.domain.policy import SharedConfig
 from tests.acceptance.commenting import say
+from tests.acceptance.project import FILES
 from tests.acceptance.test_configuration import FILE, configure, green, validate
-from tests.acceptance.world import CI_TIME, FILES, LABEL, World, a_world
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 ATTACK = """\
 trigger_labels: [bug, merge-queue]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.facade.github import GitHub
-from tests.acceptance.world import LABEL, total_at_most_ten
+from tests.acceptance.project import total_at_most_ten
+from tests.acceptance.world import LABEL
 
 _APP = "imq[bot]"
 Place = tuple[str, int]

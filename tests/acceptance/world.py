@@ -25,6 +25,7 @@ from sandbox.rest.record import Exchange
 from sandbox.rest.server import SandboxServer
 from tests.acceptance.driving import Driver
 from tests.acceptance.in_place import statements_in_place
+from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.starting import SharedClock, lay_out, plain_logs, start_bot
 
 LABEL = "merge-queue"
@@ -32,39 +33,11 @@ REPOSITORY = "acme/widgets"
 CI_TIME = timedelta(minutes=3)
 LAG = timedelta(seconds=2)
 """How old the state is that reads show in the stories that run with lag too."""
-PERMISSIONS = {
-    "actions": "write",
-    "administration": "read",
-    "checks": "write",
-    "contents": "write",
-    "issues": "write",
-    "metadata": "read",
-    "pull_requests": "write",
-    "statuses": "read",
-}
-EVENTS = (
-    "branch_protection_configuration",
-    "branch_protection_rule",
-    "check_run",
-    "check_suite",
-    "issue_comment",
-    "pull_request",
-    "pull_request_review",
-    "push",
-    "repository",
-    "repository_ruleset",
-    "status",
-)
-FILES = {"README.md": "Widgets\n", "app.py": "one\ntwo\nthree\n", "limits.txt": "0\n"}
+
 
 SECRET = "s3cret-0123456789abcdef"
 KEY = KeyPair()
 """The App's key, made once: it takes as long as half a story."""
-
-
-def total_at_most_ten(files: Any) -> bool:
-    """The tree is green while the numbers in all `*.txt` files add up to at most ten: green alone, red together."""
-    return sum(int(text) for path, text in files.items() if path.endswith(".txt")) <= 10
 
 
 @dataclass

@@ -26,8 +26,9 @@ from sandbox.ci.single_check import CISettings
 from sandbox.facade.github import GitHub
 from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
+from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.witness import Witness
-from tests.acceptance.world import EVENTS, FILES, LABEL, PERMISSIONS, total_at_most_ten
+from tests.acceptance.world import LABEL
 from tests.campaign.counted_time import CountedTime
 from tests.campaign.house import Post, a_house
 from tests.campaign.progress import Progress, put_off, stored

@@ -21,8 +21,9 @@ from sandbox.facade.github import GitHub
 from sandbox.ground.clock import SystemClock
 from sandbox.rest.record import Exchange
 from sandbox.rest.server import SandboxServer
+from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.template import ROOT, Forked, Template
-from tests.acceptance.world import EVENTS, FILES, PERMISSIONS, REPOSITORY, total_at_most_ten
+from tests.acceptance.world import REPOSITORY
 
 CI_TIME = timedelta(milliseconds=300)
 
@@ -117,6 +118,23 @@ class Theatre:
         self.server.on_request = hook
 
 
+def _environment(app: Any, api_url: str, database_url: str, port: int) -> dict[str, str]:
+    """The settings of the bot."""
+    return {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ} | {
+        "IMQ_GITHUB_APP_ID": str(app.id),
+        "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
+        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
+        "IMQ_GITHUB_API_URL": api_url,
+        "DATABASE_URL": database_url,
+        "PORT": str(port),
+        "IMQ_BIND": "127.0.0.1",
+        "IMQ_INTERVAL_SECONDS": "0.5",
+        "IMQ_SWEEP_SECONDS": "2",
+        "IMQ_LEASE_SECONDS": "1",
+        "IMQ_LOG_FORMAT": "json",
+    }
+
+
 @asynccontextmanager
 async def a_theatre(database_url: str, directory: Path, *, lag: timedelta = timedelta(0)) -> AsyncIterator[Theatre]:
     """A theatre with one protected repository and its CI, whose reads lag; the bot is not started yet."""
@@ -139,19 +157,7 @@ async def a_theatre(database_url: str, directory: Path, *, lag: timedelta = time
     github.install(app, "acme")
     ci = handle.add_ci("ci/test", settings=CISettings(workflow="ci", duration=CI_TIME, judge=total_at_most_ten))
     handle.protect("main", required_checks=[("ci/test", ci.app.id)])
-    environment = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ} | {
-        "IMQ_GITHUB_APP_ID": str(app.id),
-        "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
-        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
-        "IMQ_GITHUB_API_URL": server.url,
-        "DATABASE_URL": database_url,
-        "PORT": str(port),
-        "IMQ_BIND": "127.0.0.1",
-        "IMQ_INTERVAL_SECONDS": "0.5",
-        "IMQ_SWEEP_SECONDS": "2",
-        "IMQ_LEASE_SECONDS": "1",
-        "IMQ_LOG_FORMAT": "json",
-    }
+    environment = _environment(app, server.url, database_url, port)
     stop = asyncio.Event()
     running = asyncio.create_task(github.schedule.run(stop))
     theatre = Theatre(github, server, handle, environment, Path(tempfile.mkdtemp(dir=directory)) / "bot.log")

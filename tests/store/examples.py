@@ -21,6 +21,11 @@ async def queue(t: Transaction, base_branch: str = "main", repository: Repositor
     return await t.queues.find_or_create(repository, base_branch, NOW)
 
 
+async def claim(t: Transaction, *, owner: str = "w", now: object = NOW, limit: int = 9) -> tuple[Queue, ...]:
+    """The queues that this worker claims."""
+    return await t.queues.claim_due(owner=owner, now=now, lease=LEASE, limit=limit)  # type: ignore[arg-type]
+
+
 async def stand(
     t: Transaction, queue: Queue, number: int, *, head: str = "", at: datetime = NOW, **standing: Any
 ) -> Entry:

@@ -4,7 +4,6 @@ Covers `queue_engine/store/errors.py`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import fields, replace
 
 import pytest
@@ -16,12 +15,6 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.store import EntryConflict, Store, Transaction
 from queue_engine.store.tables import entries
 from tests.store.examples import NOW, OTHER, REPOSITORY, SOON, changed, queue, stand
-
-
-@pytest.fixture
-async def t(store: Store) -> AsyncIterator[Transaction]:
-    async with store.transaction() as transaction:
-        yield transaction
 
 
 def test_entries_table_holds_every_field_that_is_not_derived() -> None:

@@ -3,21 +3,14 @@
 Covers `queue_engine/store/tables.py` and `queue_engine/store/operations/tables.py`.
 """
 
-import asyncio
 import hashlib
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
-from setuptools import find_packages  # type: ignore[import-untyped]
-from sqlalchemy import Boolean, Connection, Table, TableClause, column, insert, text
+from sqlalchemy import Boolean, Table, TableClause, column, insert, text
 from sqlalchemy import table as lightweight
 
-import queue_engine
-from queue_engine.core.database.database import Database, metadata
+from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.idempotency import KEPT, Keys
 from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.domain.blocker import BlockerNotice, BlockerNotices
@@ -25,18 +18,16 @@ from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import EntryStatus, Pause, RedBase
 from queue_engine.domain.reasons import Reason
-from queue_engine.migrations import HEAD, MigrationError, current, migrate, run
+from queue_engine.migrations import HEAD, current, migrate
 from queue_engine.store import Store
 from queue_engine.store.operations.tables import api_tokens
 from queue_engine.store.operations.tokens import TokenPolicy
 from queue_engine.store.outbox.outbox import OutboxKind
 from queue_engine.store.tables import entries, queues, repositories, runs
 from tests.store.examples import stand
+from tests.store.migration_examples import MINUTE, NOON, NOW, differences
 from tests.support.claims import claim_one
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-NOON = NOW + timedelta(hours=12)
-MINUTE = timedelta(minutes=1)
 OLDER = (
     "INSERT INTO deliveries (guid, event, received_at) VALUES ('guid-1', 'push', '2026-01-01 00:00:00.000000')",
     *(
@@ -74,10 +65,6 @@ def before_field_terms(table: Table, *parts: Table) -> TableClause:
     columns = {each.name: each.type for part in (*parts, table) for each in part.columns}
     columns["known_behind"] = Boolean()
     return lightweight(table.name, *(column(FIELD_TERMS.get(name, name), kind) for name, kind in columns.items()))
-
-
-def differences(connection: Connection) -> list[Any]:
-    return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata))
 
 
 async def test_migrations_of_an_empty_database_make_exactly_the_tables_of_the_code(empty_database: Database) -> None:
@@ -189,62 +176,6 @@ async def test_migrations_keep_who_waits_for_a_place_and_what_was_answered(empty
         assert await connection.run_sync(differences) == []
 
 
-HELD = (
-    "INSERT INTO queues (id, repository_id, base_branch, red_looks, red_untested, errors, wake_count, created_at)"
-    " VALUES (1, 7, 'main', 0, FALSE, 0, 0, '{at}')",
-    "INSERT INTO entries (id, queue_id, repository_id, number, title, author, queued_by, priority, status, queued_head,"
-    " head, head_proved, candidate_is_ours, known_behind, pending_checks, completed_checks, needs_refetch,"
-    " github_failures, merge_refusals, polls, enqueued_at, status_since, version, arrived, rank) VALUES ('e', 1, 7, 1,"
-    " 't', 'ada', 'max', 0, 'checking', 'h', 'h', TRUE, FALSE, FALSE, '[]', '[]', FALSE, 0, 0, 0, '{at}', '{at}', 1,"
-    " 1767268800001, 1767268800001)",
-    *(
-        "INSERT INTO held (queue_id, repository_id, number, head_sha, queued_by, at, trace, delivery, trusted_labels,"
-        f" priority) VALUES (1, 7, {number}, 'head-{number}', 'max', '{{at}}', '00-ab-cd-01', 'guid-{number}',"
-        f" '[\"merge-queue\"]', {priority})"
-        for number, priority in ((4, "NULL"), (2, "NULL"), (3, "10"))
-    ),
-    *(
-        "INSERT INTO jobs (id, process_id, kind, request_json, status, attempt, deaths, priority, not_before,"
-        f" created_at, updated_at, claims) VALUES ('{kind}', 'p', '{kind}', '{{{{}}}}', 'PENDING', 0, 0, 0, '{{at}}',"
-        " '{at}', '{at}', 0)"
-        for kind in ("held", "admit_waiting", "place", "webhook")
-    ),
-    "INSERT INTO failed_jobs (id, process_id, job_type, error_message, payload, failed_at, retryable, attempts,"
-    " priority, created_at) VALUES ('d', 'p', 'held', 'broke', '{{}}', '{at}', TRUE, 1, 0, '{at}')",
-)
-"""A full queue with three held pull requests and their jobs, as revision 0023 stores them."""
-
-
-async def test_migrations_make_held_pull_requests_entries_in_their_order(empty_database: Database) -> None:
-    """P2, P3: they keep their consent and wait behind the entries, by the priority that a command gave them."""
-    await migrate(empty_database, "0023")
-    at = "2026-01-01 12:00:00.000000" + ("+00:00" if empty_database.dialect == "postgresql" else "")
-    async with empty_database.transaction() as connection:
-        await connection.execute(insert(repositories).values(id=7, owner="acme", name="engine", installation_id=1))
-        for statement in HELD:
-            await connection.exec_driver_sql(statement.format(at=at))
-    await migrate(empty_database)
-    async with Store(empty_database).transaction() as tx:
-        entries = await tx.entries.of_queue(1)
-        assert [each.number for each in entries] == [1, 3, 4, 2]
-        _, third, fourth, last = entries
-        assert (fourth.queued_head, fourth.head, fourth.queued_by) == ("head-4", "head-4", "max")
-        assert (fourth.trace, fourth.delivery, fourth.trusted_labels) == ("00-ab-cd-01", "guid-4", ("merge-queue",))
-        assert {each.held_since for each in (third, fourth, last)} == {fourth.enqueued_at} == {NOON}
-        assert (third.priority, fourth.priority, fourth.status) == (10, 0, EntryStatus.PENDING)
-        assert fourth.arrived == last.arrived == 1767268800001
-        joined = await stand(tx, await tx.queues.find_or_create(fourth.repository, "main", NOON), 5)
-        assert joined.position == 4
-        queue = await tx.queues.get(1)
-        assert queue is not None
-        assert queue.due_at == NOON
-        jobs = await tx.jobs.claim_some(9, owner="w", now=NOON, lease=MINUTE)
-        assert [job.kind for job in jobs] == ["webhook"]
-        assert await tx.dead_letters.count() == 0
-    async with empty_database.reading() as connection:
-        assert await connection.run_sync(differences) == []
-
-
 async def test_migrations_carry_a_database_over_to_the_terms_of_the_field(tmp_path: Path) -> None:
     """`database_0021.sql` was written by the last commit before the columns were renamed."""
     database = Database(f"sqlite:///{tmp_path / 'imq.db'}")
@@ -334,46 +265,3 @@ async def test_migrations_keep_tokens_valid_with_all_that_they_could_do(empty_da
         token = await tx.tokens.find(secret, NOW)
     assert token is not None
     assert token.grant == TokenPolicy(login="mona", operator=True, access=Permission.MAINTAIN)
-
-
-async def test_migrations_by_many_processes_at_once_happen_once(empty_database_url: str) -> None:
-    """Processes that start together on an empty database do not stumble over each other."""
-    processes = [Database(empty_database_url) for _ in range(5)]
-    await asyncio.gather(*(migrate(process) for process in processes))
-    assert {await current(process) for process in processes} == {HEAD}
-    for process in processes:
-        await process.close()
-
-
-async def test_migrations_of_a_newer_database_are_refused_with_a_sentence(empty_database: Database) -> None:
-    """An old version does not touch what a newer one has made."""
-    await migrate(empty_database)
-    async with empty_database.transaction() as connection:
-        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(MigrationError, match="9999"):
-        await migrate(empty_database)
-    assert await current(empty_database) == "9999"
-
-
-def test_migrations_are_part_of_the_package() -> None:
-    """An installed IMQ can migrate: the environment and the revisions are found where packages are looked for."""
-    root = Path(queue_engine.__file__).parent.parent
-    packaged = find_packages(str(root), include=["queue_engine*"])
-    assert {"queue_engine.migrations", "queue_engine.migrations.versions"} <= set(packaged)
-
-
-def test_head_is_the_newest_revision_there_is() -> None:
-    """A process trusts this name when it decides that nothing is to be migrated."""
-    assert run.known()[0] == HEAD
-
-
-async def test_migrations_have_postgres_sweep_the_tables_that_much_passes_through(
-    postgres_database: Database,
-) -> None:
-    """A table of jobs does not stay as large as the largest crowd that ever was in it."""
-    async with postgres_database.reading() as connection:
-        settings = text("SELECT relname, reloptions FROM pg_class WHERE reloptions IS NOT NULL AND relkind = 'r'")
-        swept = {
-            name for name, options in await connection.execute(settings) if any("threshold=1000" in o for o in options)
-        }
-    assert swept == {"jobs", "idempotency_keys", "outbox", "processes"}

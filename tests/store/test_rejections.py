@@ -1,21 +1,12 @@
 """What admission stores: refusals and known deliveries."""
 
 import asyncio
-from collections.abc import AsyncIterator
-
-import pytest
 
 from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
 from queue_engine.store.rejections import Rejection
 from tests.store.examples import NOW, SOON
-
-
-@pytest.fixture
-async def t(store: Store) -> AsyncIterator[Transaction]:
-    async with store.transaction() as transaction:
-        yield transaction
 
 
 async def test_refusal_is_remembered_until_another_or_none_stands(t: Transaction) -> None:

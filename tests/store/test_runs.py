@@ -3,7 +3,6 @@
 Covers `queue_engine/domain/run.py`.
 """
 
-from collections.abc import AsyncIterator
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -46,12 +45,6 @@ WHOLE = Run(
 )
 CHECKING = EntryStatus.CHECKING
 MINUTE = 6 * SOON
-
-
-@pytest.fixture
-async def t(store: Store) -> AsyncIterator[Transaction]:
-    async with store.transaction() as transaction:
-        yield transaction
 
 
 async def stored_runs(t: Transaction) -> int:
@@ -120,6 +113,37 @@ async def test_entry_past_pending_is_always_a_member_of_a_run(store: Store) -> N
             await t.connection.execute(update(entries).values(run_id=None))
 
 
+MIGRATED_UPDATE = Run(
+    version=1,
+    started_at=NOW,
+    base_tip="base-2",
+    new_head="head-1b",
+    new_head_is_ours=True,
+    completed_checks=("head-1b:ci",),
+    polls=1,
+    next_poll_at=NOW + MINUTE,
+)
+MIGRATED_CHECKS = Run(
+    version=1,
+    started_at=NOW,
+    base_tip="base-2",
+    candidate="head-2b",
+    pending_checks=("ci", "lint"),
+    completed_checks=("ci",),
+    started_checks=("ci",),
+    checks_started_at=NOW + MINUTE,
+    former_checks=("10:ci", "10:lint"),
+    check_seconds=600,
+    reruns=1,
+    rerun_checks=("1:ci",),
+    rerun_at=NOW,
+    polls=3,
+    next_poll_at=NOW + MINUTE,
+    github_failures=2,
+    github_failing_since=NOW,
+)
+
+
 async def test_migration_makes_each_entry_in_flight_the_member_of_a_run(empty_database: Database) -> None:
     """P4: `database_0023.sql` was written by the last commit without runs; an entry that waits keeps its update."""
     await migrate(empty_database, "0023")
@@ -131,37 +155,8 @@ async def test_migration_makes_each_entry_in_flight_the_member_of_a_run(empty_da
     await migrate(empty_database)
     async with Store(empty_database).transaction() as t:
         updated, checked, merged, waited, failed, last = await t.entries.of_repository(REPOSITORY.id)
-        assert updated.run == Run(
-            updated.run.id,
-            version=1,
-            started_at=NOW,
-            base_tip="base-2",
-            new_head="head-1b",
-            new_head_is_ours=True,
-            completed_checks=("head-1b:ci",),
-            polls=1,
-            next_poll_at=NOW + MINUTE,
-        )
-        assert checked.run == Run(
-            checked.run.id,
-            version=1,
-            started_at=NOW,
-            base_tip="base-2",
-            candidate="head-2b",
-            pending_checks=("ci", "lint"),
-            completed_checks=("ci",),
-            started_checks=("ci",),
-            checks_started_at=NOW + MINUTE,
-            former_checks=("10:ci", "10:lint"),
-            check_seconds=600,
-            reruns=1,
-            rerun_checks=("1:ci",),
-            rerun_at=NOW,
-            polls=3,
-            next_poll_at=NOW + MINUTE,
-            github_failures=2,
-            github_failing_since=NOW,
-        )
+        assert updated.run == replace(MIGRATED_UPDATE, id=updated.run.id)
+        assert checked.run == replace(MIGRATED_CHECKS, id=checked.run.id)
         assert (checked.head, checked.head_proved, checked.updated_from) == ("head-2b", False, "head-2")
         assert (updated.newer_tip, checked.newer_tip) == (None, "base-2")
         run = merged.run

@@ -1,24 +1,15 @@
 """What waits in the database keeps the trace that it belongs to: entries and letters."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
-import pytest
-
 from queue_engine.core.observability import trace
-from queue_engine.store import Store, Transaction
+from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxItem
 from tests.store.examples import NOW, REPOSITORY, SOON, queue
 
 GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 TRACE = f"00-{GUID.replace('-', '')}-{'1' * 16}-01"
 LATER = NOW + SOON
-
-
-@pytest.fixture
-async def t(store: Store) -> AsyncIterator[Transaction]:
-    async with store.transaction() as transaction:
-        yield transaction
 
 
 async def test_entry_keeps_trace_and_delivery_while_it_stands(t: Transaction) -> None:

@@ -1,100 +1,16 @@
 """A call that is sent again with its key is not done again, whatever happened to the first one."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from aiohttp import web
 from sqlalchemy import select
 
 from bot.api.errors import ApiError
-from bot.api.idempotent import finish_call
 from queue_engine.core.jobs.idempotency import KEPT, idempotency_keys
-from queue_engine.store import Store
 from tests.support.claims import claim_one
-from tests.unit.bot.api.api_server import NOW, ApiServer, an_api_server
-
-KEY = "0f4c3f0e-6b1e-4d0a-8f0e-2f9f3d9b7c11"
-
-
-@dataclass
-class Works:
-    """Two routes that each store a job for every time that they do something: `/whole` does so in one transaction
-    with its answer, `/parts` before it; `todo` says how the next calls go."""
-
-    desk: ApiServer
-    todo: list[Exception | int] = field(default_factory=list)
-    started: asyncio.Event = field(default_factory=asyncio.Event)
-    gate: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.post("/whole", self.whole),
-            web.post("/parts", self.parts),
-            web.delete("/whole", self.nothing),
-            web.get("/whole", self.parts),
-        ]
-
-    async def _let_through(self) -> None:
-        self.started.set()
-        await self.gate.wait()
-
-    async def whole(self, request: web.Request) -> web.Response:
-        await self._let_through()
-        async with self.desk.engine.change() as change:
-            await self._do(change.tx)
-            answer = await finish_call(request, change.tx, {"number": await change.tx.jobs.depth()}, status=201)
-            if self.todo and isinstance(problem := self.todo.pop(0), Exception):
-                raise problem
-        if self.todo and isinstance(problem := self.todo.pop(0), Exception):
-            raise problem
-        return answer
-
-    async def parts(self, request: web.Request) -> web.Response:
-        await self._let_through()
-        result = self.todo.pop(0) if self.todo else 200
-        if isinstance(result, Exception):
-            raise result
-        async with self.desk.engine.change() as change:
-            await self._do(change.tx)
-            number = await change.tx.jobs.depth()
-        return web.json_response({"number": number}, status=result)
-
-    async def nothing(self, request: web.Request) -> web.Response:
-        async with self.desk.engine.change() as change:
-            await self._do(change.tx)
-            return await finish_call(request, change.tx, None, status=204)
-
-    async def _do(self, tx: Any) -> None:
-        await tx.jobs.enqueue(kind="work", request={}, process_id="p", now=self.desk.clock.now())
-
-    async def done(self) -> int:
-        """How many times something was done."""
-        async with self.desk.engine.store.reading() as tx:
-            return int(await tx.jobs.depth())
-
-
-@pytest.fixture
-async def works(store: Store) -> AsyncIterator[Works]:
-    made: list[Works] = []
-
-    def routes(desk: ApiServer) -> list[web.RouteDef]:
-        made.append(Works(desk))
-        return made[0].routes()
-
-    async with an_api_server(store, routes) as desk:
-        await desk.token("ops", operator=True)
-        made[0].gate.set()
-        yield made[0]
-
-
-@pytest.fixture
-def desk(works: Works) -> ApiServer:
-    return works.desk
-
+from tests.unit.bot.api.api_server import NOW, ApiServer
+from tests.unit.bot.api.calls_with_keys import KEY, Works
 
 both = pytest.mark.parametrize("path", ["/whole", "/parts"])
 
@@ -119,13 +35,6 @@ async def test_calls_with_another_key_or_none_are_done_each_time(works: Works, d
     for key in (KEY, "other", None, None):
         assert not (await desk.call("POST", "/whole", key=key)).replayed
     assert await works.done() == 4
-
-
-async def test_key_of_another_caller_is_another_key(works: Works, desk: ApiServer) -> None:
-    """Nobody gets the answer to somebody else's call."""
-    for by in ("ops", "ada"):
-        assert not (await desk.call("POST", "/whole", by=by, key=KEY)).replayed
-    assert await works.done() == 2
 
 
 @pytest.mark.parametrize(
@@ -264,60 +173,6 @@ async def test_answer_without_a_body_is_replayed_without_one(works: Works, desk:
     assert await works.done() == 1
 
 
-async def test_reading_call_takes_no_key(works: Works, desk: ApiServer) -> None:
-    """Reading twice is no harm, and nothing is remembered of it, be the key what it may."""
-    for _ in range(2):
-        assert not (await desk.call("GET", "/whole", key="two words")).replayed
-    assert await works.done() == 2
-
-
-@pytest.mark.parametrize("key", ["", "a" * 256, "two words", "t\xf6ken", "tab\tbed"])
-async def test_key_that_is_none_is_refused(works: Works, desk: ApiServer, key: str) -> None:
-    """400 with a sentence, before anything is done."""
-    answer = await desk.call("POST", "/whole", key=key)
-    assert (answer.status, answer.error) == (
-        400,
-        "the Idempotency-Key must be 1 to 255 visible ASCII characters, such as a UUID",
-    )
-    assert await works.done() == 0
-
-
-@pytest.mark.parametrize("key", ["!", "~" * 255])
-async def test_key_of_any_visible_characters_is_taken(works: Works, desk: ApiServer, key: str) -> None:
-    """From one to 255 of them."""
-    assert not (await desk.call("POST", "/whole", key=key)).replayed
-    assert (await desk.call("POST", "/whole", key=key)).replayed
-
-
-async def test_two_keys_are_refused(works: Works, desk: ApiServer) -> None:
-    """Which one would count?"""
-    answer = await desk.call("POST", "/whole", headers=[("Idempotency-Key", KEY)], key="other")
-    assert (answer.status, answer.error) == (400, "send the Idempotency-Key header only once")
-    assert await works.done() == 0
-
-
-async def test_call_to_no_address_leaves_its_key_unused(works: Works, desk: ApiServer) -> None:
-    """A mistyped address is corrected and sent again with the same key; nothing is counted or stored of it."""
-    assert (await desk.call("POST", "/hole", key=KEY)).status == 404
-    assert (await desk.call("PATCH", "/whole", key=KEY)).status == 405
-    assert not desk.meter.counted
-    assert (await desk.call("POST", "/whole", key=KEY)).status == 201
-
-
-async def test_address_longer_than_any_is_refused(works: Works, desk: ApiServer) -> None:
-    """What cannot be compared whole with the address of another call is not taken."""
-    answer = await desk.call("POST", f"/whole?{'x' * 300}", key=KEY)
-    assert (answer.status, answer.error) == (414, "the address is too long")
-
-
-async def test_calls_with_keys_are_counted_and_so_are_their_repetitions(works: Works, desk: ApiServer) -> None:
-    """The share of duplicates tells of a client that sends everything twice."""
-    for body in (b"1", b"1", b"1", b"2"):
-        await desk.call("POST", "/whole", key=KEY, data=body)
-    await desk.call("POST", "/whole")
-    assert desk.meter.counted == {("requests_keyed", "api"): 1, ("duplicates", "api"): 2}
-
-
 @pytest.mark.parametrize("given", ["00-0123456789abcdef0123456789abcdef-0123456789abcdef-01", "nonsense", None])
 async def test_call_goes_on_with_the_trace_of_its_caller(works: Works, desk: ApiServer, given: str | None) -> None:
     """What it causes is found by the caller's trace id, or by one of its own where the caller has none."""
@@ -327,16 +182,3 @@ async def test_call_goes_on_with_the_trace_of_its_caller(works: Works, desk: Api
     assert job is not None
     assert job.trace is not None
     assert (job.trace[3:35] == "0123456789abcdef0123456789abcdef") == (given is not None and given[0] == "0")
-
-
-async def test_caller_may_use_only_so_many_keys(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is stored for days: with a token that may do nothing one could fill the disk. Without a key nothing is."""
-    monkeypatch.setattr("bot.api.permissions.PER_MINUTE", 3)
-    works.gate.set()
-    call = works.desk.call
-    assert [(await call("POST", "/parts", by="mona", key=f"k{n}")).status for n in range(5)] == [200] * 3 + [429] * 2
-    assert (await call("POST", "/parts", by="mona")).status == 200
-    assert (await call("POST", "/parts", by="rhea", key="k")).status == 200
-    assert [(await call("POST", "/parts", key=f"k{n}")).status for n in range(5)] == [200] * 5
-    works.desk.clock.move(timedelta(minutes=1))
-    assert (await call("POST", "/parts", by="mona", key="k4")).status == 200

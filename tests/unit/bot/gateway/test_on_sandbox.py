@@ -3,110 +3,18 @@
 Covers `queue_engine/domain/port.py`.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-import aiohttp
 import pytest
-from pydantic import SecretStr
 
-from bot.gateway import Gateway
-from bot.gateway.http.scopes import Purpose, Scope
-from bot.web.application import create_app, serve
-from bot.web.readiness import Readiness
-from bot.webhooks.receiver import Receiver
-from queue_engine.domain.errors import (
-    Forbidden,
-    HeadConflict,
-    Invalid,
-    MergeError,
-    NotFound,
-    RateLimitError,
-    Unavailable,
-)
+from queue_engine.domain.errors import HeadConflict, Invalid, MergeError, NotFound, RateLimitError, Unavailable
 from queue_engine.domain.facts import CheckState, MergeMethod, Permission, RequiredCheck
-from queue_engine.domain.model import Repository
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
-from sandbox.ci.single_check import CISettings
-from sandbox.facade.github import GitHub
-from sandbox.ground.clock import ManualClock
+from queue_engine.domain.webhook_event import WebhookKind
 from sandbox.rest.faults import Fault
-from sandbox.rest.server import SandboxServer
+from tests.unit.bot.gateway.sandbox_place import Place
 
-PERMISSIONS = {
-    "administration": "read",  # without it GitHub sends no webhooks about rulesets
-    "checks": "write",
-    "contents": "write",
-    "issues": "write",
-    "metadata": "read",
-    "pull_requests": "write",
-    "statuses": "read",
-}
-EVENTS = ("check_run", "check_suite", "pull_request", "push", "repository_ruleset", "status")
 MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
-
-
-class SharedClock(ManualClock):
-    """The sandbox's time, in the shape the gateway asks for."""
-
-    async def sleep(self, duration: timedelta) -> None:
-        self.advance(duration)
-
-
-@dataclass
-class Place:
-    """A sandbox with one repository, one pull request, CI, and the gateway on it."""
-
-    github: GitHub
-    server: SandboxServer
-    gateway: Gateway
-    repository: Repository
-    handle: Any
-    pull: Any
-    app: Any
-    hints: list[WebhookEvent] = field(default_factory=list)
-
-    async def store(self, hint: WebhookEvent) -> bool:
-        self.hints.append(hint)
-        return True
-
-    async def run_ci(self) -> None:
-        for _ in range(4):
-            await self.github.settle()
-            await self.github.advance(timedelta(minutes=1))
-
-
-@pytest.fixture
-async def place(session: aiohttp.ClientSession) -> AsyncIterator[Place]:
-    clock = SharedClock()
-    github = GitHub(clock, seed=3)
-    server = SandboxServer(github)
-    await server.start()
-    for login in ("mona", "tria"):
-        github.create_user(login)
-    app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret")
-    handle = github.create_repository(
-        "acme/widgets", files={"app.py": "one\n"}, collaborators={"mona": "write", "tria": "triage"}
-    )
-    installation = github.install(app, "acme")
-    handle.add_ci("ci/test", settings=CISettings(duration=timedelta(seconds=30)))
-    handle.add_ci("ci/lint", settings=CISettings(duration=timedelta(seconds=10), status=True))
-    pull = handle.open_pull_request("Add", head="topic/1", by="mona", files={"new.py": "new\n"})
-    gateway = Gateway(
-        session, api_url=server.url, app_id=str(app.id), private_key=SecretStr(app.private_key), clock=clock
-    )
-    repository = Repository(handle.record.id, "acme", "widgets", installation.id)
-    made = Place(github, server, gateway, repository, handle, pull, app)
-    receiver = Receiver(secret=SecretStr("s3cret"), own_app_id=app.id, store=made.store, clock=clock)
-    runner = await serve(create_app(receiver, Readiness({}, clock)), 0, "127.0.0.1")
-    app.webhook_url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
-    yield made
-    await runner.cleanup()
-    await server.stop()
-    await github.close()
 
 
 async def test_repositories_and_own_login_are_found(place: Place) -> None:
@@ -233,78 +141,6 @@ async def test_secondary_limit_is_waited_for(place: Place, retry_after: int | No
     assert caught.value.retry_after == timedelta(seconds=seconds)
 
 
-async def test_token_outlives_an_hour_of_work(place: Place) -> None:
-    """Renewed in time, and never refused."""
-    await place.gateway.installations()  # what is granted is known from then on
-    for _ in range(7):
-        await place.gateway.permission(place.repository, "mona")
-        await place.github.advance(timedelta(minutes=15))
-    assert {request.status for request in place.server.requests} <= {200, 201}
-
-
-async def test_token_is_asked_for_again_where_nobody_has_told_what_is_granted(place: Place) -> None:
-    """GitHub refuses a token with a permission that the installation lacks: workflows, here."""
-    assert (await place.gateway.permission(place.repository, "mona")).value == "write"
-    tokens = [request for request in place.server.requests if request.template.endswith("/access_tokens")]
-    assert [request.status for request in tokens] == [422, 201]
-    place.gateway.forget_token(place.repository.installation_id)
-    await place.gateway.installations()
-    await place.gateway.permission(place.repository, "mona")
-    tokens = [request for request in place.server.requests if request.template.endswith("/access_tokens")]
-    assert [request.status for request in tokens] == [422, 201, 201]
-
-
-async def test_tokens_reach_one_repository_and_no_more_than_their_call_needs(place: Place) -> None:
-    """A leaked reading token writes nothing, a writing one starts no workflow, and none reaches another repository."""
-    place.github.create_repository("acme/secrets", files={"key.txt": "k\n"})
-    repository = place.repository
-    await place.gateway.installations()
-    await place.gateway.repositories(repository.installation_id)
-    await place.gateway.pull_request(repository, place.pull.number)
-    await place.gateway.permission(repository, "mona")
-    with suppress(Forbidden, NotFound):
-        await place.gateway.cancel_run(repository, 1)
-    tokens = {scope.purpose: token.value for scope, token in place.gateway._connection._tokens._cache.items()}
-    assert set(tokens) == {Purpose.LIST, Purpose.READ, Purpose.WRITE, Purpose.RUNS}
-    own, other = f"/repos/{repository.full_name}", "/repos/acme/secrets"
-    pull = f"{own}/issues/{place.pull.number}"
-    tried: list[tuple[Purpose, str, str, int]] = [
-        *(
-            (purpose, "GET", f"{other}/contents/key.txt", 404)
-            for purpose in (Purpose.READ, Purpose.WRITE, Purpose.RUNS)
-        ),
-        (Purpose.LIST, "GET", f"{other}/contents/key.txt", 403),
-        (Purpose.LIST, "POST", f"{pull}/comments", 403),
-        (Purpose.READ, "POST", f"{pull}/comments", 403),
-        (Purpose.READ, "PUT", f"{own}/pulls/{place.pull.number}/merge", 403),
-        (Purpose.WRITE, "GET", f"{own}/branches/main/protection", 403),
-        (Purpose.WRITE, "POST", f"{own}/actions/runs/1/cancel", 403),
-        (Purpose.RUNS, "POST", f"{pull}/comments", 403),
-    ]
-    async with aiohttp.ClientSession() as session:
-        for purpose, method, path, status in tried:
-            headers = {"Authorization": f"token {tokens[purpose].get_secret_value()}"}
-            async with session.request(method, place.server.url + path, headers=headers, json={"body": "x"}) as answer:
-                assert answer.status == status, (purpose, method, path)
-
-
-async def test_shared_configuration_is_read_with_a_token_for_its_repository_alone(place: Place) -> None:
-    """A leaked one reads no other repository; a public repository that the installation does not cover is read too."""
-    owner, files = place.repository.installation_id, {".github/imq.yml": "labels: [ship]\n"}
-    secrets = "/repos/acme/secrets/contents/key.txt"
-    assert await place.gateway.organisation_configuration(place.repository) is None
-    place.github.create_repository("ben/.github", files=files, private=False)
-    uncovered = replace(place.repository, owner="ben")
-    assert await place.gateway.organisation_configuration(uncovered) == "labels: [ship]\n"
-    place.github.create_repository("acme/.github", files=files, private=True)
-    place.github.create_repository("acme/secrets", files={"key.txt": "k\n"}, private=True)
-    assert await place.gateway.organisation_configuration(place.repository) == "labels: [ship]\n"
-    token = await place.gateway._connection._tokens.get(Scope(owner, None, Purpose.SHARED))
-    headers = {"Authorization": f"token {token.get_secret_value()}"}
-    async with aiohttp.ClientSession(place.server.url, headers=headers) as session, session.get(secrets) as answer:
-        assert answer.status == 404
-
-
 async def test_pull_request_is_read_whole_where_people_and_settings_are_told_to_those_who_may_push(
     place: Place,
 ) -> None:
@@ -327,33 +163,6 @@ async def test_permission_is_read_whether_graphql_shows_collaborators_or_not(pla
     for login, permission in (("mona", Permission.WRITE), ("nobody-here", Permission.NONE)):
         seen = await place.gateway.snapshot(place.repository, place.pull.number, login=login)
         assert seen.permission is permission
-
-
-async def test_writing_token_is_followed_by_another_before_it_expires(place: Place) -> None:
-    """Prepared by a sweep; until replicas know the new one the old one is used, so that no write waits."""
-    gateway, repository = place.gateway, place.repository
-    await gateway.installations()
-    await gateway.prepare_writes(repository)
-    await place.github.advance(timedelta(minutes=30))
-    await gateway.prepare_writes(repository)
-    await place.github.advance(timedelta(minutes=8))
-    place.server.lag.set(timedelta(seconds=10), "token")
-    await gateway.prepare_writes(repository)
-    await gateway.permission(repository, "mona")
-    await place.github.advance(timedelta(seconds=21))
-    await gateway.permission(repository, "mona")
-    await place.github.advance(timedelta(minutes=25))
-    await gateway.permission(repository, "mona")
-    assert {request.status for request in place.server.requests} <= {200, 201}
-    tokens = [request for request in place.server.requests if request.template.endswith("/access_tokens")]
-    assert len(tokens) == 2
-
-
-async def test_repository_that_left_the_installation_is_not_found(place: Place) -> None:
-    """GitHub makes no token for it: the same to IMQ as a token that does not reach it."""
-    elsewhere = replace(place.repository, id=987654)
-    with pytest.raises(NotFound, match="not accessible to the parent installation"):
-        await place.gateway.pull_request(elsewhere, place.pull.number)
 
 
 async def test_labels_comments_and_check_runs_are_written_and_found(place: Place) -> None:

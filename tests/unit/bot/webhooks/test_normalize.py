@@ -8,44 +8,13 @@ from typing import Any
 
 import pytest
 
-from bot.webhooks.normalize import MalformedPayload, may_matter, normalize
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
-
-OWN_APP = 77
-
-
-def _payload(**parts: Any) -> dict[str, Any]:
-    return {
-        "installation": {"id": 9, "node_id": "x"},
-        "repository": {"id": 5, "name": "engine", "full_name": "ada/engine", "owner": {"login": "ada"}},
-        "sender": {"login": "grace", "type": "User"},
-        **parts,
-    }
+from bot.webhooks.normalize import MalformedPayload, may_matter
+from queue_engine.domain.webhook_event import WebhookKind
+from tests.unit.bot.webhooks.delivery_examples import OWN_APP, _distil, _hint, _payload
 
 
 def _pull_request(action: str, **parts: Any) -> dict[str, Any]:
     return _payload(action=action, pull_request={"number": 3, "head": {"sha": "h1"}, "base": {"ref": "main"}}, **parts)
-
-
-def _distil(event: str, payload: Any) -> WebhookEvent | None:
-    """The event without its facts, which `test_known_facts.py` covers."""
-    webhook_event = normalize(event, "d-1", payload, own_app_id=OWN_APP)
-    assert webhook_event is None or may_matter(event, payload.get("action")), "a lost one would never be asked for"
-    return webhook_event and webhook_event.model_copy(update={"facts": ()})
-
-
-def _hint(kind: WebhookKind, **parts: Any) -> WebhookEvent:
-    common: dict[str, Any] = {
-        "delivery": "d-1",
-        "installation_id": 9,
-        "repository_id": 5,
-        "owner": "ada",
-        "name": "engine",
-        "sender": "grace",
-    }
-    if kind in {WebhookKind.LABELED, WebhookKind.CONSENT, WebhookKind.REVIEW}:
-        common["branch"] = "main"
-    return WebhookEvent(kind=kind, **(common | parts))
 
 
 def test_label_set_says_which_on_which_head() -> None:
@@ -135,106 +104,6 @@ def test_review_given_or_withdrawn_is_a_review_hint(action: str, meant: bool) ->
     """One that is edited says the same in other words."""
     expected = _hint(WebhookKind.REVIEW, action=action, number=3) if meant else None
     assert _distil("pull_request_review", _pull_request(action, review={"state": "approved"})) == expected
-
-
-@pytest.mark.parametrize(
-    ("push", "config", "named"),
-    [
-        ({"commits": [{"modified": ["app.py"]}, {"added": [".github/imq.yml"]}]}, True, True),
-        ({"commits": [{"removed": [".github/imq.yml"]}]}, True, True),
-        ({"commits": [{"added": ["imq.yml"], "modified": ["docs/.github/imq.yml"]}]}, False, False),
-        ({"commits": [{"added": [".github/imq.yml/rules.yml"]}]}, True, True),
-        ({"commits": [{"removed": ["a", ".github/imq.yml/rules.yml"]}]}, True, True),
-        ({"commits": [{"added": [".github/imq.yml.bak", ".github/imq.yaml"]}]}, False, False),
-        ({"commits": [{"modified": ["app.py"]}], "forced": True}, True, False),
-        ({"commits": [{"modified": ["app.py"]}], "created": True}, True, False),
-        ({"commits": [{"modified": [".github/imq.yml"]}], "forced": True}, True, True),
-        ({"commits": [{}] * 2048}, True, False),
-        ({"commits": []}, True, False),
-        ({"commits": [], "deleted": True}, False, False),
-    ],
-)
-def test_push_tells_whether_the_configuration_may_have_changed(push: dict[str, Any], config: bool, named: bool) -> None:
-    """By the files of its commits; where the list may not be whole it may have."""
-    webhook_event = _distil("push", _payload(ref="refs/heads/main", before="old", after="new", **push))
-    assert webhook_event is not None
-    assert (webhook_event.config, webhook_event.config_named) == (config, named)
-
-
-def test_push_tells_whether_it_is_to_the_default_branch() -> None:
-    """The default branch's configuration says which labels queue, whatever the branch."""
-    payload = _payload(ref="refs/heads/main", before="old", after="new")
-    for default, told in (("main", True), ("trunk", False)):
-        payload["repository"]["default_branch"] = default
-        webhook_event = _distil("push", payload)
-        assert webhook_event is not None
-        assert webhook_event.default_branch is told
-
-
-@pytest.mark.parametrize(
-    ("conclusion", "passed"),
-    [("success", True), ("neutral", True), ("skipped", True), ("failure", False), ("cancelled", False), (None, False)],
-)
-def test_check_run_completed_says_whether_it_passed(conclusion: str | None, passed: bool) -> None:
-    """Enough to know, without a request, whether the awaited checks have all reported."""
-    run = {"name": "test", "head_sha": "h1", "conclusion": conclusion, "app": {"id": 15}}
-    webhook_event = _distil("check_run", _payload(action="completed", check_run=run))
-    assert webhook_event == _hint(
-        WebhookKind.CHECK, action="completed", head_sha="h1", check_name="test", passed=passed
-    )
-
-
-@pytest.mark.parametrize(("state", "passed"), [("success", True), ("failure", False), ("error", False)])
-def test_commit_status_reported_says_whether_it_passed(state: str, passed: bool) -> None:
-    """Older CI reports by commit status only."""
-    webhook_event = _distil("status", _payload(sha="h1", context="lint", state=state))
-    assert webhook_event == _hint(WebhookKind.CHECK, head_sha="h1", check_name="lint", passed=passed)
-
-
-def test_check_suite_completed_names_its_head() -> None:
-    """All of an App's runs have reported."""
-    webhook_event = _distil(
-        "check_suite", _payload(action="completed", check_suite={"head_sha": "h1", "app": {"id": 15}})
-    )
-    assert webhook_event == _hint(WebhookKind.CHECKS, action="completed", head_sha="h1")
-
-
-@pytest.mark.parametrize(
-    ("event", "action", "told", "unapproved"),
-    [
-        ("check_suite", "completed", {"conclusion": "action_required"}, True),
-        ("workflow_run", "requested", {"status": "waiting"}, True),
-        ("workflow_run", "requested", {"status": "action_required"}, True),
-        ("workflow_run", "completed", {"status": "completed", "conclusion": "action_required"}, True),
-        ("workflow_run", "in_progress", {"status": "in_progress"}, False),
-    ],
-)
-def test_workflow_run_that_is_parked_or_starts_names_its_head(
-    event: str, action: str, told: dict[str, Any], unapproved: bool
-) -> None:
-    """P5: it is told at once, in whichever of its deliveries and words."""
-    webhook_event = _distil(event, _payload(action=action, **{event: {"head_sha": "h1", **told}}))
-    assert webhook_event == _hint(WebhookKind.CHECKS, action=action, head_sha="h1", unapproved=unapproved)
-
-
-@pytest.mark.parametrize(("deleted", "tip"), [(False, "new"), (True, None)])
-def test_push_to_a_branch_names_its_new_tip(deleted: bool, tip: str | None) -> None:
-    """Branches may have slashes; a deleted one has no tip."""
-    after = "0" * 40 if deleted else "new"
-    commits = [] if deleted else [{"modified": ["app.py"]}]
-    payload = _payload(ref="refs/heads/release/1.0", before="old", after=after, deleted=deleted, commits=commits)
-    webhook_event = _distil("push", payload)
-    assert webhook_event == _hint(WebhookKind.BASE_MOVED, branch="release/1.0", before="old", head_sha=tip)
-
-
-@pytest.mark.parametrize("event", ["branch_protection_configuration", "branch_protection_rule", "repository_ruleset"])
-def test_rules_changed_is_a_rules_hint(event: str) -> None:
-    """Remembered rules are dropped then; an organisation's ruleset names no repository."""
-    assert _distil(event, _payload(action="edited")) == _hint(WebhookKind.RULES, action="edited")
-    of_organisation = {"action": "edited", "installation": {"id": 9}}
-    assert _distil(event, of_organisation) == WebhookEvent(
-        kind=WebhookKind.RULES, delivery="d-1", action="edited", installation_id=9
-    )
 
 
 @pytest.mark.parametrize(

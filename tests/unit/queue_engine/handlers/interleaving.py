@@ -6,31 +6,17 @@ else committed, is found by that. Each handler is a process of its own, with its
 """
 
 import asyncio
-import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
 
 import psycopg
 from psycopg import sql
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Database, metadata
-from queue_engine.domain.errors import HeadConflict, Invalid, StaleRecord
-from queue_engine.domain.facts import (
-    BranchRules,
-    CheckReport,
-    CheckState,
-    Commit,
-    Comparison,
-    LabelEvent,
-    Permission,
-    Snapshot,
-)
-from queue_engine.domain.facts import PullRequest as Pull
+from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
@@ -39,9 +25,10 @@ from queue_engine.executor.processor import Processor
 from queue_engine.store import Store
 from queue_engine.store.tables import outbox, refusals, timeline
 from tests.support.policies import StaticPolicies
-from tests.unit.queue_engine.examples import NOW, pull, report, rules
+from tests.unit.queue_engine.examples import NOW
+from tests.unit.queue_engine.handlers.github_double import Hub
+from tests.unit.queue_engine.handlers.stops import Stop, StoppedDatabase, _StoppedHub
 
-OWN = "imq[bot]"
 _TRIES = 10
 
 Outcome = dict[str, Any]
@@ -56,185 +43,6 @@ class Clock:
 
     async def sleep(self, duration: timedelta) -> None:
         await asyncio.Event().wait()
-
-
-class Stop:
-    """Where the first handler is stopped: at its await number `at`, of all or of those in transactions that write."""
-
-    def __init__(self, *, writing_only: bool) -> None:
-        self.writing_only = writing_only
-        self.arm(0)
-
-    def arm(self, at: int) -> None:
-        self._left = at
-        self.where = ""
-        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
-
-    async def __call__(self, where: object, *, writing: bool = False) -> None:
-        if self.writing_only and not writing:
-            return
-        self._left -= 1
-        if self._left == 0:
-            self.where = str(where)
-            self.reached.set()
-            await self.go_on.wait()
-
-
-_DECIDING = frozenset({"entries", "queues"})
-"""The tables whose rows are locked, or decided by; what is read or written of others follows from these."""
-
-_known: dict[int, tuple[object, bool]] = {}
-
-
-def _decides(statement: Any) -> bool:
-    """Whether it makes a difference what comes before this statement. Told once for each: they are constants."""
-    if id(statement) not in _known:
-        words = set(re.findall(r"\w+", str(statement)))
-        _known[id(statement)] = (statement, bool(words & _DECIDING) or "pg_advisory_xact_lock" in words)
-    return _known[id(statement)][1]
-
-
-class _StoppedConnection:
-    """A connection of which every statement may be one to stop before."""
-
-    def __init__(self, connection: AsyncConnection, stop: Stop) -> None:
-        self._connection, self._stop = connection, stop
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-    async def execute(self, statement: Any, *given: Any) -> Any:
-        if _decides(statement):
-            await self._stop(statement, writing=True)
-        return await self._connection.execute(statement, *given)
-
-    async def scalars(self, statement: Any, *given: Any) -> Any:
-        if _decides(statement):
-            await self._stop(statement, writing=True)
-        return await self._connection.scalars(statement, *given)
-
-
-class StoppedDatabase(Database):
-    """A database whose user may be stopped before each statement, and before what it reads of one instant."""
-
-    def __init__(self, url: str, stop: Stop) -> None:
-        super().__init__(url)
-        self._stop = stop
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncGenerator[AsyncConnection]:
-        async with super().transaction() as connection:
-            yield cast(AsyncConnection, _StoppedConnection(connection, self._stop))
-
-    @asynccontextmanager
-    async def reading(self) -> AsyncGenerator[AsyncConnection]:
-        await self._stop("reading")
-        async with super().reading() as connection:
-            yield connection
-
-
-class Hub:
-    """GitHub: one pull request, one base branch, and what is so at this instant."""
-
-    def __init__(self) -> None:
-        self.pull = pull(head_sha="head-1")
-        self.tip = "base-1"
-        self.parents: dict[str, tuple[str, ...]] = {"head-1": ("work-1",)}
-        self.passed: set[str] = set()
-        self.merges = 0
-        self.approved = True
-
-    def update(self) -> str:
-        """The base is merged into the pull request's branch."""
-        head = f"{self.pull.head_sha}+{self.tip}"
-        self.parents[head] = (self.pull.head_sha, self.tip)
-        self.pull = replace(self.pull, head_sha=head)
-        return head
-
-    def push(self, head: str) -> None:
-        self.parents[head] = (self.pull.head_sha,)
-        self.pull = replace(self.pull, head_sha=head)
-
-    async def pull_request(self, _repository: object, number: int) -> Pull:
-        return self.pull if number == 1 else pull(number=number, head_sha=f"head-{number}")
-
-    async def snapshot(
-        self, repository: object, number: int, *, login: str | None, head_sha: str | None = None
-    ) -> Snapshot:
-        read = await self.pull_request(repository, number)
-        compared = await self.comparison(repository, "main", head_sha or read.head_sha)
-        told = None if compared.behind else compared
-        right = None if login is None else Permission.WRITE
-        return Snapshot(read, right, told, base_tip=compared.base_tip, behind=compared.behind)
-
-    async def latest_pull_requests(self, _repository: object) -> tuple[Pull, ...]:
-        return (self.pull,)
-
-    async def comparison(self, _repository: object, _base: str, head: str) -> Comparison:
-        contained = head.endswith(f"+{self.tip}") or self.tip == head or f"+{self.tip}" in head
-        commit = Commit(head, f"tree-of-{head}", self.parents.get(head, ("work",)))
-        return Comparison(self.tip, self.tip if contained else "base-0", 0 if contained else 1, commit)
-
-    async def commit(self, _repository: object, sha: str) -> Commit:
-        return Commit(sha, f"tree-of-{sha.removeprefix('landed-')}", ())
-
-    async def check_reports(self, _repository: object, sha: str, _required: object) -> tuple[CheckReport, ...]:
-        return (report("ci", CheckState.PASSED if sha in self.passed else CheckState.PENDING),)
-
-    async def is_guarded(self, *_: object) -> bool:
-        return False
-
-    async def branch_rules(self, *_: object) -> BranchRules:
-        return rules("ci")
-
-    async def permission(self, *_: object) -> Permission:
-        return Permission.WRITE
-
-    async def last_labeled_event(self, *_: object) -> LabelEvent | None:
-        return None
-
-    async def own_login(self) -> str:
-        return OWN
-
-    async def update_branch(self, _repository: object, _number: int, expected: str) -> None:
-        if expected != self.pull.head_sha:
-            raise Invalid("expected head sha didn't match current head ref.")
-        self.update()
-
-    async def merge(self, _repository: object, _number: int, head: str, *_: object, **__: object) -> str:
-        if head != self.pull.head_sha:
-            raise HeadConflict("Head branch was modified.")
-        self.merges += 1
-        self.tip = f"landed-{head}"
-        self.pull = replace(self.pull, open=False, merged=True, merge_sha=self.tip)
-        return self.tip
-
-    async def prepare_writes(self, _repository: object) -> None:
-        """Nothing is to be prepared."""
-
-    def forget_token(self, _installation_id: int) -> None:
-        """Nothing is remembered."""
-
-    def forget_rules(self, _repository_id: int) -> None:
-        """Nothing is remembered."""
-
-
-class _StoppedHub:
-    """GitHub as one who may be stopped before each request sees it."""
-
-    def __init__(self, hub: Hub, stop: Stop) -> None:
-        self._hub, self._stop = hub, stop
-
-    def __getattr__(self, name: str) -> Any:
-        ask = getattr(self._hub, name)
-        if not asyncio.iscoroutinefunction(ask):
-            return ask
-
-        async def asked(*given: Any, **named: Any) -> Any:
-            await self._stop(name)
-            return await ask(*given, **named)
-
-        return asked
 
 
 @dataclass

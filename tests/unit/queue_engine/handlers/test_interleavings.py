@@ -31,7 +31,8 @@ from queue_engine.store import Store
 from tests.store.examples import changed, stand
 from tests.support.databases import MakeUrl
 from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, POLICY, REPOSITORY, UPDATING
-from tests.unit.queue_engine.handlers.interleaving import OWN, Act, Handler, Hub, Interleaver, Side
+from tests.unit.queue_engine.handlers.github_double import OWN, Hub
+from tests.unit.queue_engine.handlers.interleaving import Act, Handler, Interleaver, Side
 
 pytestmark = pytest.mark.postgres
 

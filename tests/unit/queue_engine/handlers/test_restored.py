@@ -16,7 +16,7 @@ from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.store import Store, Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import queue, stand
-from tests.store.outbox.test_outbox import want
+from tests.store.outbox.outbox_examples import want
 from tests.unit.queue_engine.examples import MINUTE, NOW, REPOSITORY, SECOND, WAITING
 
 

@@ -21,7 +21,8 @@ from tests.unit.queue_engine.examples import (
     seen,
 )
 from tests.unit.queue_engine.planner.outcome_cases import a_job, failed
-from tests.unit.queue_engine.planner.paths import Refusal, checking, landed
+from tests.unit.queue_engine.planner.paths import checking, landed
+from tests.unit.queue_engine.planner.scripted_github import Refusal
 
 
 def test_base_red_holds_the_entry_and_gives_it_one_more_run_when_the_base_is_green() -> None:

@@ -19,7 +19,8 @@ from tests.unit.queue_engine.examples import (
     pull,
     rules,
 )
-from tests.unit.queue_engine.planner.paths import WITHDRAWALS, GitHub, Walk, checking, landed, ready
+from tests.unit.queue_engine.planner.paths import WITHDRAWALS, Walk, checking, landed, ready
+from tests.unit.queue_engine.planner.scripted_github import GitHub
 
 PASSED, FAILED, PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
 

@@ -16,7 +16,8 @@ from tests.unit.queue_engine.examples import (
     entry,
     rules,
 )
-from tests.unit.queue_engine.planner.paths import BEHIND, GitHub, Walk, behind, checking, landed, ready, updating
+from tests.unit.queue_engine.planner.paths import BEHIND, Walk, behind, checking, landed, ready, updating
+from tests.unit.queue_engine.planner.scripted_github import GitHub
 
 PASSED, PENDING = CheckState.PASSED, CheckState.PENDING
 

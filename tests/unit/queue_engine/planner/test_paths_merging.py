@@ -18,7 +18,8 @@ from tests.unit.queue_engine.examples import (
     UPDATING,
     pull,
 )
-from tests.unit.queue_engine.planner.paths import WITHDRAWALS, Refusal, landed, ready
+from tests.unit.queue_engine.planner.paths import WITHDRAWALS, landed, ready
+from tests.unit.queue_engine.planner.scripted_github import Refusal
 
 
 @pytest.mark.parametrize(

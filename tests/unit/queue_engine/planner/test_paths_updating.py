@@ -14,7 +14,8 @@ from tests.unit.queue_engine.examples import (
     SECOND,
     pull,
 )
-from tests.unit.queue_engine.planner.paths import BEHIND, GitHub, Refusal, Walk, behind, checking, landed, updating
+from tests.unit.queue_engine.planner.paths import BEHIND, Walk, behind, checking, landed, updating
+from tests.unit.queue_engine.planner.scripted_github import GitHub, Refusal
 
 PASSED = CheckState.PASSED
 

@@ -27,7 +27,8 @@ from tests.unit.queue_engine.examples import (
     workflow_run,
 )
 from tests.unit.queue_engine.planner.outcome_cases import a_job, failed
-from tests.unit.queue_engine.planner.paths import Refusal, landed
+from tests.unit.queue_engine.planner.paths import landed
+from tests.unit.queue_engine.planner.scripted_github import Refusal
 
 
 def test_rerun_that_passes_lands_in_its_place_and_is_remembered_as_flaky() -> None:

@@ -5,28 +5,24 @@ Covers `queue_engine/domain/blocker.py`.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
-from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Pause, Queue, RedBase, Stall
+from queue_engine.domain.blocker import Blocker, BlockerNotices
+from queue_engine.domain.model import PROCESSING, EntryStatus, Pause, Queue, Stall
 from queue_engine.domain.policy import FreezeWindow, Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.blockers import (
-    base_checked,
     base_unread,
     blockers_of,
     in_flight,
     next_check_at,
     select_front,
-    unannounced,
     unblocked_at,
     waits_for_base,
 )
-from tests.store import examples as stored
 from tests.unit.queue_engine.examples import (
     CHECKING,
     HOUR,
@@ -36,32 +32,20 @@ from tests.unit.queue_engine.examples import (
     POLICY,
     READY,
     REPOSITORY,
-    SECOND,
     UPDATING,
     WAITING,
     entry,
-    report,
 )
+from tests.unit.queue_engine.rules.blocker_examples import BASE_RED, FREEZE, HALT, NOT_STARTING, RED, line, told
 
-RED = RedBase("ci", "tip-1", NOW, 0, NOW + 10 * MINUTE, 10)
 PAUSE = Pause(Reason.PAUSED_BY_HAND, "the disk", NOW)
 BY_HAND = Pause(Reason.FROZEN, "release", NOW - HOUR, NOW + HOUR, "rhea")
 WINDOW = Policy(freezes=(FreezeWindow(NOW - HOUR, NOW + 2 * HOUR, "the fair"),))
 BROKEN = Policy(fault="line 3: depht is unknown")
 
-FREEZE = Blocker(Reason.FROZEN, "the fair", NOW + 2 * HOUR, NOW + 2 * HOUR)
-HALT = Blocker(Reason.PAUSED_BY_HAND, "the disk", recorded=True)
-BASE_RED = Blocker(Reason.BASE_RED, "ci", look_at=RED.look_at)
-NOT_STARTING = Blocker(Reason.CHECKS_NOT_STARTING, "ci, lint")
-
 
 def queue(**changes: Any) -> Queue:
     return replace(Queue(1, REPOSITORY, "main", None, 0), **changes)
-
-
-def line(*changes: dict[str, Any]) -> list[Entry]:
-    """A queue of entries 1, 2, 3, ... in order, with these changes."""
-    return [stored.changed(stored.entry(n), position=n - 1, **each) for n, each in enumerate(changes, 1)]
 
 
 @pytest.mark.parametrize(
@@ -187,67 +171,6 @@ def test_entry_settles_while_github_was_asked_for_something() -> None:
     assert all(in_flight(entry) for entry in line({"status": UPDATING}, {"merge_requested_at": NOW}))
 
 
-def test_announcement_is_read_as_it_was_written() -> None:
-    """It stands in the database as text."""
-    announced = BlockerNotices.of([HALT, FREEZE], line({}, {}), NOW)
-    assert BlockerNotices.from_json(announced.to_json()) == announced
-    assert (announced.last, BlockerNotices.from_json(None)) == (2, None)
-
-
-Announced = Sequence[tuple[int, Sequence[Blocker]]]
-
-
-def told(before: BlockerNotices | None, blockers: Sequence[Blocker], entries: Sequence[Entry]) -> Announced:
-    """The numbers of the entries to tell, each with the blockers that concern it."""
-    return [(entry.number, concerning) for entry, concerning in unannounced(before, blockers, entries)]
-
-
-@pytest.mark.parametrize(
-    ("before", "numbers"),
-    [
-        (None, [1, 2, 3]),
-        (BlockerNotices.of([FREEZE], line({}, {})), [3]),
-        (BlockerNotices.of([FREEZE], line({}, {}, {}, {})), []),
-        (BlockerNotices.of([replace(FREEZE, until=NOW)], line({}, {}, {}, {})), [1, 2, 3]),
-        (BlockerNotices.of([replace(FREEZE, detail="another")], line({}, {}, {}, {})), [1, 2, 3]),
-        (BlockerNotices.of([HALT], line({}, {}, {}, {})), [1, 2, 3]),
-        (BlockerNotices.of([HALT, FREEZE], line({}, {}, {}, {})), [1, 2, 3]),
-    ],
-)
-def test_entries_to_tell_joined_since_or_all_when_the_blockers_are_others(
-    before: BlockerNotices | None, numbers: list[int]
-) -> None:
-    """Each is told of each change once."""
-    assert told(before, [FREEZE], line({}, {}, {})) == [(number, (FREEZE,)) for number in numbers]
-
-
-def test_entry_is_told_of_the_blockers_that_do_not_exempt_it() -> None:
-    """It does not wait for the others; checks that do not start concern the front that waits for them, too."""
-    assert told(None, [FREEZE], line({"freeze_exempt": True}, {})) == [(2, (FREEZE,))]
-    assert told(None, [BASE_RED], line({"fixes_base": True}, {})) == [(2, (BASE_RED,))]
-    assert told(None, [NOT_STARTING], line({"status": CHECKING}, {})) == [(1, (NOT_STARTING,)), (2, (NOT_STARTING,))]
-    both = line({"freeze_exempt": True}, {"fixes_base": True}, {"freeze_exempt": True, "fixes_base": True})
-    assert told(None, [FREEZE, BASE_RED], both) == [(1, (BASE_RED,)), (2, (FREEZE,))]
-
-
-def test_entry_is_told_of_an_end_only_if_that_concerned_it() -> None:
-    """One that the freeze exempts goes on when the pause is lifted, and the others read that the freeze remains."""
-    entries = line({"freeze_exempt": True}, {})
-    before = BlockerNotices.of([HALT, FREEZE], entries)
-    assert told(before, [FREEZE], entries) == [(1, ()), (2, (FREEZE,))]
-    assert told(before, [HALT], entries) == [(2, (HALT,))]
-    assert told(before, [], entries) == [(1, ()), (2, ())]
-    assert told(None, [], entries) == []
-
-
-def test_announcement_tells_which_blockers_began_and_ended() -> None:
-    """A second freeze, of the configuration, is another blocker than the one by hand."""
-    by_hand = replace(FREEZE, recorded=True)
-    before = BlockerNotices.of([HALT, by_hand], ())
-    assert before.began([by_hand, FREEZE]) == (FREEZE,)
-    assert before.ended([by_hand, FREEZE]) == (BlockerNotice.of(HALT),)
-
-
 def test_look_at_the_base_again_does_not_make_another_blocker_of_it() -> None:
     """Nobody is told each time that it was looked at."""
     (later,) = blockers_of(queue(red=base_unread(RED, POLICY, NOW)), POLICY, NOW)
@@ -298,54 +221,3 @@ def test_front_that_goes_on_had_its_time_but_for_the_blockers(
     assert on.run.started_at == started
     exempt = all(blocker.exempts(entry) for blocker in blockers)
     assert (on.run.github_failures, on.run.github_failing_since) == ((2, NOW) if exempt else (0, None))
-
-
-FAILED, PASSED, RUNNING = (report("ci", state) for state in (CheckState.FAILED, CheckState.PASSED, CheckState.PENDING))
-OTHER = report("lint", CheckState.FAILED)
-NAMESAKE_FAILED = report("ci", CheckState.FAILED, app_id=11)
-NAMESAKE_PASSED = report("ci", app_id=11)
-ANYBODYS = report("ci", CheckState.FAILED, app_id=None)
-
-
-@pytest.mark.parametrize("tip", ["tip-1", "tip-2"])
-@pytest.mark.parametrize(
-    ("reports", "red"),
-    [
-        ([FAILED], True),
-        ([RUNNING], True),
-        ([PASSED, FAILED], True),
-        ([PASSED], False),
-        ([PASSED, OTHER], False),
-        ([PASSED, NAMESAKE_FAILED], False),
-        ([PASSED, ANYBODYS], False),
-        ([FAILED, NAMESAKE_PASSED], True),
-    ],
-)
-def test_base_that_was_looked_at_is_red_until_the_check_passes(reports: list[CheckReport], red: bool, tip: str) -> None:
-    """Other checks that fail there have held up nobody, nor has another App's of its name; a run and a status of one
-    App and name have both to pass."""
-    known = base_checked(RED, tip, reports, POLICY, NOW)
-    assert (known is not None) == red
-    if known is not None:
-        assert (known.check, known.tip, known.since, known.looks) == ("ci", tip, NOW, 1)
-        assert known.look_at == NOW + POLICY.check_look.base
-
-
-def test_base_that_moved_and_on_which_nothing_reports_is_not_held_to_be_red_for_long() -> None:
-    """Where checks run on pull requests only, nothing ever says that it is green."""
-    waits = base_checked(RED, "tip-2", [OTHER], POLICY, NOW)
-    assert waits == replace(RED, tip="tip-2", looks=1, look_at=NOW + POLICY.first_report)
-    assert waits is not None
-    assert base_checked(waits, "tip-2", [], POLICY, waits.look_at) is None
-    assert base_checked(waits, "tip-3", [], POLICY, waits.look_at) is not None
-
-
-def test_base_is_looked_at_ever_less_often() -> None:
-    """A day of a red base costs few requests (P7)."""
-    red, now, looks = RED, NOW, 0
-    while now < NOW + timedelta(days=1):
-        after = base_checked(red, "tip-1", [FAILED], POLICY, now)
-        assert after is not None
-        assert after.look_at >= now + 10 * MINUTE - SECOND
-        red, now, looks = after, after.look_at, looks + 1
-    assert looks <= 9

@@ -10,7 +10,8 @@ from queue_engine.rules.check_progress import progress, tally
 from queue_engine.rules.checks import judge
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, READY, UPDATING, entry, report, rules
-from tests.unit.queue_engine.planner.paths import GitHub, Walk
+from tests.unit.queue_engine.planner.paths import Walk
+from tests.unit.queue_engine.planner.scripted_github import GitHub
 
 WAITING = entry(status=CHECKING, pending_checks=("a", "b", "c"))
 

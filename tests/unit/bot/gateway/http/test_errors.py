@@ -23,18 +23,11 @@ from queue_engine.domain.errors import (
     ReadLagError,
     Unavailable,
 )
-from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
 from tests.unit.bot.answers import pull_request
 from tests.unit.bot.conftest import ManualClock
+from tests.unit.bot.gateway.http.error_examples import MERGE, PULL, _merge
 from tests.unit.bot.github_double import GitHubDouble, Says
-
-MERGE = "/repos/ada/engine/pulls/3/merge"
-PULL = "/repos/ada/engine/pulls/3"
-
-
-async def _merge(gateway: Gateway, repository: Repository) -> str:
-    return await gateway.merge(repository, 3, "h1", MergeMethod.SQUASH)
 
 
 @pytest.mark.parametrize(
@@ -248,100 +241,6 @@ async def test_request_over_its_limit_raises_unavailable(
         )
 
 
-async def test_write_redirected_is_not_sent_elsewhere(
-    gateway: Gateway, github: GitHubDouble, repository: Repository
-) -> None:
-    """aiohttp would turn a redirected POST into a GET (301) or send it to where nobody asked it to."""
-    github.on("PUT", MERGE, Says({"message": "Moved Permanently"}, 301, {"location": "/elsewhere"}))
-    with pytest.raises(Unavailable, match="Moved Permanently"):
-        await _merge(gateway, repository)
-    assert [asked.path for asked in github.asked if asked.path == "/elsewhere"] == []
-
-
-async def test_read_of_renamed_repository_follows_on_the_same_host(
-    gateway: Gateway, github: GitHubDouble, repository: Repository
-) -> None:
-    """GitHub answers 301 for a renamed repository's old name."""
-    github.on("GET", PULL, Says({"message": "Moved"}, 301, {"location": f"{github.url}/repositories/5/pulls/3"}))
-    github.on("GET", "/repositories/5/pulls/3", Says(pull_request()))
-    assert (await gateway.pull_request(repository, 3)).title == "Count holes"
-
-
-async def test_redirect_in_circles_ends(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
-    """Every wait has a limit."""
-    github.on("GET", PULL, Says({}, 302, {"location": PULL}))
-    with pytest.raises(Unavailable, match="circles"):
-        await gateway.pull_request(repository, 3)
-
-
-@pytest.mark.parametrize("elsewhere", ["http://localhost:{port}/x", "https://127.0.0.1:{port}/x", "http://127.0.0.1:1"])
-async def test_redirect_to_another_host_or_scheme_does_not_get_the_token(
-    gateway: Gateway, github: GitHubDouble, repository: Repository, elsewhere: str
-) -> None:
-    """gidgethub follows any absolute URL with the token attached."""
-    location = elsewhere.format(port=github.url.rpartition(":")[2])
-    github.on("GET", PULL, Says({}, 302, {"location": location}))
-    with pytest.raises(GitHubError, match="another host"):
-        await gateway.pull_request(repository, 3)
-    assert [asked.path for asked in github.asked if asked.path == "/x"] == []
-
-
-async def test_paging_link_to_another_host_does_not_get_the_token(
-    gateway: Gateway, github: GitHubDouble, repository: Repository
-) -> None:
-    """A link that an answer contains is as little to be trusted as a redirect."""
-    link = {"link": '<http://evil.example/page/2>; rel="next"'}
-    github.on("GET", "/repos/ada/engine/issues", Says([], headers=link))
-    with pytest.raises(GitHubError, match=r"evil\.example"):
-        await gateway.labeled_pull_requests(repository, "merge-queue")
-
-
-UNREADABLE = [
-    "http://[::1",
-    "http://xn--/",
-    "http://127.0.0.1:b/",
-    "http://127.0.0.1:99999/",
-    "http://u@:80/",
-]
-
-
-@pytest.mark.parametrize("address", UNREADABLE)
-async def test_redirect_to_what_is_no_address_is_trouble_of_github(
-    gateway: Gateway, github: GitHubDouble, repository: Repository, address: str
-) -> None:
-    """Each was a ValueError from deep inside, taken for a fault of IMQ's own."""
-    github.on("GET", PULL, Says({}, 302, {"location": address}))
-    with pytest.raises(Unavailable, match="no address"):
-        await gateway.pull_request(repository, 3)
-
-
-@pytest.mark.parametrize("address", UNREADABLE)
-async def test_link_to_what_is_no_address_is_trouble_of_github(
-    gateway: Gateway, github: GitHubDouble, repository: Repository, address: str
-) -> None:
-    """Nothing is concluded from half a list."""
-    github.on("GET", "/repos/ada/engine/issues", Says([], headers={"link": f'<{address}>; rel="next"'}))
-    with pytest.raises(Unavailable, match="no address"):
-        await gateway.labeled_pull_requests(repository, "merge-queue")
-
-
-async def test_link_in_the_answer_to_a_write_is_not_read(
-    gateway: Gateway, github: GitHubDouble, repository: Repository
-) -> None:
-    """What was merged is not doubted for it."""
-    github.on("PUT", MERGE, Says({"sha": "a" * 40, "merged": True}, headers={"link": '<http://[>; rel="next"'}))
-    await _merge(gateway, repository)
-
-
-async def test_redirect_with_a_password_is_not_followed(
-    gateway: Gateway, github: GitHubDouble, repository: Repository
-) -> None:
-    """aiohttp refuses to send two credentials, by an error of the caller's."""
-    github.on("GET", PULL, Says({}, 302, {"location": github.url.replace("//", "//eve:x@") + "/x"}))
-    with pytest.raises(GitHubError, match="another host"):
-        await gateway.pull_request(repository, 3)
-
-
 @pytest.mark.parametrize(
     "headers",
     [
@@ -362,11 +261,3 @@ async def test_limit_that_ends_at_an_impossible_instant_is_waited_for_two_hours_
     with pytest.raises(RateLimitError) as limited:
         await gateway.pull_request(repository, 3)
     assert timedelta(0) < limited.value.retry_after <= timedelta(hours=2)
-
-
-async def test_paging_without_end_ends(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
-    """A server that links to the same page for ever holds nobody hostage."""
-    link = {"link": f'<{github.url}/repos/ada/engine/issues>; rel="next"'}
-    github.on("GET", "/repos/ada/engine/issues", Says([], headers=link))
-    with pytest.raises(Unavailable, match="pages"):
-        await gateway.labeled_pull_requests(repository, "merge-queue")

@@ -246,6 +246,15 @@ async def until(true: Callable[[], Awaitable[bool]], what: str) -> None:
         pytest.fail(f"not within half a minute: {what}")
 
 
+async def store_many(database: Database, stored: list[str]) -> None:
+    """Store 400 jobs one after the other; `stored` names those that PostgreSQL accepted."""
+    for number in range(400):
+        with suppress(Exception):
+            await store(database, f"j{number}")
+            stored.append(f"j{number}")
+        await asyncio.sleep(0.005)  # no-sleep-ok: jobs come while a real server goes
+
+
 @pytest.mark.postgres
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["fast", "immediate"])
@@ -260,17 +269,10 @@ async def test_postgres_restarted_while_jobs_flow_leaves_every_job_done_once(
         listener = DatabaseListener(shop.database, notifier, heard.put_nowait, clock=SystemClock(), random=lambda: 0.5)
         listening = asyncio.create_task(listener.run())
 
-        async def receive() -> None:
-            for number in range(400):
-                with suppress(Exception):
-                    await store(shop.database, f"j{number}")
-                    stored.append(f"j{number}")
-                await asyncio.sleep(0.005)  # no-sleep-ok: jobs come while a real server goes
-
         async def some_are_done() -> bool:
             return listener.connected and len(shop.begun) > 20
 
-        receiving = asyncio.create_task(receive())
+        receiving = asyncio.create_task(store_many(shop.database, stored))
         await until(some_are_done, "jobs flow")
         await asyncio.to_thread(private_postgres.stop, how)
         assert await fault_when(shop.database.ping()) is OutageKind.UNREACHABLE

@@ -1,0 +1,81 @@
+"""Commands that pause, freeze, resume and reorder a queue.
+
+Covers `queue_engine/commands/control.py`.
+"""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.acceptance.commenting import reacted, ready, say
+from tests.acceptance.world import LABEL, World
+
+
+@pytest.mark.parametrize("text", ["/pause", "/freeze until 2h", "/queue priority=low"])
+async def test_steering_takes_more_than_the_right_to_queue(world: World, text: str) -> None:
+    """Who may write may queue; stopping others takes maintain."""
+    pull = await ready(world)
+    comment = await say(world, pull, text, by="hubot")
+    assert "confused" in reacted(comment)
+    assert await world.paused() is None
+    assert await world.status(pull) is None
+
+
+async def test_pause_resume_and_freeze_hold_the_queue_of_the_base_branch(world: World) -> None:
+    """Maintainers steer from any pull request; those who wait are told, and go on afterwards."""
+    pull = await ready(world)
+    comment = await say(world, pull, "/pause The release is being cut", by="rhea")
+    assert "+1" in reacted(comment)
+    assert await world.paused() == "paused_by_hand"
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(hours=1))
+    assert not pull.merged
+    await say(world, pull, "/freeze until 2h", by="rhea")
+    assert "It is also paused" in world.comment(pull)
+    await say(world, pull, "/resume", by="rhea")
+    assert "is frozen" in world.comment(pull)
+    assert await world.paused() == "frozen"
+    frozen_at = world.clock.now()
+    await world.until(lambda: pull.merged)
+    assert timedelta(hours=1, minutes=50) < world.clock.now() - frozen_at < timedelta(hours=2, minutes=15)
+    assert world.spoken(pull) == 1
+
+
+async def test_priority_by_command_overtakes_and_says_whom(world: World) -> None:
+    """The answer says whom that delays."""
+    front, waiting, pull = [world.open(name) for name in ("front", "waiting", "urgent")]
+    for each in (front, waiting, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    await say(world, pull, "/queue priority=high", by="rhea")
+    assert [entry.number for entry in await world.entries()] == [front.number, pull.number, waiting.number]
+    async with world.bot.engine.store.reading() as tx:
+        answer = await tx.answers.find(pull.record.repository.id, pull.number)
+    assert answer is not None
+    assert answer.replies[0].facts["overtakes"] == [[waiting.number, None]]
+    await world.until(lambda: all(each.merged for each in (front, waiting, pull)))
+    assert world.landed() == [front.number, pull.number, waiting.number]
+
+
+async def test_priority_of_a_hotfix_by_command_says_whose_turn_it_takes(world: World) -> None:
+    """Who asks for it reads whom it interrupts, and what of that turn is lost."""
+    rules = "priority: {labels: {hotfix: {first: true, interrupts: true}}}\n"
+    world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
+    front, hotfix = await ready(world, "front"), await ready(world, "hotfix")
+    world.repository.push("main", {"moved.py": "moved\n"}, "Move the base", by="rhea")
+    await world.settle()
+    front.label(LABEL, by="mona")
+    await world.until_status(front, "updating")
+    hotfix.label("hotfix", by="mona")
+    hotfix.label(LABEL, by="mona")
+    hotfix.comment("/queue priority=high", by="rhea")
+    await world.settle()
+    async with world.bot.engine.store.reading() as tx:
+        answer = await tx.answers.find(hotfix.record.repository.id, hotfix.number)
+    assert answer is not None
+    facts = answer.replies[0].facts
+    assert (facts["interrupts"], facts["overtakes"]) == (front.number, [[front.number, None]])
+    assert isinstance(facts["lost"], int)
+    said = f"It preempts `#{front.number}`, whose checks start over after "
+    await world.until(lambda: world.spoken(hotfix) == 1 and said in world.comment(hotfix))
+    await world.until(lambda: front.merged)

@@ -1,0 +1,53 @@
+"""The gateway and the receiver on one sandbox GitHub."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from bot.gateway import Gateway
+from queue_engine.domain.model import Repository
+from queue_engine.domain.webhook_event import WebhookEvent
+from sandbox.facade.github import GitHub
+from sandbox.ground.clock import ManualClock
+from sandbox.rest.server import SandboxServer
+
+PERMISSIONS = {
+    "administration": "read",  # without it GitHub sends no webhooks about rulesets
+    "checks": "write",
+    "contents": "write",
+    "issues": "write",
+    "metadata": "read",
+    "pull_requests": "write",
+    "statuses": "read",
+}
+EVENTS = ("check_run", "check_suite", "pull_request", "push", "repository_ruleset", "status")
+
+
+class SharedClock(ManualClock):
+    """The sandbox's time, in the shape the gateway asks for."""
+
+    async def sleep(self, duration: timedelta) -> None:
+        self.advance(duration)
+
+
+@dataclass
+class Place:
+    """A sandbox with one repository, one pull request, CI, and the gateway on it."""
+
+    github: GitHub
+    server: SandboxServer
+    gateway: Gateway
+    repository: Repository
+    handle: Any
+    pull: Any
+    app: Any
+    hints: list[WebhookEvent] = field(default_factory=list)
+
+    async def store(self, hint: WebhookEvent) -> bool:
+        self.hints.append(hint)
+        return True
+
+    async def run_ci(self) -> None:
+        for _ in range(4):
+            await self.github.settle()
+            await self.github.advance(timedelta(minutes=1))

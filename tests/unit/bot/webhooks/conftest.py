@@ -1,0 +1,31 @@
+"""A receiver over a real socket."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from pydantic import SecretStr
+
+from bot.web.application import create_app, serve
+from bot.web.readiness import Readiness
+from bot.webhooks.receiver import Receiver
+from tests.unit.bot.conftest import ManualClock
+from tests.unit.bot.webhooks.signed import SECRET, Inbox
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    return Inbox()
+
+
+@pytest.fixture
+def read_limit() -> timedelta:
+    return timedelta(seconds=30)
+
+
+@pytest.fixture
+async def url(inbox: Inbox, clock: ManualClock, read_limit: timedelta) -> AsyncIterator[str]:
+    receiver = Receiver(secret=SecretStr(SECRET), own_app_id=77, store=inbox.store, clock=clock, read_limit=read_limit)
+    runner = await serve(create_app(receiver, Readiness({}, clock)), 0, "127.0.0.1")
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
+    await runner.cleanup()

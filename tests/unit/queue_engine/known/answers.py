@@ -1,0 +1,74 @@
+"""A GitHub whose answers a test sets, and the port that compares them."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.known_facts import Fact, Push, Statement
+from queue_engine.domain.port import GitHubPorts
+from queue_engine.known.cached import remembered
+from queue_engine.known.reads import GitHubReads
+from queue_engine.store import Store
+from tests.unit.queue_engine.examples import NOW, REPOSITORY
+
+SECOND = timedelta(seconds=1)
+MOVED = Push(before="base-1", after="base-2", at=NOW)
+
+
+class Clock:
+    """Time that a test moves."""
+
+    def __init__(self) -> None:
+        self.instant = NOW
+
+    def now(self) -> datetime:
+        return self.instant
+
+    async def sleep(self, duration: timedelta) -> None:
+        raise AssertionError("a read does not sleep")
+
+
+class GitHub:
+    """Answers each call with what is set under its name, and raises what is an error; notes the arguments."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+        self.asked: list[tuple[Any, ...]] = []
+        self.forgotten = 0
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        async def call(*args: Any, **_: Any) -> Any:
+            self.asked.append((name, *args[1:]))
+            remembered(self._forget)
+            answer = self.answers.get(name)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+    def forget_rules(self, repository_id: int) -> None:
+        self.asked.append(("forget_rules", repository_id))
+
+    @property
+    def last(self) -> str:
+        return str(self.asked[-1][0])
+
+    def _forget(self) -> None:
+        self.forgotten += 1
+
+
+class Setup:
+    """A GitHub, what is known of it, and the port between."""
+
+    def __init__(self, database: Database) -> None:
+        self.clock, self.inner = Clock(), GitHub()
+        self.store = Store(database)
+        self.github = GitHubReads(cast(GitHubPorts, self.inner), self.store, self.clock)
+
+    async def tell(self, *facts: tuple[str, Statement], repository_id: int = REPOSITORY.id) -> None:
+        """A webhook tells these facts now."""
+        async with self.store.transaction() as tx:
+            told = [Fact(subject=subject, told=each) for subject, each in facts]
+            await tx.known.record(repository_id, told, self.clock.now())

@@ -1,0 +1,61 @@
+"""When IMQ reads a red base again, and when it is red no more."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.rules.blockers import base_checked
+from tests.unit.queue_engine.examples import MINUTE, NOW, POLICY, SECOND, report
+from tests.unit.queue_engine.rules.blocker_examples import RED
+
+FAILED, PASSED, RUNNING = (report("ci", state) for state in (CheckState.FAILED, CheckState.PASSED, CheckState.PENDING))
+OTHER = report("lint", CheckState.FAILED)
+NAMESAKE_FAILED = report("ci", CheckState.FAILED, app_id=11)
+NAMESAKE_PASSED = report("ci", app_id=11)
+ANYBODYS = report("ci", CheckState.FAILED, app_id=None)
+
+
+@pytest.mark.parametrize("tip", ["tip-1", "tip-2"])
+@pytest.mark.parametrize(
+    ("reports", "red"),
+    [
+        ([FAILED], True),
+        ([RUNNING], True),
+        ([PASSED, FAILED], True),
+        ([PASSED], False),
+        ([PASSED, OTHER], False),
+        ([PASSED, NAMESAKE_FAILED], False),
+        ([PASSED, ANYBODYS], False),
+        ([FAILED, NAMESAKE_PASSED], True),
+    ],
+)
+def test_base_that_was_looked_at_is_red_until_the_check_passes(reports: list[CheckReport], red: bool, tip: str) -> None:
+    """Other checks that fail there have held up nobody, nor has another App's of its name; a run and a status of one
+    App and name have both to pass."""
+    known = base_checked(RED, tip, reports, POLICY, NOW)
+    assert (known is not None) == red
+    if known is not None:
+        assert (known.check, known.tip, known.since, known.looks) == ("ci", tip, NOW, 1)
+        assert known.look_at == NOW + POLICY.check_look.base
+
+
+def test_base_that_moved_and_on_which_nothing_reports_is_not_held_to_be_red_for_long() -> None:
+    """Where checks run on pull requests only, nothing ever says that it is green."""
+    waits = base_checked(RED, "tip-2", [OTHER], POLICY, NOW)
+    assert waits == replace(RED, tip="tip-2", looks=1, look_at=NOW + POLICY.first_report)
+    assert waits is not None
+    assert base_checked(waits, "tip-2", [], POLICY, waits.look_at) is None
+    assert base_checked(waits, "tip-3", [], POLICY, waits.look_at) is not None
+
+
+def test_base_is_looked_at_ever_less_often() -> None:
+    """A day of a red base costs few requests (P7)."""
+    red, now, looks = RED, NOW, 0
+    while now < NOW + timedelta(days=1):
+        after = base_checked(red, "tip-1", [FAILED], POLICY, now)
+        assert after is not None
+        assert after.look_at >= now + 10 * MINUTE - SECOND
+        red, now, looks = after, after.look_at, looks + 1
+    assert looks <= 9
