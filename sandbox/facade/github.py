@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
+from sandbox.domain.accounts.app_manifests import AppManifests
 from sandbox.domain.accounts.repositories import RepositorySettings
 from sandbox.domain.domain import Domain
 from sandbox.events.context import Context
@@ -51,6 +52,7 @@ class GitHub(Domain):
             events=EventBus(),
         )
         super().__init__(context, self.directory)
+        self.app_manifests = AppManifests(context, accounts=self.accounts)
         self.source = Source.of(self)
         self.webhooks = Webhooks(context, self.source)
 

@@ -78,7 +78,7 @@ def integration(source: Source, record: App) -> dict[str, Any]:
         "slug": record.slug,
         "node_id": node_id("Integration", record.id),
         "owner": user(source, record.owner),
-        "name": record.slug,
+        "name": record.name or record.slug,
         "description": "",
         "external_url": f"{source.addresses.html_url}/apps/{record.slug}",
         "html_url": f"{source.addresses.html_url}/apps/{record.slug}",

@@ -2,6 +2,7 @@
 
 from sandbox.rest import (
     actions,
+    app_settings,
     apps,
     branches,
     checks,
@@ -27,6 +28,7 @@ ROUTES: tuple[Route, ...] = tuple(
     for noun in (
         meta,
         graphql,
+        app_settings,
         apps,
         deliveries,
         repositories,

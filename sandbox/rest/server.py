@@ -23,6 +23,7 @@ from sandbox.rest.lag import Lag
 from sandbox.rest.record import Exchange, Phase, Requests
 from sandbox.rest.reply import Reply
 from sandbox.rest.routing import Route
+from sandbox.website.website import Website
 
 VERSION = "2022-11-28"
 Hook = Callable[[Exchange], Awaitable[None]]
@@ -42,6 +43,7 @@ class SandboxServer:
     of the sandbox's clock. `jwt_clock` is the clock that JSON web tokens are checked
     against when clients live in another time than the sandbox (a fast clock, a manual one).
     `lag` says how old the state is that reads show.
+    `website` has the pages for registering and installing an app.
     `crashes` are errors of the sandbox itself; `stop` raises the first of them.
     """
 
@@ -63,6 +65,7 @@ class SandboxServer:
         self.tokens.unknown_for = partial(self.lag.draw, "token")
         self.requests = Requests()
         self.on_request: Hook | None = None
+        self.website = Website(github)
         self.latency = timedelta(0)
         self._answering = Answering(github, self.tokens, self.limits, self.lag)
         self._host, self._port = host, port
@@ -89,6 +92,7 @@ class SandboxServer:
         """Listens; afterwards `url` is known, and links in answers and webhooks start with it."""
         app = web.Application(client_max_size=_BODY_LIMIT)
         app[_SERVER] = self
+        app.add_routes(self.website.routes())
         for resource in _resources():
             app.router.register_resource(resource)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)

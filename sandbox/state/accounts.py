@@ -43,6 +43,15 @@ class App:
     key: KeyPair
     hook_id: int
     created_at: datetime
+    name: str = ""
+    """As people read it; empty means the slug."""
+    setup_url: str | None = None
+    """Where GitHub sends a person who installed it."""
+    client_secret: str = ""
+    hook_format: str = "json"
+    """GitHub's `content_type` of the webhook: `json` or `form`."""
+    hook_insecure: bool = False
+    """Whether GitHub delivers to an address whose certificate it cannot verify."""
 
     @property
     def private_key(self) -> str:
@@ -53,6 +62,15 @@ class App:
     def public_key(self) -> RSAPublicKey:
         """The half that GitHub keeps."""
         return self.key.public
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class AppCode:
+    """A code that gives the credentials of an app from a manifest, once and within an hour."""
+
+    code: str
+    app: App
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

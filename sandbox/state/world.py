@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sandbox.state.accounts import Actor, App, User
+from sandbox.state.accounts import Actor, App, AppCode, User
 from sandbox.state.repositories import PullRequest, Repository
 from sandbox.state.rules import Ruleset
 
@@ -83,6 +83,8 @@ class State:
     users: dict[str, User] = field(default_factory=dict)
     """By lower-case login."""
     apps: dict[int, App] = field(default_factory=dict)
+    app_codes: dict[str, AppCode] = field(default_factory=dict)
+    """By code, until used."""
     installations: dict[int, Installation] = field(default_factory=dict)
     repositories: dict[str, Repository] = field(default_factory=dict)
     """By lower-case full name."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from urllib.parse import urlencode
 
 import aiohttp
 
@@ -19,6 +20,7 @@ from sandbox import payloads
 from sandbox.events.context import Context
 from sandbox.events.events import InstallationEvent, OrganisationRulesetChanged, RepositoryEvent
 from sandbox.ground.errors import NotFound
+from sandbox.ground.event_permissions import EVENT_PERMISSIONS
 from sandbox.payloads.source import Source
 from sandbox.state import App, Delivery, Installation, Repository, User
 from sandbox.webhooks.compose import compose
@@ -29,27 +31,7 @@ from sandbox.webhooks.message import Message
 Observer = Callable[[str, dict[str, Any]], None]
 
 TIMEOUT_SECONDS = 10
-
-_NEEDED = {
-    "branch_protection_configuration": ("administration",),
-    "branch_protection_rule": ("administration",),
-    "check_run": ("checks",),
-    "check_suite": ("checks",),
-    "create": ("contents",),
-    "delete": ("contents",),
-    "issue_comment": ("issues", "pull_requests"),
-    "label": ("issues", "pull_requests", "metadata"),
-    "pull_request": ("pull_requests",),
-    "pull_request_review": ("pull_requests",),
-    "pull_request_review_comment": ("pull_requests",),
-    "pull_request_review_thread": ("pull_requests",),
-    "push": ("contents",),
-    "repository": ("metadata",),
-    "repository_ruleset": ("administration",),
-    "status": ("statuses",),
-    "workflow_run": ("actions",),
-}
-"""Event -> permissions of which an installation needs one, at least to read."""
+_JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
 
 
 class Webhooks:
@@ -204,7 +186,7 @@ class Webhooks:
         started = delivery.delivered_at = self._context.clock.now()
         try:
             async with self._session.post(
-                delivery.url, data=delivery.payload.encode(), headers=delivery.request_headers, allow_redirects=False
+                delivery.url, data=_body(delivery), headers=delivery.request_headers, allow_redirects=False
             ) as answer:
                 delivery.response_body = await answer.text(errors="replace")
                 delivery.response_headers = dict(answer.headers)
@@ -218,7 +200,7 @@ class Webhooks:
 
 
 def _concerns(installation: Installation, event: str) -> bool:
-    needed = _NEEDED[event]
+    needed = EVENT_PERMISSIONS[event]
     return event in installation.app.events and any(
         permission == "metadata" or installation.permissions.get(permission, "none") != "none" for permission in needed
     )
@@ -229,11 +211,20 @@ def _stub(installation: Installation) -> dict[str, Any]:
     return {"installation": {"id": installation.id, "node_id": node_id}}
 
 
+def _body(delivery: Delivery) -> bytes:
+    return _encoded(delivery.payload, delivery.request_headers["Content-Type"])
+
+
+def _encoded(text: str, content_type: str) -> bytes:
+    return text.encode() if content_type == _JSON else urlencode({"payload": text}).encode()
+
+
 def _headers(app: App, event: str, guid: str, text: str) -> dict[str, str]:
-    digest = hmac.new(app.webhook_secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+    content_type = _JSON if app.hook_format == "json" else _FORM
+    digest = hmac.new(app.webhook_secret.encode(), _encoded(text, content_type), hashlib.sha256).hexdigest()
     return {
         "Accept": "*/*",
-        "Content-Type": "application/json",
+        "Content-Type": content_type,
         "User-Agent": "GitHub-Hookshot/5ca11ab",
         "X-GitHub-Delivery": guid,
         "X-GitHub-Event": event,

@@ -79,6 +79,11 @@ async def use_meta_and_apps(client: Client) -> None:
     ann = await client.get("/users/ann")
     assert (await client.get(f"/user/{ann['id']}")).content == ann.content
     await client.get("/app", who="app")
+    manifest = {"url": "https://ci.example.com", "redirect_url": "https://ci.example.com/registered"}
+    code = client.github.app_manifests.register(manifest, "Another CI", client.github.user("ann"))
+    await client.call("POST", f"/app-manifests/{code}/conversions", 201, who="nobody")
+    await client.call("PATCH", "/app/hook/config", 200, who="app", json_body={"insecure_ssl": "0"})
+    await client.get("/app/hook/config", who="app")
     await client.get("/app/installations", who="app")
     place = f"/app/installations/{client.installation.id}"
     await client.get(place, who="app")

@@ -9,7 +9,7 @@ import pytest
 
 from bot.demo.manifest import InvalidManifest, read_manifest
 from bot.webhooks.normalize import _NORMALIZERS
-from sandbox.webhooks.webhooks import _NEEDED
+from sandbox.ground.event_permissions import EVENT_PERMISSIONS
 
 MANIFEST = read_manifest()
 
@@ -33,7 +33,7 @@ def test_manifest_events_about_installations_are_not_listed() -> None:
 def test_manifest_permissions_let_every_event_through() -> None:
     """GitHub sends an event only to an App with a permission for it; `repository` comes with metadata."""
     for event in set(MANIFEST.events) - {"repository"}:
-        assert MANIFEST.permissions.keys() & set(_NEEDED[event]), event
+        assert MANIFEST.permissions.keys() & set(EVENT_PERMISSIONS[event]), event
 
 
 def test_manifest_permissions_are_the_least() -> None:
