@@ -48,7 +48,7 @@ campaign: export IMQ_LAG_ACTS ?= 30
 campaign: $(STAMP)
 	$(BIN)/pytest -s $(ARGS) tests/campaign tests/acceptance/test_lagging_reads.py
 
-# What is changed and which tests have to notice stands in pyproject.toml; ARGS="decide store.order" chooses modules.
+# pyproject.toml lists the changed modules and the tests that have to notice; ARGS="decide store.order" selects modules.
 mutants: $(STAMP)
 	$(BIN)/python -m tests.support.mutants $(ARGS)
 

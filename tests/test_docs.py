@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from bot.cli.main import main
 from bot.settings.environment import Settings
 from docs.generate import DOCUMENTS, PARTS, ROOT, refreshed
 from tests.support.documents import read, rows
-from tests.support.plain_words import MOST_WORDS, PRIVATE
+from tests.support.plain_words import PRIVATE
 
 PAGES = tuple(sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]))
 PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
@@ -68,24 +67,6 @@ def test_relative_links_of_a_document_lead_somewhere(page: Path) -> None:
         found = (page.parent / path).resolve() if path else page
         assert found.exists(), target
         assert not anchor or anchor in anchors(found.read_text(encoding="utf-8")), target
-
-
-def prose(text: str) -> Iterator[str]:
-    """The sentences of a page, without code and addresses of links."""
-    text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]+`", "`code`", text))
-    for piece in re.split(r"\n\n|\n *(?:- |\d+\. |#)|\n?\|", text):
-        yield from re.split(r"(?<=[.!?])\s+", " ".join(piece.split()))
-
-
-@pytest.mark.parametrize("name", PAGE_NAMES)
-def test_prose_of_a_document_uses_the_words_of_the_field_in_short_sentences(name: str) -> None:
-    """A reader meets no metaphor and no private word, and no sentence that has to be read twice."""
-    if name == "CHANGELOG.md":
-        return  # It says what was said when a version was released.
-    assert [sentence for sentence in prose(read(name)) if PRIVATE.search(sentence)] == []
-    written = re.sub(r"<!-- generated: .*?<!-- end -->", "", read(name), flags=re.DOTALL)
-    assert [sentence for sentence in prose(written) if len(sentence.split()) > MOST_WORDS] == []
 
 
 def test_docstrings_of_modules_begin_with_a_verb_or_a_noun_of_the_field() -> None:
@@ -205,8 +186,31 @@ def test_events_that_an_operator_may_meet_stand_in_the_table_of_the_log() -> Non
             # No kind of work of IMQ's is done in batches yet, nor watched by a monitor in memory.
             if path.stem not in {"batch_jobs", "monitor"}:
                 found |= set(logged.findall(path.read_text(encoding="utf-8")))
-    page = read("docs/operating.md").partition("\n## Logs\n")[2].partition("\n## ")[0]
-    assert found <= {event for row in rows(page) for event in re.findall(r"`([^`]+)`", row[0])}
+    assert found <= named_in("Logs")
+
+
+def named_in(section: str) -> set[str]:
+    """What the first column of the operator's tables names there."""
+    page = read("docs/operating.md").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    return {name for row in rows(page) for name in re.findall(r"`([^`]+)`", row[0])}
+
+
+def test_events_in_the_table_of_the_log_are_logged() -> None:
+    """An operator searches the log for no event that it never has."""
+    paths = [path for package in PRODUCTION for path in (ROOT / package).rglob("*.py")]
+    sources = "".join(path.read_text(encoding="utf-8") for path in paths)
+    assert {event for event in named_in("Logs") if f'"{event}"' not in sources} == set()
+
+
+def test_kinds_of_jobs_that_may_fail_for_good_stand_in_the_table_of_dead_letters() -> None:
+    """An operator reads what a dead letter was to do, whatever its kind, and by the name that it has now."""
+    paths = [path for path in (ROOT / "queue_engine").rglob("*.py") if "migrations" not in path.parts]
+    kinds = {
+        kind
+        for path in paths
+        for kind in re.findall(r"^[A-Z_]+_JOB = \"(\w+)\"", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert named_in("Dead letters") == kinds
 
 
 _PACKAGES = ("bot", "notifications", "queue_engine", "sandbox", "tests", "benchmarks", "docs")

@@ -89,7 +89,7 @@ def resume(repository: str, branch: str) -> None:
 @click.option(
     "--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="Factor of real time."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random queue_settings.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random choices.")
 @click.option(
     "--lag", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Seconds by which GitHub's reads lag."
 )

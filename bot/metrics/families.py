@@ -126,7 +126,7 @@ FAMILIES = (
     _database_gauge(
         "database_up", "1 when the database answered in time for this page; without it no other database figure."
     ),
-    _database_gauge("processes", "Processes that gave a sign of life in the last two minutes.", "role"),
+    _database_gauge("processes", "Processes that reported in the last two minutes.", "role"),
     _database_gauge("jobs", "Jobs in the store.", "kind", "status"),
     _database_gauge(
         "jobs_oldest_due_seconds", "How long the job that is due longest has waited to be taken; 0 if none is due."
@@ -143,7 +143,7 @@ FAMILIES = (
     _database_gauge("queue_entries", "Pull requests in all queues.", "status"),
     _database_gauge("queue_depth_max", "Pull requests in the longest queue."),
     _database_gauge("held_pull_requests", "Pull requests that wait for room in a full queue."),
-    _database_gauge("outbox_waiting", "Comments, check runs and label removals still to be sent."),
+    _database_gauge("outbox_waiting", "Comments, check runs and labels still to be sent."),
     _database_gauge(
         "outbox_oldest_due_seconds", "How long the outbox item that is due longest has waited; 0 if none is due."
     ),

@@ -19,15 +19,15 @@ START, CUT = "<!-- imq:start -->", "<!-- imq:cut -->"
 
 PLACEHOLDERS: Mapping[str, str] = {
     "title": "the pull request's title",
-    "body": f"its description: without what stands behind `{CUT}`, or before `{START}`",
+    "body": f"its description, without the text after `{CUT}` and before `{START}`",
     "body_text": "the same without its HTML comments",
     "number": "its number",
-    "author": "who opened it, as login",
+    "author": "the login of the person who opened it",
     "base": "the base branch",
     "head": "the branch it comes from",
     "label": "the label that queues",
-    "co_authors": "a line `Co-authored-by: ...` for everybody else who wrote its commits, or is named so there; last "
-    "in the body",
+    "co_authors": "a line `Co-authored-by: ...` for each other author of its commits, and each co-author named "
+    "there; last in the body",
 }
 """What a template of a commit may hold in braces."""
 

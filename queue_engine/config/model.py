@@ -45,11 +45,11 @@ class QueuePermissions(ConfigModel):
     permission: Literal["triage", "write", "maintain", "admin"] | None = Field(
         None, description="The least permission on the repository that lets a person queue."
     )
-    people: Many[Login] | None = Field(None, description="Logins that may queue whatever their permission.")
+    people: Many[Login] | None = Field(None, description="Logins that may queue with any permission.")
 
 
 class BlockRules(ConfigModel):
-    """What keeps a pull request out."""
+    """Labels and titles that keep a pull request out of the queue."""
 
     labels: Many[Label] | None = Field(None, description="A pull request with one of these labels is not queued.")
     titles: Many[TitlePattern] | None = Field(
@@ -62,9 +62,9 @@ class PriorityRule(ConfigModel):
     """What one label gives."""
 
     priority: int = Field(0, ge=-1000, le=1000, description="Higher goes first.")
-    first: bool = Field(False, description="Goes before everything that is not.")
-    interrupts: bool = Field(False, description="Goes ahead even of the pull request that is being checked.")
-    fixes_base: bool = Field(False, description="Is let through while the base branch is red: it is the fix.")
+    first: bool = Field(False, description="Lands before all others.")
+    interrupts: bool = Field(False, description="Interrupts even the pull request that is being checked.")
+    fixes_base: bool = Field(False, description="May land while the base branch is red, because it is the fix.")
 
 
 def _number_or_rule(value: object) -> object:
@@ -78,7 +78,7 @@ LabelPriority = Annotated[
 
 
 class Priority(ConfigModel):
-    """Who goes before whom."""
+    """The order of pull requests."""
 
     labels: dict[Label, LabelPriority] | None = Field(
         None,
@@ -86,13 +86,11 @@ class Priority(ConfigModel):
         description="By label a number, or a section of `priority`, `first`, `interrupts`, `fixes_base`. "
         "Where no label has `fixes_base`, `merge-queue-fix` is one.",
     )
-    ageing: Timeout | None = Field(
-        None, description="How long one point of priority may overtake: who has waited longer stays ahead."
-    )
+    ageing: Timeout | None = Field(None, description="By how much waiting time one point of priority may overtake.")
 
 
 class Merge(ConfigModel):
-    """How it lands."""
+    """How a pull request lands."""
 
     method: Literal["auto", "merge", "squash", "rebase"] | None = Field(
         None, description="`auto` is the first that repository and rules allow of merge, squash, rebase."
@@ -129,30 +127,30 @@ Check = Annotated[CheckRule, BeforeValidator(_name_or_check, json_schema_input_t
 
 
 class Checks(ConfigModel):
-    """What has to be green, and how long it may take."""
+    """Which checks have to pass, and how long they may take."""
 
     required: Many[Check] | None = Field(
-        None, description="Demanded beside what branch protection and rulesets demand: names, or `name` with `app`."
+        None, description="Required beside the checks of branch protection and rulesets: names, or `name` with `app`."
     )
     ignored: Many[Wildcards] | None = Field(
-        None, description="Names, or wildcards, that do not count where nothing requires them."
+        None, description="Names, or wildcards, of checks that do not count unless a rule requires them."
     )
-    land_without: bool | None = Field(None, description="Whether what no check reports on may land.")
+    land_without: bool | None = Field(None, description="Whether a pull request may land on which no check reports.")
     timeout: AutoTimeout | None = Field(
-        None, description="How long required checks may take. `auto` goes by this repository's history."
+        None, description="How long required checks may take. `auto` follows this repository's history."
     )
     fallback_timeout: Timeout | None = Field(None, description="The same while there is no history.")
     reruns: int | None = Field(
         None,
         ge=0,
         le=5,
-        description="How often failed jobs of GitHub Actions are run again before they count. "
-        "Another App's check cannot be run again: where one of those fails, nothing is.",
+        description="How often IMQ reruns failed jobs of GitHub Actions before they count. "
+        "It cannot rerun another App's check: if one of those fails too, IMQ reruns nothing.",
     )
     cancel_outdated: bool | None = Field(
         None,
-        description="Whether runs of GitHub Actions that IMQ's own update of a branch caused are cancelled when the "
-        "pull request leaves the queue without landing, or a newer update replaces that one.",
+        description="Whether IMQ cancels runs of GitHub Actions that its own update of a branch caused. It does so "
+        "when the pull request leaves without landing, or a newer update replaces that one.",
     )
     first_report: Timeout | None = Field(
         None, description="Where nothing is required: how long the first report of any check may take."
@@ -167,7 +165,7 @@ class WaitLimits(ConfigModel):
 
     update: Timeout | None = Field(None, description="GitHub's update of a branch, and of whether it can be merged.")
     hold: Timeout | None = Field(None, description="Waiting for room in a full queue, or for a red base to pass.")
-    turn: Timeout | None = Field(None, description="Starting over because somebody else keeps moving the base branch.")
+    turn: Timeout | None = Field(None, description="Starting over because other pushes keep moving the base branch.")
 
 
 class FreezeRule(ConfigModel):
@@ -179,7 +177,7 @@ class FreezeRule(ConfigModel):
     end: str = Field(alias="to", description="When it ends, in the same form; a date includes its day.")
     days: Some[str] | None = Field(None, description="Days of the week on which times of the day begin: mon, tue, ...")
     zone: str = Field("UTC", description="The time zone, such as Europe/Berlin.")
-    why: Why = Field("", description="What people read about it.")
+    why: Why = Field("", description="The reason that people read.")
 
     @model_validator(mode="after")
     def _is_a_window(self) -> Self:
@@ -197,11 +195,13 @@ class Freeze(ConfigModel):
     windows: list[FreezeRule] | None = Field(
         None, max_length=_MOST_FREEZES, description="Times in which nothing lands; pull requests wait."
     )
-    exempt_labels: Many[Label] | None = Field(None, description="What carries one of these lands all the same.")
+    exempt_labels: Many[Label] | None = Field(
+        None, description="A pull request with one of these labels lands during a freeze too."
+    )
 
 
 class Comments(ConfigModel):
-    """What IMQ says on pull requests."""
+    """What IMQ writes on pull requests."""
 
     level: Literal["all", "outcomes", "none"] | None = Field(
         None, description="`outcomes` reports only results, and replies to commands; `none` writes nothing."
@@ -209,7 +209,7 @@ class Comments(ConfigModel):
     texts: dict[NoticeName, OwnText] | None = Field(
         None,
         max_length=MOST,
-        description="Texts in the place of IMQ's, by kind of comment or reason code; {base}, {label} and {position} "
+        description="Texts that replace IMQ's, by kind of comment or reason code; {base}, {label} and {position} "
         "are filled in.",
     )
 
@@ -223,16 +223,18 @@ class Rules(ConfigModel):
     )
     depth: int | None = Field(None, ge=1, le=1000, description="Entries per queue; later ones wait for room.")
     on_push: Literal["dequeue", "requeue"] | None = Field(
-        None, description="What becomes of a queued pull request to which somebody pushes."
+        None, description="Whether a push dequeues a queued pull request, or queues its new head at the end."
     )
     who_may_queue: QueuePermissions | None = Field(None, description="Who may queue.")
-    blocking: BlockRules | None = Field(None, description="What keeps a pull request out.")
-    priority: Priority | None = Field(None, description="Who goes before whom.")
-    merge: Merge | None = Field(None, description="How it lands.")
-    checks: Checks | None = Field(None, description="What has to be green, and how long it may take.")
+    blocking: BlockRules | None = Field(
+        None, description="Labels and titles that keep a pull request out of the queue."
+    )
+    priority: Priority | None = Field(None, description="The order of pull requests.")
+    merge: Merge | None = Field(None, description="How a pull request lands.")
+    checks: Checks | None = Field(None, description="Which checks have to pass, and how long they may take.")
     timeouts: WaitLimits | None = Field(None, description="How long other waits may last.")
     freeze: Freeze | None = Field(None, description="When nothing lands.")
-    comments: Comments | None = Field(None, description="What IMQ says on pull requests.")
+    comments: Comments | None = Field(None, description="What IMQ writes on pull requests.")
 
 
 class BranchRules(Rules):
@@ -247,5 +249,5 @@ class Config(Rules):
     """Rules of IMQ's merge queue: `.github/imq.yml`."""
 
     branches: list[BranchRules] | None = Field(
-        None, max_length=MOST, description="Rules for some base branches, in the place of those at the top level."
+        None, max_length=MOST, description="Rules for some base branches, which replace those at the top level."
     )

@@ -109,9 +109,9 @@ def _level(operator: Policy, wanted: CommentPolicy) -> CommentPolicy:
     return min(operator.comments, wanted, key=_LEVELS.index)
 
 
-_LATER = "longer waits would hold up everybody's queue"
+_LATER = "longer waits would delay all queues"
 _ORDER = "a member would decide whose pull request goes first, and which one lands on a red base"
-_HISTORY = "a member's words would be in everybody's history"
+_HISTORY = "a member's text would be in the history of all repositories"
 
 SHARED_KEYS = (
     SharedKey("enabled", "served", "`false`", "a branch that has no queue would get one", _both("served")),
@@ -205,8 +205,10 @@ SHARED_KEYS = (
         "changes would land in a freeze of the operator's",
         _exempt_labels,
     ),
-    SharedKey("comments.level", "comments", "a more talkative one", "people would not read what IMQ does", _level),
-    SharedKey("comments.texts", "texts", "nothing", "a member's words would be read as IMQ's", _operators("texts")),
+    SharedKey(
+        "comments.level", "comments", "a level with more comments", "people would not learn what IMQ does", _level
+    ),
+    SharedKey("comments.texts", "texts", "nothing", "people would take a member's text for IMQ's", _operators("texts")),
 )
 """Every key of the file, in its order; a test holds that none is missing."""
 

@@ -69,17 +69,17 @@ class Optional:
 OPTIONAL: Mapping[str, Optional] = {
     "actions": Optional(
         "write",
-        "Failed jobs of GitHub Actions count at once, instead of being run again; runs on outdated updates are not "
-        "cancelled; and runs that wait for approval are not noticed.",
+        "IMQ does not rerun failed jobs of GitHub Actions, so they count at once. It cancels no runs on outdated "
+        "updates, and does not notice runs that wait for approval.",
     ),
     "administration": Optional(
         "read",
-        "What classic branch protection demands beside checks is known only from GitHub's refusal to merge, changed "
-        "rules count after two hours at the latest, and reviews of a shared configuration that only classic protection "
-        "asks for are not seen.",
+        "IMQ learns only from GitHub's refusal to merge what classic branch protection demands beside checks. Changed "
+        "rules count after two hours at the latest. IMQ does not see reviews of a shared configuration that only "
+        "classic protection requires.",
     ),
     "workflows": Optional(
-        "write", "Pull requests that change .github/workflows wait for a person to merge them; the others go on."
+        "write", "Pull requests that change .github/workflows wait for a person to merge them; the others proceed."
     ),
 }
 """Permissions that an operator may leave out."""

@@ -42,20 +42,20 @@ class OutageKind(StrEnum):
 
 
 _SENTENCES = {
-    OutageKind.FULL: "The database's disk is full: free some space or enlarge it; IMQ resumes by itself once it can "
-    "write.",
-    OutageKind.LOCKED: "Another process keeps the database locked: end what holds it, such as a backup or an open "
-    "shell; IMQ resumes by itself once it is free.",
-    OutageKind.UNREACHABLE: "The database does not answer: see that it runs and can be reached; IMQ resumes by itself"
-    " once it is back.",
-    OutageKind.READ_ONLY: "The database cannot be written: let DATABASE_URL name the primary server, or make the file"
-    " and its directory writable for IMQ's user.",
-    OutageKind.CORRUPT: "The database is damaged: stop IMQ and restore the last backup; what is missing from it is "
-    "found on GitHub by the sweep.",
-    OutageKind.REFUSED: "The database refuses IMQ: its name, user or password in DATABASE_URL is wrong, or it was "
+    OutageKind.FULL: "The database's disk is full. Free some space or enlarge the disk; IMQ resumes by itself once it "
+    "can write.",
+    OutageKind.LOCKED: "Another process keeps the database locked. End that process, such as a backup or an open "
+    "shell; IMQ then resumes by itself.",
+    OutageKind.UNREACHABLE: "The database does not answer. Check that it runs and can be reached; IMQ resumes by "
+    "itself once it is back.",
+    OutageKind.READ_ONLY: "IMQ cannot write to the database. Let DATABASE_URL name the primary server, or make the "
+    "file and its directory writable for IMQ's user.",
+    OutageKind.CORRUPT: "The database is damaged. Stop IMQ and restore the last backup; the sweep finds on GitHub what "
+    "the backup lacks.",
+    OutageKind.REFUSED: "The database refuses IMQ. Its name, user or password in DATABASE_URL is wrong, or it was "
     "dropped.",
-    OutageKind.CROWDED: "The database has no connection free: raise its limit of connections, or run fewer processes;"
-    " IMQ tries again.",
+    OutageKind.CROWDED: "The database has no connection free. Raise its limit of connections, or run fewer "
+    "processes; IMQ tries again.",
 }
 
 _SQLITE = {

@@ -41,7 +41,7 @@ def test_database_that_does_not_answer_is_told_without_its_address(imq: Imq, com
     """No traceback, no password."""
     result = on(imq, "postgresql://imq:hunter2@127.0.0.1:9/imq")(*command)
     assert result.exit_code == 1
-    assert result.stderr.startswith("Error: The database does not answer: ")
+    assert result.stderr.startswith("Error: The database does not answer. ")
     assert "hunter2" not in result.stderr
 
 
