@@ -16,11 +16,15 @@ from typing import Any
 from unittest.mock import patch
 
 import aiosqlite.core
+from sqlalchemy import AsyncAdaptedQueuePool, Connection, Engine, Transaction
 from sqlalchemy.dialects.sqlite.aiosqlite import AsyncAdapt_aiosqlite_connection
 from sqlalchemy.ext.asyncio import engine
 from sqlalchemy.util.concurrency import greenlet_spawn
 
 Order = tuple[asyncio.Future[Any] | None, Callable[[], Any]]
+
+_AWAITS_NOTHING = frozenset({"begin", "__exit__", "close"})
+"""What SQLAlchemy does with a connection from its pool; to end a transaction awaits nothing either, see `_end`."""
 
 
 class _AtOnce:
@@ -33,11 +37,7 @@ class _AtOnce:
             tell, outcome = aiosqlite.core.set_result, statement()
         except BaseException as error:  # Any error is for the task that awaits the statement.
             tell, outcome = aiosqlite.core.set_exception, error
-        if future is None:
-            return
-        if _ends_transaction(statement):
-            future.get_loop().call_soon(tell, future, outcome)
-        else:
+        if future is not None:
             tell(future, outcome)
 
 
@@ -92,10 +92,37 @@ class _Cursor:
             self._connection._handle_exception(error)
 
 
+def _commit(connection: Any) -> None:
+    _end(connection, sqlite3.Connection.commit)
+
+
+def _rollback(connection: Any) -> None:
+    _end(connection, sqlite3.Connection.rollback)
+
+
+def _end(connection: Any, how: Callable[[sqlite3.Connection], None]) -> None:
+    if connection.driver_connection._connection:  # None when it was closed
+        try:
+            how(connection.driver_connection._conn)
+        except Exception as error:
+            connection._handle_exception(error)
+
+
 async def _spawn(work: Callable[..., Any], *given: Any, _require_await: bool = False, **named: Any) -> Any:
-    """A statement, which never awaits here, is run at once; what may await runs in a greenlet, as ever."""
+    """What never awaits here is run at once; what may, as connecting does, runs in a greenlet, as ever."""
     if _require_await:
         return work(*given, **named)
+    of = getattr(work, "__self__", None)
+    if isinstance(of, Engine):
+        if work.__name__ == "connect" and isinstance(of.pool, AsyncAdaptedQueuePool) and of.pool.checkedin():
+            return work(*given, **named)
+    elif isinstance(of, Connection | Transaction) and work.__name__ in _AWAITS_NOTHING:
+        ends = work.__name__ != "begin" and (isinstance(of, Transaction) or of.in_transaction())
+        try:
+            return work(*given, **named)
+        finally:
+            if ends:
+                await asyncio.sleep(0)
     return await greenlet_spawn(work, *given, **named)
 
 
@@ -109,11 +136,7 @@ def statements_in_place() -> Iterator[None]:
     """Connections that are made from now on, until the end, have no thread and await no statement."""
     with (
         patch.multiple(aiosqlite.core, SimpleQueue=_AtOnce, Thread=_NoThread),
-        patch.object(AsyncAdapt_aiosqlite_connection, "_cursor_cls", _Cursor),
+        patch.multiple(AsyncAdapt_aiosqlite_connection, _cursor_cls=_Cursor, commit=_commit, rollback=_rollback),
         patch.multiple(engine, greenlet_spawn=_spawn, _run_to_completion=_to_its_end),
     ):
         yield
-
-
-def _ends_transaction(statement: Callable[[], Any]) -> bool:
-    return getattr(getattr(statement, "func", None), "__name__", "") in {"commit", "rollback"}
