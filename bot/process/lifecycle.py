@@ -218,7 +218,7 @@ def _loops(
     receiving: list[_Part] = [("missed", bot.missed.run_due, bot.missed.next_due, (MISSED,))]
     parts = [*reporting, *(receiving if web else []), *(working if worker else [])]
     wakeup = bot.engine.wakeup
-    back = bot.sweeper.look_again if worker else bot.missed.note
+    back = bot.sweeper.schedule_now if worker else bot.missed.note
     return [
         _run_loop(name, work, due, wakeup.waiter(topics), bot.clock, longest, ending, database_is_back=back)
         for name, work, due, topics in parts

@@ -83,7 +83,7 @@ class Bot:
         self.engine = self._engine(owner)
         self.sweeper = Reconciler(self.engine, interval=settings.sweep, matters=may_matter)
         self.inbox = Inbox(self.engine, self.sweeper)
-        self.missed = MissedDeliveries(self.inbox.receive, self.sweeper.look_for_deliveries, self.engine.wakeup)
+        self.missed = MissedDeliveries(self.inbox.receive, self.sweeper.request_deliveries, self.engine.wakeup)
         self.worker = self._worker()
         self.processor = Processor(self.engine)
         self.dispatcher = self._dispatcher()
@@ -149,7 +149,7 @@ class Bot:
             wakeup.notify,
             clock=self.clock,
             random=self._random,
-            lost=self.sweeper.look_again,
+            lost=self.sweeper.schedule_now,
         )
 
     async def run_due(self) -> bool:

@@ -25,7 +25,7 @@ from queue_engine.effects.labels import LabelStates, label_states
 from queue_engine.rules.consent_changes import withdrawn_since_label
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import (
-    UNSEEN_HEAD,
+    UNKNOWN_HEAD,
     Admit,
     Answer,
     Consent,
@@ -108,7 +108,7 @@ async def _labeled(
             if not request.webhook_is_late:
                 await await_webhook(engine, request.repository, request.number)
                 return None
-            request = replace(request, head_sha=UNSEEN_HEAD)
+            request = replace(request, head_sha=UNKNOWN_HEAD)
         elif request.head_sha is None:
             request = replace(request, arrived_at=last.at)
     void = [
@@ -224,7 +224,7 @@ def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts
     if isinstance(answer, Admit) and request.labelled_at is not None:
         # By what webhooks told since the label was set.
         withdrawn = withdrawn_since_label(
-            pull, base_branch=consent.base_branch, policy=policy, labelled_at=request.labelled_at, by=consent.by
+            pull, base_branch=consent.base_branch, policy=policy, labeled_at=request.labelled_at, by=consent.by
         )
         if withdrawn is not None:
             # Another person has set the label that is on now: its own webhook asks for that one.

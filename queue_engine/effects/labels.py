@@ -64,8 +64,8 @@ async def queued_by(
     known = frozenset(label for label in trusted if policy.has_trigger_label([label]))
     if known or not trusted:
         return known
-    told = await tx.timeline.queued_by(repository_id, number)
-    return frozenset(label for label in trusted if has_label([label], told))
+    former = await tx.timeline.queued_by(repository_id, number)
+    return frozenset(label for label in trusted if has_label([label], former))
 
 
 async def effective_labels(

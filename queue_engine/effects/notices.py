@@ -23,7 +23,7 @@ from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 
-PASSING = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
+PROGRESS = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
 """Kinds that tell of progress, not of what became of a pull request."""
 
 _CLOSED = frozenset({Reason.CLOSED, Reason.MERGED_ELSEWHERE})
@@ -48,12 +48,12 @@ async def announce(tx: Transaction, repository: Repository, notice: Notice, poli
     """Bring the comment up to this notice, if its repository wants to hear of it."""
     if policy.comments is CommentPolicy.NONE:
         return
-    if policy.comments is CommentPolicy.OUTCOMES and notice.kind in PASSING:
+    if policy.comments is CommentPolicy.OUTCOMES and notice.kind in PROGRESS:
         shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, notice.number)
         # Progress is told only where the comment would go on saying what is not true any more.
-        if shown is None or shown.kind in PASSING:
+        if shown is None or shown.kind in PROGRESS:
             return
-    worded = _in_own_words(notice, policy)
+    worded = _with_custom_text(notice, policy)
     if worded.kind is NoticeKind.REFUSED and policy.not_followed:
         worded = worded.model_copy(update={"not_followed": policy.not_followed})
     await tx.outbox.want(OutboxKind.COMMENT, repository, notice.number, due=due, notice=worded)
@@ -82,8 +82,8 @@ async def announce_retrying(
     tx: Transaction, entry: Entry, next_try: datetime, policy: Policy, now: datetime, *, depth: int
 ) -> None:
     """Say since when GitHub has not answered as it should, and when IMQ asks again."""
-    told = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
-    notice = told.model_copy(
+    progress = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    notice = progress.model_copy(
         update={"retrying_since": entry.run.github_failing_since, "next_try": next_try, "eta": None}
     )
     await announce(tx, entry.repository, notice, policy, due=now)
@@ -185,8 +185,8 @@ async def announce_blockers(
     }
     notice = _notice(entry, kind, policy, now, **facts)
     await announce(tx, entry.repository, notice, policy, due=now)
-    stands = await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
-    if stands or any(blocker.reason is Reason.MISCONFIGURED for blocker in blockers):
+    is_shown = await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
+    if is_shown or any(blocker.reason is Reason.MISCONFIGURED for blocker in blockers):
         await _check_run(tx, entry, notice, policy, now)
 
 
@@ -238,7 +238,7 @@ async def announce_reply(
         # It waits where only outcomes are told: who asks is told of the rest.
         depth = await tx.entries.count(entry.queue_id)
         notice = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
-    worded = _in_own_words(notice, policy)
+    worded = _with_custom_text(notice, policy)
     await tx.outbox.want(OutboxKind.COMMENT, repository, number, due=now, notice=worded)
     return True
 
@@ -257,7 +257,7 @@ async def _progress(
         behind = held_behind(entry.position, policy)
         return _notice(entry, NoticeKind.HELD, policy, now, position=behind, reason=Reason.QUEUE_FULL)
     position = asdict(await load_position(tx, entry, now, depth=depth_within(depth, policy)))
-    return _notice(entry, kind, policy, now, checks=tuple(checks) or _awaited(entry), **position)
+    return _notice(entry, kind, policy, now, checks=tuple(checks) or _expected_reports(entry), **position)
 
 
 def _notice(entry: Entry, kind: NoticeKind, policy: Policy, now: datetime, **facts: Any) -> Notice:
@@ -280,15 +280,15 @@ def _notice(entry: Entry, kind: NoticeKind, policy: Policy, now: datetime, **fac
 async def _is_shown(tx: Transaction, entry: Entry) -> bool:
     """Whether the check run tells of this very stay: of one that began, and was sent back into line."""
     shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
-    return shown is not None and shown.kind in PASSING | {NoticeKind.PAUSED, NoticeKind.HELD}
+    return shown is not None and shown.kind in PROGRESS | {NoticeKind.PAUSED, NoticeKind.HELD}
 
 
 async def _check_run(tx: Transaction, entry: Entry, notice: Notice, policy: Policy, due: datetime) -> None:
-    worded = _in_own_words(notice, policy)
+    worded = _with_custom_text(notice, policy)
     await tx.outbox.want(OutboxKind.CHECK_RUN, entry.repository, entry.number, due=due, notice=worded)
 
 
-def _in_own_words(notice: Notice, policy: Policy) -> Notice:
+def _with_custom_text(notice: Notice, policy: Policy) -> Notice:
     """The notice with the repository's own words, if it has some for this reason, or for this kind.
 
     Words for a landing are none for one whose tree is not the tested one.
@@ -299,7 +299,7 @@ def _in_own_words(notice: Notice, policy: Policy) -> Notice:
     return notice.model_copy(update={"text": text})
 
 
-def _awaited(entry: Entry) -> tuple[CheckReport, ...]:
+def _expected_reports(entry: Entry) -> tuple[CheckReport, ...]:
     """The checks that an entry waits for, as far as they are known by name only."""
     return tuple(
         CheckReport(name, None, CheckState.PENDING, "expected", None, None, None) for name in pending_checks(entry.run)

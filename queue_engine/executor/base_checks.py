@@ -12,7 +12,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor import base_labels
-from queue_engine.planner.github_outage import later
+from queue_engine.planner.github_outage import retry_at
 from queue_engine.rules.blockers import (
     base_checked,
     base_unread,
@@ -25,11 +25,11 @@ from queue_engine.rules.checks import required_checks, with_runs
 _log = structlog.get_logger("imq.base")
 
 
-async def look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequence[Entry], policy: Policy) -> None:
+async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequence[Entry], policy: Policy) -> None:
     """See whether a red base passes by now, or has moved on; what failed there is run again, once for each tip."""
     github, now, tip = engine.github, engine.clock.now(), red.tip
     known: RedBase | None
-    marked: dict[str, str] = {}
+    fixes: dict[str, str] = {}
     again: tuple[CheckReport, ...] = ()
     try:
         tip = (await github.comparison(queue.repository, queue.base_branch, entries[0].head)).base_tip
@@ -39,15 +39,15 @@ async def look_at_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequ
         if known is not None:
             if again := failed_jobs(known, tip, reports, policy):
                 known = replace(known, rerun=tip)
-            marked = await base_labels.marked(engine, queue, entries, policy)
+            fixes = await base_labels.find_fixes(engine, queue, entries, policy)
     except RateLimitError as limited:
-        known = replace(red, look_at=later(limited, now))
+        known = replace(red, look_at=retry_at(limited, now))
     except GitHubError as error:
         _log.warning("base_unread", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
         known = base_unread(red, policy, now)
     async with engine.change() as change:
-        for entry_id, by in marked.items():
-            await base_labels.let_through(change, entry_id, by)
+        for entry_id, by in fixes.items():
+            await base_labels.mark_as_fix(change, entry_id, by)
         # A report, a push or a person may have come meanwhile, of which this look saw nothing: then it looks again.
         noted = await change.tx.red_bases.note(queue.id, known, seen=red)
         for entry in await change.tx.entries.of_queue(queue.id) if noted and tip != red.tip else ():
@@ -69,7 +69,7 @@ async def _run_again(engine: Engine, queue: Queue, tip: str, failed: tuple[Check
         _log.warning("no_base_rerun", repository=repository.full_name, error=f"{type(error).__name__}: {error}")
 
 
-async def look_at_untested(engine: Engine, queue: Queue, red: RedBase, policy: Policy) -> None:
+async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: Policy) -> None:
     """See whether the checks of a tip that was never tested pass: then nobody has to resume the queue."""
     github, now, tip = engine.github, engine.clock.now(), red.tip
     known: RedBase | None
@@ -80,7 +80,7 @@ async def look_at_untested(engine: Engine, queue: Queue, red: RedBase, policy: P
         reports = await github.check_reports(queue.repository, tip, required)
         known = untested_checked(red, tip, required, reports, policy, now)
     except RateLimitError as limited:
-        known = replace(red, look_at=later(limited, now))
+        known = replace(red, look_at=retry_at(limited, now))
     except GitHubError as error:
         _log.warning("base_unread", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
         known = base_unread(red, policy, now)

@@ -13,7 +13,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.eligibility import may_queue
 
 
-async def marked(engine: Engine, queue: Queue, entries: Sequence[Entry], policy: Policy) -> dict[str, str]:
+async def find_fixes(engine: Engine, queue: Queue, entries: Sequence[Entry], policy: Policy) -> dict[str, str]:
     """Who marked which of these entries as a fix, by the entry's id, beside those known; one request for each label.
 
     A label counts if it was on the pull request when it was queued, or if a person who may queue set it since. Raises
@@ -37,7 +37,7 @@ async def marked(engine: Engine, queue: Queue, entries: Sequence[Entry], policy:
     return found
 
 
-async def let_through(change: Change, entry_id: str, by: str) -> None:
+async def mark_as_fix(change: Change, entry_id: str, by: str) -> None:
     """The entry counts as a fix from now on. Raises StaleRecord if it changed in this moment."""
     entry = await change.tx.entries.get(entry_id)
     if entry is None or entry.fixes_base:

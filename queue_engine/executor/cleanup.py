@@ -18,7 +18,7 @@ _log = structlog.get_logger("imq.cleanup")
 BRANCH_JOB = "delete_branch"
 """Kind of the job that deletes the branch of a pull request that landed."""
 
-_LOOKS, _LATER = 5, timedelta(seconds=10)
+_POLLS, _POLL_AFTER = 5, timedelta(seconds=10)
 """GitHub may show a pull request open for a moment after it merged it: how often that is looked at, and when again."""
 
 
@@ -51,8 +51,8 @@ class Cleanup:
         repository = queue.repository
         try:
             pull = await github.pull_request(repository, number)
-            if not pull.merged and job.claims < _LOOKS:
-                return Hold(_LATER)
+            if not pull.merged and job.claims < _POLLS:
+                return Hold(_POLL_AFTER)
             kept = await self._why_kept(queue, pull, head)
             if kept is None:
                 await github.delete_branch(repository, pull.head_branch)

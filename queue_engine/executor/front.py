@@ -18,14 +18,14 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
-from queue_engine.executor.base_checks import look_at_base, look_at_untested
+from queue_engine.executor.base_checks import poll_red_base, poll_untested_tip
 from queue_engine.executor.queue_depth import dequeue_together, follow_depth
 from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.rules.blockers import (
     blockers_of,
     in_flight,
     is_blocked,
-    next_check_at,
+    next_poll_at,
     select_front,
     unannounced,
     unblocked_at,
@@ -74,7 +74,7 @@ async def find_front(engine: Engine, queue_id: int, policy: Policy | None) -> Fr
         if queue is None:
             return QueueWait(None)
         if policy is None:
-            return _unread(queue, entries, engine.clock.now())
+            return _front_without_policy(queue, entries, engine.clock.now())
         try:
             found = await _next(engine, queue, entries, policy)
         except StaleRecord:
@@ -84,7 +84,7 @@ async def find_front(engine: Engine, queue_id: int, policy: Policy | None) -> Fr
     return QueueWait(engine.clock.now())
 
 
-def _unread(queue: Queue, entries: Sequence[Entry], now: datetime) -> Front | QueueWait:
+def _front_without_policy(queue: Queue, entries: Sequence[Entry], now: datetime) -> Front | QueueWait:
     if not entries or _fault(entries) is not None:
         return QueueWait(None)
     if pauses := [pause for pause in queue.pauses if not pause.has_ended(now)]:
@@ -119,15 +119,15 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
     if await _announce(engine, queue, entries, blockers, policy):
         return None
     if queue.red is not None and queue.red.untested and queue.red.look_at <= now:
-        await look_at_untested(engine, queue, queue.red, policy)
+        await poll_untested_tip(engine, queue, queue.red, policy)
         return None
-    untested_look = queue.red.look_at if queue.red is not None and queue.red.untested else None
+    untested_poll = queue.red.look_at if queue.red is not None and queue.red.untested else None
     if broken or not entries:
-        return QueueWait(_first((*(blocker.until for blocker in blockers), untested_look, hold_ends)))
+        return QueueWait(_first((*(blocker.until for blocker in blockers), untested_poll, hold_ends)))
     ends = None
     if queue.red is not None and waits_for_base(blockers):
         if queue.red.look_at <= now:
-            await look_at_base(engine, queue, queue.red, entries, policy)
+            await poll_red_base(engine, queue, queue.red, entries, policy)
             return None
         waiting = [entry for entry in entries if not (blockers[0].exempts(entry) or in_flight(entry))]
         if await _dequeue_overdue(engine, queue.red, waiting, policy, now):
@@ -135,7 +135,7 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
         ends = _first(waits_until(queue.red, entry, policy) for entry in waiting)
     chosen = select_front(entries, blockers, now)
     if chosen is None:
-        checks = (next_check_at(blockers), ends, unblocked_at(entries, now), untested_look, hold_ends)
+        checks = (next_poll_at(blockers), ends, unblocked_at(entries, now), untested_poll, hold_ends)
         return QueueWait(_first(checks))
     front = entries[0]
     if chosen.id != front.id and front.status in PROCESSING:

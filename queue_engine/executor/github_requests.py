@@ -19,49 +19,49 @@ from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
 
 
-async def look(github: GitHub, entry: Entry, fact: FactKind, seen: Facts, policy: Policy) -> Facts:
+async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts:
     """Read one fact, and return what has been seen with it."""
     repository, base = entry.repository, entry.base_branch
     match fact:
         case FactKind.PULL:
-            return replace(seen, pull=await github.pull_request(repository, entry.number))
+            return replace(facts, pull=await github.pull_request(repository, entry.number))
         case FactKind.SNAPSHOT:
-            return await _snapshot(github, entry, seen, policy)
+            return await _snapshot(github, entry, facts, policy)
         case FactKind.FRESH_RULES:
             github.forget_rules(repository.id)
             rules = await github.branch_rules(repository, base)
-            return await _snapshot(github, entry, replace(seen, rules=rules, rules_fresh=True), policy)
+            return await _snapshot(github, entry, replace(facts, rules=rules, rules_fresh=True), policy)
         case FactKind.COMPARISON:
             head = entry.run.new_head or entry.head
-            return replace(seen, comparison=await github.comparison(repository, base, head))
+            return replace(facts, comparison=await github.comparison(repository, base, head))
         case FactKind.CHECKS:
-            required = required_checks(seen.rules, policy)
-            return replace(seen, reports=await github.check_reports(repository, _candidate(entry), required))
+            required = required_checks(facts.rules, policy)
+            return replace(facts, reports=await github.check_reports(repository, _candidate(entry), required))
         case FactKind.BASE_REPORTS:
-            required = required_checks(seen.rules, policy)
+            required = required_checks(facts.rules, policy)
             reports = await github.check_reports(repository, entry.run.base_tip or base, required)
-            return replace(seen, base_reports=reports)
+            return replace(facts, base_reports=reports)
         case FactKind.WORKFLOW_RUNS:
-            return replace(seen, workflow_runs=await github.workflow_runs(repository, _candidate(entry)))
+            return replace(facts, workflow_runs=await github.workflow_runs(repository, _candidate(entry)))
         case FactKind.FORMER_REPORTS:
             # Whatever reported there counts, so every source is asked for.
             reports = await github.check_reports(repository, entry.queued_head, frozenset())
-            return replace(seen, former_reports=reports)
+            return replace(facts, former_reports=reports)
         case FactKind.SUITES:
-            return replace(seen, suites=await github.check_suites(repository, _candidate(entry)))
+            return replace(facts, suites=await github.check_suites(repository, _candidate(entry)))
         case FactKind.CO_AUTHORS:
-            assert seen.pull is not None
-            authors = await github.co_authors(repository, entry.number, author=seen.pull.author)
-            return replace(seen, co_authors=authors)
+            assert facts.pull is not None
+            authors = await github.co_authors(repository, entry.number, author=facts.pull.author)
+            return replace(facts, co_authors=authors)
         case FactKind.PERMISSION:
-            return replace(seen, permission=await github.permission(repository, entry.queued_by))
+            return replace(facts, permission=await github.permission(repository, entry.queued_by))
         case FactKind.REVIEWS:
-            assert seen.pull is not None
-            assert seen.rules is not None
-            reviews = await reviews_of(github, repository, seen.snapshot or Snapshot(seen.pull), seen.rules)
-            return replace(seen, reviews=reviews or ())
+            assert facts.pull is not None
+            assert facts.rules is not None
+            reviews = await reviews_of(github, repository, facts.snapshot or Snapshot(facts.pull), facts.rules)
+            return replace(facts, reviews=reviews or ())
         case FactKind.RULES:
-            return replace(seen, rules=await github.branch_rules(repository, base))
+            return replace(facts, rules=await github.branch_rules(repository, base))
 
 
 def _candidate(entry: Entry) -> str:
@@ -70,17 +70,17 @@ def _candidate(entry: Entry) -> str:
     return entry.run.candidate
 
 
-async def _snapshot(github: GitHub, entry: Entry, seen: Facts, policy: Policy) -> Facts:
+async def _snapshot(github: GitHub, entry: Entry, facts: Facts, policy: Policy) -> Facts:
     taken = await github.snapshot(entry.repository, entry.number, login=entry.queued_by, head_sha=entry.head)
     if not entry.head_proved and needs_signature(policy):
         # GraphQL names no bot as a commit's author: REST tells whether IMQ made it.
         taken = replace(taken, comparison=None)
-    return with_snapshot(seen, taken)
+    return with_snapshot(facts, taken)
 
 
-def with_snapshot(seen: Facts, taken: Snapshot) -> Facts:
+def with_snapshot(facts: Facts, taken: Snapshot) -> Facts:
     """What has been seen, with a snapshot of the pull request; a comparison that it lacks is asked for by itself."""
-    return replace(seen, pull=taken.pull, permission=taken.permission, comparison=taken.comparison, snapshot=taken)
+    return replace(facts, pull=taken.pull, permission=taken.permission, comparison=taken.comparison, snapshot=taken)
 
 
 async def update(github: GitHub, entry: Entry) -> Facts:
@@ -120,22 +120,22 @@ async def merge(github: GitHub, entry: Entry, how: Merge, refused: frozenset[Mer
         return Facts(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
 
 
-async def landed(github: GitHub, entry: Entry, sha: str | None, seen: Facts) -> tuple[Commit, str]:
+async def landed(github: GitHub, entry: Entry, sha: str | None, facts: Facts) -> tuple[Commit, str]:
     """The commit that landed the entry, the base's tip if `sha` is None, and the branch that it landed on."""
     if sha is None:
         sha = (await github.comparison(entry.repository, entry.base_branch, entry.head)).base_tip
     commit = await github.commit(entry.repository, sha)
-    return commit, await landed_on(github, entry, commit, seen)
+    return commit, await landed_on(github, entry, commit, facts)
 
 
-async def landed_on(github: GitHub, entry: Entry, landed: Commit, seen: Facts) -> str:
+async def landed_on(github: GitHub, entry: Entry, landed: Commit, facts: Facts) -> str:
     """The branch that the entry was merged into: its author may change the base branch until GitHub merges.
 
     GitHub's merge takes the head as a condition, and not the base (docs, "Merge a pull request": `sha`;
     InterCooperative-Network/icn #2659). A merged pull request keeps its base branch (go-github #3456). So it is read
     unless the commit itself shows the tested tree on the tested base.
     """
-    pull = seen.pull
+    pull = facts.pull
     if pull is None or not pull.merged:
         if landed.tree == entry.run.tested_tree and entry.run.base_tip in landed.parents:
             return entry.base_branch

@@ -41,7 +41,7 @@ async def land(
         await tx.refusals.clear(entry.repository.id, entry.number)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=None if agree else detail)
         await change.record(
-            EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _facts(change, entry, landed)
+            EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _landing_data(change, entry, landed)
         )
         await tx.known.record(entry.repository.id, _moves(entry, landed), now)
         for other in await tx.entries.of_queue(queue.id, most=policy.max_depth or None):
@@ -53,7 +53,7 @@ async def land(
             await tx.queues.wake(queue.id, now)
         else:
             await record.pause(change, queue, Reason.TREE_MISMATCH, detail)
-            await _look_at_untested(change, queue, entry, landed, policy, squashed=squashed)
+            await _record_untested_tip(change, queue, entry, landed, policy, squashed=squashed)
     if agree:
         _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
     else:
@@ -73,14 +73,14 @@ async def land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: s
     _log.critical(reason.value, repository=entry.repository.full_name, number=entry.number, detail=detail)
 
 
-async def _facts(change: Change, entry: Entry, landed: Commit) -> dict[str, Any]:
+async def _landing_data(change: Change, entry: Entry, landed: Commit) -> dict[str, Any]:
     """What the timeline keeps of the landing."""
     events = await change.tx.timeline.of_pull_request(entry.repository.id, entry.number)
     trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
     return trees | figures_of(entry, events, change.now)
 
 
-async def _look_at_untested(
+async def _record_untested_tip(
     change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy, *, squashed: bool
 ) -> None:
     """Have the new tip's checks looked at, if they can tell whether it is sound."""
@@ -88,8 +88,8 @@ async def _look_at_untested(
     known = await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)
     pushed = pushes(known.get(subject, ()), change.now)
     if _pushed_by_hand(entry, landed, pushed, squashed=squashed):
-        look_at = change.now + policy.ask_again.maximum
-        untested = RedBase("", landed.sha, change.now, 0, look_at, untested=True)
+        next_poll_at = change.now + policy.ask_again.maximum
+        untested = RedBase("", landed.sha, change.now, 0, next_poll_at, untested=True)
         await change.tx.red_bases.note(queue.id, untested)
 
 

@@ -57,7 +57,7 @@ from queue_engine.planner.actions import (
 )
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
-from queue_engine.planner.github_outage import lasts, later, longest_wait, on_github_error
+from queue_engine.planner.github_outage import longest_wait, on_github_error, retry_at, shows_retrying
 from queue_engine.rules.transitions import with_refusal
 
 _log = structlog.get_logger("imq.queue_pass")
@@ -81,7 +81,7 @@ async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> dat
     try:
         policy = await engine.policies.of(queue.repository, queue.base_branch)
     except GitHubError as error:
-        return await _Pass(engine, queue, held, Policy()).endure(error)
+        return await _Pass(engine, queue, held, Policy()).on_unreadable_policy(error)
     return await _Pass(engine, queue, held, policy).run()
 
 
@@ -90,32 +90,32 @@ class _Pass:
         self._engine = engine
         self._queue = queue
         self._held = held
-        self._seen = Facts()
-        self._seen_for: tuple[str, int] | None = None  # The front, by id and version, that `_seen` was read for.
+        self._facts = Facts()
+        self._facts_for: tuple[str, int] | None = None  # The front, by id and version, that `_seen` was read for.
         self._depth = 0
         self._hold_ends: datetime | None = None
         self._stall: Stall | None = None
         self._policy = policy
-        self._keeper = EntryUpdates(engine, policy)
+        self._updates = EntryUpdates(engine, policy)
 
     async def run(self) -> datetime | None:
-        told: str | None = None
-        with ExitStack() as story:
+        traced_id: str | None = None
+        with ExitStack() as traced:
             for _ in range(_STEPS):
                 if not self._held():
                     raise LeaseLost(self._queue.repository.full_name)
                 entry = await self._front()
                 if isinstance(entry, QueueWait):
                     return entry.until
-                if entry.id != told:
-                    story.close()
-                    story.enter_context(entry_trace(entry))
-                    told = entry.id
+                if entry.id != traced_id:
+                    traced.close()
+                    traced.enter_context(entry_trace(entry))
+                    traced_id = entry.id
                 try:
                     with working(again=longest_wait(entry)):
                         due = await self._step(entry)
                 except StaleRecord:
-                    self._seen = Facts()
+                    self._facts = Facts()
                     continue
                 except Exception as error:
                     raise PassError(entry) from error
@@ -123,13 +123,13 @@ class _Pass:
                     return min(due, self._hold_ends or due)
         return self._engine.clock.now()
 
-    async def endure(self, error: GitHubError) -> datetime | None:
+    async def on_unreadable_policy(self, error: GitHubError) -> datetime | None:
         """The repository's own rules cannot be read: its queue waits for GitHub as for any other answer."""
         found = await find_front(self._engine, self._queue.id, None)
         if isinstance(found, QueueWait):
             return found.until
         try:
-            return await self._on_error(found.entry, error, looked_at_pull=True)
+            return await self._on_error(found.entry, error, reading_pull=True)
         except StaleRecord:
             return self._engine.clock.now()
 
@@ -139,11 +139,11 @@ class _Pass:
         if isinstance(found, QueueWait):
             return found
         front, self._depth, self._hold_ends = found.entry, found.depth, found.hold_ends
-        if (front.id, front.version) != self._seen_for:
+        if (front.id, front.version) != self._facts_for:
             # A hint came, or another front: facts read before it may be older than what it tells of.
-            self._seen, self._seen_for = Facts(), (front.id, front.version)
+            self._facts, self._facts_for = Facts(), (front.id, front.version)
         self._stall = found.stall
-        self._seen = replace(self._seen, ci_seen_at=found.stall.ci_seen_at if found.stall else None)
+        self._facts = replace(self._facts, ci_seen_at=found.stall.ci_seen_at if found.stall else None)
         return front
 
     async def _step(self, entry: Entry) -> datetime | None:
@@ -151,31 +151,31 @@ class _Pass:
         if entry.run.merge_requested_at is not None:
             async with self._engine.store.reading() as tx:
                 landed = await answered_merge(tx, entry, self._engine.clock.now())
-            self._seen = replace(self._seen, landed_sha=landed)
-        action = decide(entry, self._seen, self._policy, self._engine.clock.now())
+            self._facts = replace(self._facts, landed_sha=landed)
+        action = decide(entry, self._facts, self._policy, self._engine.clock.now())
         match action:
             case ReadFact(fact):
-                return await self._look(entry, fact)
+                return await self._read_fact(entry, fact)
             case Save(changed, ended):
                 await self._save(entry, changed, ended=ended)
                 return None
             case Wait(changed, until, pending, not_starting):
                 settled = replace(changed, run=replace(changed.run, github_failures=0, github_failing_since=None))
                 if settled != entry:
-                    over = lasts(entry, self._engine.clock.now())
-                    tell = over or settled.run.pending_checks != entry.run.pending_checks
-                    await self._save(entry, settled, tell=tell, checks=pending)
+                    over = shows_retrying(entry, self._engine.clock.now())
+                    announce = over or settled.run.pending_checks != entry.run.pending_checks
+                    await self._save(entry, settled, announce=announce, checks=pending)
                 return await note_stall(self._engine, self._queue, self._stall, changed, not_starting) or until
             case Update(changed):
                 return await self._update(entry, changed)
             case Merge(changed):
                 return await self._merge(await self._save(entry, changed, asked=True), action)
             case Landing(sha):
-                return await self._confirm(entry, sha)
+                return await self._land(entry, sha)
             case Dequeue(reason, detail, checks):
-                return await self._leave(entry, reason, detail, checks)
+                return await self._dequeue(entry, reason, detail, checks)
             case Block(changed, reason, words):
-                await self._keeper.block(entry, changed, reason, words)
+                await self._updates.block(entry, changed, reason, words)
                 return None
             case Rerun(changed, failed):
                 return await self._rerun(await self._save(entry, changed), failed)
@@ -188,42 +188,42 @@ class _Pass:
         entry: Entry,
         changed: Entry,
         *,
-        tell: bool = False,
+        announce: bool = False,
         checks: Checks = (),
         ended: datetime | None = None,
         asked: bool = False,
     ) -> Entry:
-        saved = await self._keeper.save(
-            entry, changed, depth=self._depth, tell=tell, checks=checks, ended=ended, asked=asked
+        saved = await self._updates.save(
+            entry, changed, depth=self._depth, announce=announce, checks=checks, ended=ended, asked=asked
         )
-        self._seen_for = (saved.id, saved.version)
+        self._facts_for = (saved.id, saved.version)
         return saved
 
-    async def _look(self, entry: Entry, fact: FactKind) -> datetime | None:
+    async def _read_fact(self, entry: Entry, fact: FactKind) -> datetime | None:
         github = self._engine.github
         try:
-            seen = await github_requests.look(github, entry, fact, self._seen, self._policy)
-            if seen.pull is not None and seen.pull is not self._seen.pull:
-                if (named := named_by(seen.pull, entry.repository)) != entry.repository:
+            facts = await github_requests.read_fact(github, entry, fact, self._facts, self._policy)
+            if facts.pull is not None and facts.pull is not self._facts.pull:
+                if (named := named_by(facts.pull, entry.repository)) != entry.repository:
                     await remember_name(self._engine, named)
                     return None
                 pull = await effective_labels(
-                    self._engine.store, entry.repository, seen.pull, entry.trusted_labels, self._policy
+                    self._engine.store, entry.repository, facts.pull, entry.trusted_labels, self._policy
                 )
-                seen = replace(seen, pull=pull)
-            self._seen = seen
+                facts = replace(facts, pull=pull)
+            self._facts = facts
         except GitHubError as error:
-            return await self._on_error(entry, error, looked_at_pull=fact in _OF_PULL)
+            return await self._on_error(entry, error, reading_pull=fact in _OF_PULL)
         return None
 
     async def _update(self, entry: Entry, changed: Entry) -> datetime | None:
         saved = await self._save(entry, changed)
-        self._seen = Facts()
+        self._facts = Facts()
         try:
-            self._seen = await github_requests.update(self._engine.github, saved)
+            self._facts = await github_requests.update(self._engine.github, saved)
         except RateLimitError as limited:
             # Nothing was asked for: the time that GitHub may take for an update begins with the next try.
-            due = later(limited, self._engine.clock.now())
+            due = retry_at(limited, self._engine.clock.now())
             await self._save(saved, replace(saved, status_since=due, run=replace(saved.run, polls=0, next_poll_at=due)))
             return due
         except GitHubError as error:
@@ -231,26 +231,26 @@ class _Pass:
         return None
 
     async def _merge(self, entry: Entry, how: Merge) -> datetime | None:
-        refused, self._seen = self._seen.refused_methods, Facts()
+        refused, self._facts = self._facts.refused_methods, Facts()
         try:
             answer = await github_requests.merge(self._engine.github, entry, how, refused)
         except RateLimitError as limited:
             # Nothing was done, so nothing is in doubt.
             await note_refused(self._engine, entry)
             await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=None)))
-            return later(limited, self._engine.clock.now())
+            return retry_at(limited, self._engine.clock.now())
         except GitHubError as error:
             return await self._on_error(entry, error)
         if isinstance(answer, str):
-            return await self._confirm(entry, answer, squashed=how.method is MergeMethod.SQUASH)
+            return await self._land(entry, answer, squashed=how.method is MergeMethod.SQUASH)
         await note_refused(self._engine, entry)
-        self._seen = answer
+        self._facts = answer
         if answer.merge_denied is None:
             await self._save(entry, with_refusal(entry, self._engine.clock.now()))
         return None
 
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
-        self._seen = Facts()
+        self._facts = Facts()
         try:
             words = await github_requests.rerun(self._engine.github, entry, failed)
         except GitHubError as error:
@@ -258,23 +258,23 @@ class _Pass:
         if words is not None:
             _log.info("no_rerun", number=entry.number, message=words)
         answered = rerun_answered(entry, failed, words, self._policy, self._engine.clock.now())
-        await self._save(entry, answered, tell=words is None)
+        await self._save(entry, answered, announce=words is None)
         return None
 
-    async def _confirm(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:
+    async def _land(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:
         try:
-            landed, branch = await github_requests.landed(self._engine.github, entry, sha, self._seen)
+            landed, branch = await github_requests.landed(self._engine.github, entry, sha, self._facts)
         except GitHubError as error:
-            return await self._on_error(entry, error, looked_at_pull=True)
+            return await self._on_error(entry, error, reading_pull=True)
         if branch != entry.base_branch:
             await land_elsewhere(self._engine, entry, landed, branch, self._policy)
             return None
         await land(self._engine, self._queue, entry, landed, self._policy, squashed=squashed)
         return None
 
-    async def _leave(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:
+    async def _dequeue(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:
         """Dequeue the entry; before the pull request is blamed for a failure, IMQ reads it again."""
-        pull, now = self._seen.pull, self._engine.clock.now()
+        pull, now = self._facts.pull, self._engine.clock.now()
         if reason is Reason.MERGED_ELSEWHERE:
             async with self._engine.store.reading() as tx:
                 own = await merged_by_imq(tx, entry, now)
@@ -282,26 +282,26 @@ class _Pass:
                 await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=now)))
                 return None
         if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in _UNREADABLE:
-            return await self._look(entry, FactKind.PULL)
-        await self._keeper.dequeue(entry, reason, pull, detail=detail, checks=checks)
+            return await self._read_fact(entry, FactKind.PULL)
+        await self._updates.dequeue(entry, reason, pull, detail=detail, checks=checks)
         return None
 
-    async def _on_error(self, entry: Entry, error: GitHubError, *, looked_at_pull: bool = False) -> datetime | None:
+    async def _on_error(self, entry: Entry, error: GitHubError, *, reading_pull: bool = False) -> datetime | None:
         """GitHub did not answer as it should: wait within bounds, or find out whose fault it is."""
         if not isinstance(error, StaleRead | ReadLagError):
             _log.warning("github_error", number=entry.number, error=type(error).__name__, message=error.message)
         if isinstance(error, NotFound | Forbidden):
-            if looked_at_pull or self._seen.pull is not None:
-                return await self._leave(entry, Reason.PERMISSION_MISSING, error.message)
+            if reading_pull or self._facts.pull is not None:
+                return await self._dequeue(entry, Reason.PERMISSION_MISSING, error.message)
             await self._save(entry, replace(entry, needs_refetch=True))
             return None
         match on_github_error(entry, error, self._policy, self._engine.clock.now(), self._engine.random):
             case Dequeue(reason, detail):
-                return await self._leave(entry, reason, detail)
+                return await self._dequeue(entry, reason, detail)
             case Wait(changed, until):
                 if changed != entry:
-                    saved = await self._keeper.wait_out(changed, until, depth=self._depth)
-                    self._seen_for = (saved.id, saved.version)
+                    saved = await self._updates.save_retrying(changed, until, depth=self._depth)
+                    self._facts_for = (saved.id, saved.version)
                 return until
 
 

@@ -18,7 +18,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.notices import announce_blockers, announce_progress, announce_retrying
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.known.own_merges import record_merge_request
-from queue_engine.planner.github_outage import lasts
+from queue_engine.planner.github_outage import shows_retrying
 from queue_engine.rules.check_progress import progress
 from queue_engine.rules.checks import rerun_names
 from queue_engine.rules.durations import check_limit_by
@@ -45,7 +45,7 @@ class EntryUpdates:
         changed: Entry,
         *,
         depth: int,
-        tell: bool = False,
+        announce: bool = False,
         checks: Checks = (),
         ended: datetime | None = None,
         asked: bool = False,
@@ -70,7 +70,7 @@ class EntryUpdates:
                 await cancel_later(
                     change.tx, replace(entry, run=replace(entry.run, new_head=None)), self.policy, change.now
                 )
-            if moved or tell:
+            if moved or announce:
                 # Once the run says what is awaited, further reports are progress: told by its own, rarer letters.
                 run = moved or not entry.run.pending_checks
                 await self._announce(change, saved, depth=depth, checks=checks, check_run=run)
@@ -89,11 +89,11 @@ class EntryUpdates:
         if (kind := _NOTICE_OF_STATUS.get(saved.status)) is not None:
             await announce_progress(tx, saved, kind, self.policy, now, depth=depth, checks=checks, check_run=check_run)
 
-    async def wait_out(self, changed: Entry, next_try: datetime, *, depth: int) -> Entry:
+    async def save_retrying(self, changed: Entry, next_try: datetime, *, depth: int) -> Entry:
         """Store that GitHub's trouble goes on, and tell people of it once it has lasted."""
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
-            if lasts(saved, change.now):
+            if shows_retrying(saved, change.now):
                 await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)
         return saved
 

@@ -20,7 +20,7 @@ class Branches:
         async with self._engine.store.reading() as tx:
             queue = await tx.queues.find(repository.id, webhook.branch or "")
         if self._configures(repository, webhook, served=queue is not None):
-            await self.configured(repository)
+            await self.configuration_changed(repository)
         if queue is None or webhook.head_sha is None:
             return
         async with self._engine.change() as change:
@@ -49,7 +49,7 @@ class Branches:
         )
         return webhook.config_named or (webhook.config and matters)
 
-    async def configured(self, repository: Repository) -> None:
+    async def configuration_changed(self, repository: Repository) -> None:
         """The repository's own configuration may have changed, or with it that of all its owner's."""
         async with self._engine.store.reading() as tx:
             queues = await tx.queues.of_repository(repository.id)
@@ -57,9 +57,9 @@ class Branches:
                 owner = repository.owner.casefold()
                 queues = tuple(each for each in await tx.queues.all() if each.repository.owner.casefold() == owner)
         self._engine.policies.forget(repository.id)
-        await self._renew([repository], queues)
+        await self._refresh([repository], queues)
 
-    async def ruled(self, repository: Repository | None, installation_id: int) -> None:
+    async def rules_changed(self, repository: Repository | None, installation_id: int) -> None:
         """Rules for branches changed: those of a repository, or of an organisation, which may hold for all of it."""
         async with self._engine.store.reading() as tx:
             if repository is not None:
@@ -72,9 +72,9 @@ class Branches:
             concerned[repository.id] = repository
         for repository_id in concerned:
             self._engine.github.forget_rules(repository_id)
-        await self._renew(concerned.values(), queues)
+        await self._refresh(concerned.values(), queues)
 
-    async def _renew(self, repositories: Iterable[Repository], queues: Iterable[Queue]) -> None:
+    async def _refresh(self, repositories: Iterable[Repository], queues: Iterable[Queue]) -> None:
         """What any process remembers of these is void; who waits for another rule is looked at now."""
         async with self._engine.change() as change:
             for repository in repositories:

@@ -63,7 +63,7 @@ class Inbox:
     def __init__(self, engine: Engine, sweeper: Reconciler) -> None:
         self._engine = engine
         self._sweeper = sweeper
-        self._gathered = MicroBatch(self._store)
+        self._batch = MicroBatch(self._store)
         self._changes = PullRequestChanges(engine)
         self._reports = CheckReports(engine)
         self._branches = Branches(engine)
@@ -74,7 +74,7 @@ class Inbox:
 
         Deliveries that arrive while others are being stored share the next transaction: a burst costs few of them.
         """
-        return await self._gathered((webhook, current()))
+        return await self._batch((webhook, current()))
 
     async def _store(self, received: Sequence[tuple[WebhookEvent, str | None]]) -> list[bool]:
         # Of two that arrive together with one id the first counts.
@@ -109,11 +109,11 @@ class Inbox:
     @property
     def under_burst(self) -> bool:
         """Whether deliveries come faster than they are stored one by one."""
-        return self._gathered.under_burst
+        return self._batch.under_burst
 
     async def drain(self) -> None:
         """Wait for what is being stored or looked up."""
-        await self._gathered.drain()
+        await self._batch.drain()
         await self._reports.drain()
 
     def handlers(self) -> dict[str, Handler]:
@@ -122,7 +122,7 @@ class Inbox:
         handlers = {
             WEBHOOK_JOB: patient(self._follow),
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
-            LETTER_JOB: self._send_again,
+            LETTER_JOB: self._resend,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
             **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},
@@ -131,7 +131,7 @@ class Inbox:
         }
         return handlers | {former: handlers[kind] for former, kind in FORMER_KINDS.items()}
 
-    async def _send_again(self, job: Job) -> None:
+    async def _resend(self, job: Job) -> None:
         """A dead letter is wanted after all, unless something newer went out meanwhile."""
         async with self._engine.change() as change:
             await change.tx.outbox.requeue(job.request, change.now)
@@ -156,7 +156,7 @@ class Inbox:
             repository = _repository_of(webhook)
             if repository is None:
                 if webhook.kind is WebhookKind.RULES:
-                    await self._branches.ruled(None, webhook.installation_id)
+                    await self._branches.rules_changed(None, webhook.installation_id)
                 return
             await self._of_repository(repository, webhook)
 
@@ -186,7 +186,7 @@ class Inbox:
             case WebhookKind.BASE_MOVED:
                 await self._branches.moved(repository, webhook)
             case WebhookKind.RULES:
-                await self._branches.ruled(repository, webhook.installation_id)
+                await self._branches.rules_changed(repository, webhook.installation_id)
             case WebhookKind.COMMENT:
                 await self._commands.execute(repository, webhook)
             case WebhookKind.INSTALLED:

@@ -30,7 +30,7 @@ DELIVERIES = "webhook"
 REDELIVERIES = "redelivery"
 """Scope of the keys of what was asked for again: each delivery a few times, whichever process asks."""
 
-_WISHED = "deliveries_wished"
+_REQUESTED = "deliveries_wished"
 """When a look was last wished for while another one went on from minute to minute."""
 
 PAGES_A_MINUTE = 10
@@ -108,29 +108,29 @@ class LostDeliveries:
         """Store the wish for a look, unless one goes on from minute to minute: that one has another follow it."""
         async with self._engine.change() as change:
             await change.tx.dead_letters.discard_all(DELIVERIES_JOB)
-            if await _goes_on(change):
-                await change.tx.sweeps.done(_WISHED, change.now)
+            if await _is_under_way(change):
+                await change.tx.sweeps.done(_REQUESTED, change.now)
             else:
                 await self._enqueue(change)
 
-    async def look(self, job: Job) -> None:
+    async def sweep(self, job: Job) -> None:
         """Do what a minute allows: list, then ask again; the rest is a job of the next minute. Raises GitHubError."""
         if not job.request:
             async with self._engine.change() as change:
-                if await _goes_on(change):
-                    await change.tx.sweeps.done(_WISHED, change.now)
+                if await _is_under_way(change):
+                    await change.tx.sweeps.done(_REQUESTED, change.now)
                     return
         progress = Progress.of(dict(job.request)) if job.request else await self._begin()
         with working(RequestPriority.BACKGROUND), naming("the list of deliveries"):
             if not progress.listed:
                 await self._list(progress)
             if progress.listed:
-                await self._ask_again(progress)
+                await self._redeliver(progress)
         async with self._engine.change() as change:
             if progress.listed and not progress.lost:
                 await change.tx.sweeps.done(DELIVERIES_JOB, progress.begun)
-                wished = await change.tx.sweeps.last(_WISHED)
-                if job.request and wished is not None and wished >= progress.begun:
+                requested = await change.tx.sweeps.last(_REQUESTED)
+                if job.request and requested is not None and requested >= progress.begun:
                     await self._enqueue(change)
                 return
             await change.tx.jobs.enqueue(
@@ -172,7 +172,7 @@ class LostDeliveries:
                 progress.listed = True
                 return
 
-    async def _ask_again(self, progress: Progress) -> None:
+    async def _redeliver(self, progress: Progress) -> None:
         asked = 0
         for guid in progress.next():
             number, _ = progress.lost[guid]
@@ -195,6 +195,6 @@ class LostDeliveries:
         return False
 
 
-async def _goes_on(change: Change) -> bool:
+async def _is_under_way(change: Change) -> bool:
     """Whether a look waits for its next minute, or is in it."""
     return any(job.request for job in await change.tx.jobs.unfinished(DELIVERIES_JOB))

@@ -38,12 +38,12 @@ class PullRequestChanges:
             return
         # The request takes its place in the order before anything is read: requests are answered in order (P3).
         with (
-            self._enqueue_order.enter(repository.id) as turn,
-            self._throttled.stand(repository, webhook) as turn_of_person,
+            self._enqueue_order.enter(repository.id) as order,
+            self._throttled.stand(repository, webhook) as person_order,
         ):
             case = await load_case(self._engine, repository, webhook.number, delivery=webhook.delivery)
             try:
-                handled, case = await self._request_enqueue(case, webhook, turn, turn_of_person)
+                handled, case = await self._request_enqueue(case, webhook, order, person_order)
             except (StaleRead, ReadLagError, LabelOrderError) as why:
                 await postpone(self._engine, repository, webhook, why)
                 raise
@@ -51,7 +51,7 @@ class PullRequestChanges:
             await self._labels.changed(case, webhook)
 
     async def _request_enqueue(
-        self, case: Case, webhook: WebhookEvent, turn: OrderWait, turn_of_person: OrderWait
+        self, case: Case, webhook: WebhookEvent, order: OrderWait, person_order: OrderWait
     ) -> tuple[bool, Case]:
         """Whether there is nothing else to do about this label: a trigger label was answered. With the case then."""
         engine, repository = self._engine, case.repository
@@ -59,7 +59,7 @@ class PullRequestChanges:
         if not queues:
             return False, case
         if webhook.sender == await engine.github.own_login() or await self._throttled.put_off(
-            repository, webhook, turn_of_person
+            repository, webhook, person_order
         ):
             return True, case
         # The label that queued it may have been taken off before: then it leaves, and this one is judged.
@@ -72,7 +72,7 @@ class PullRequestChanges:
             await change.tx.queues.refresh_repository(repository)
 
         async def in_order() -> None:
-            await turn()
+            await order()
             await await_earlier(engine, repository, webhook)
 
         await handle_enqueue_request(engine, _request_of(case, webhook), turn=in_order)

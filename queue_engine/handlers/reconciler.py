@@ -35,7 +35,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.repository_names import named_by
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
 from queue_engine.handlers.repositories import MISSING_JOB, ask_about, examine
-from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, note_life, request_look
+from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, record_activity, request_sweep
 from queue_engine.store.outbox.command_replies import KEPT
 
 SWEEP_JOB = "sweep"
@@ -56,7 +56,7 @@ PURGE_JOB = "purge"
 _RENEW = timedelta(hours=1)
 _APART = 20
 """Sweeps begin at least this part of the interval apart, however often processes are started: half a minute of ten."""
-_KEEP_LETTERS = timedelta(days=30)
+_OUTBOX_KEPT = timedelta(days=30)
 _HOUR = timedelta(hours=1)
 """GitHub's tokens for installations expire after an hour, and configuration files are shared for less."""
 
@@ -82,26 +82,26 @@ class Reconciler:
             REPOSITORY_JOB: self.sweep_repository,
             PULL_REQUEST_JOB: self.sweep_pull_request,
             MISSING_JOB: self.sweep_missing_repository,
-            DELIVERIES_JOB: self._redelivery.look,
-            STALE_COMMENTS_JOB: StaleComments(self._engine).look,
-            UNSEEN_LABEL_JOB: self.sweep_unseen_label,
+            DELIVERIES_JOB: self._redelivery.sweep,
+            STALE_COMMENTS_JOB: StaleComments(self._engine).sweep,
+            UNSEEN_LABEL_JOB: self.sweep_lost_label,
         }
 
     async def run_due(self) -> bool:
         """Ask for a sweep if one is due; whether it was.
 
-        The first one of a process looks at checks as well, and so does the first one after `look_again`.
+        The first one of a process looks at checks as well, and so does the first one after `schedule_now`.
         """
         if (now := self._engine.clock.now()) < self._due:
             return False
         await self.request()
-        await self.look_for_deliveries()
+        await self.request_deliveries()
         async with self._engine.change() as change:
-            await note_life(change, longest_pause=2 * self._interval)
+            await record_activity(change, longest_pause=2 * self._interval)
             await change.tx.dead_letters.discard_all(PURGE_JOB)
             await change.tx.jobs.enqueue_once(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
         if not self._started:
-            await self._look_at_checks()
+            await self._poll_checks()
             self._started = True
         # Only now: a sweep that could not be stored, because the database was away, is still due.
         self._due = now + self._interval
@@ -111,25 +111,25 @@ class Reconciler:
         """When the next sweep is due."""
         return self._due
 
-    def look_again(self) -> None:
+    def schedule_now(self) -> None:
         """Let the next sweep be due now: while the database was away, whatever GitHub told was not stored."""
         self._due, self._started = self._engine.clock.now(), False
         self._engine.wakeup.notify()
 
-    async def look_for_deliveries(self) -> None:
+    async def request_deliveries(self) -> None:
         """Ask for a look for lost deliveries."""
         await self._redelivery.request()
 
-    async def _look_at_checks(self) -> None:
+    async def _poll_checks(self) -> None:
         """Reports may have come while nobody listened: every entry under checks is looked at once, now."""
         async with self._engine.store.reading() as tx:
             queues = await tx.queues.all()
         for queue in queues:
             # An entry that somebody changes in this moment is looked at by them.
             with suppress(StaleRecord):
-                await self._look_at_front(queue.id)
+                await self._poll_front(queue.id)
 
-    async def _look_at_front(self, queue_id: int) -> None:
+    async def _poll_front(self, queue_id: int) -> None:
         async with self._engine.change() as change:
             for entry in (await change.tx.entries.of_queue(queue_id))[:1]:
                 if entry.status is EntryStatus.CHECKING:
@@ -201,7 +201,7 @@ class Reconciler:
         """Drop expired keys, throttles, tokens and files, letters that were delivered long ago, and answers as old."""
         async with self._engine.change() as change:
             await change.tx.keys.purge(change.now)
-            await change.tx.outbox.purge(change.now - _KEEP_LETTERS)
+            await change.tx.outbox.purge(change.now - _OUTBOX_KEPT)
             await change.tx.answers.purge(change.now - KEPT)
             await change.tx.known.purge(change.now - FACTS_KEPT)
             await change.tx.throttles.purge(change.now - THROTTLE_KEPT)
@@ -229,7 +229,7 @@ class Reconciler:
         async with engine.change() as change:
             for number in sorted({*new, *read}):
                 await _follow_up(change, repository, number, new=number in new)
-            await request_look(change, repository)
+            await request_sweep(change, repository)
 
     async def sweep_missing_repository(self, job: Job) -> None:
         """Find out what became of a repository that its installation does not list."""
@@ -249,7 +249,7 @@ class Reconciler:
                 request = EnqueueRequest(case, by=None, head_sha=None, webhook_is_late=late)
                 await handle_enqueue_request(self._engine, request)
 
-    async def sweep_unseen_label(self, job: Job) -> None:
+    async def sweep_lost_label(self, job: Job) -> None:
         """The webhook of a label did not come: have its pull request judged without it."""
         await judge_unseen(self._engine, job, kind=PULL_REQUEST_JOB)
 

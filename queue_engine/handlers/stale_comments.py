@@ -30,9 +30,9 @@ STALE_COMMENTS_JOB = "sweep_comments"
 """Kind of the job that looks for stale comments in one repository."""
 
 _EVERY = timedelta(days=1)
-_FIRST_LOOK_AFTER = timedelta(minutes=10)
+_FIRST_SWEEP_AFTER = timedelta(minutes=10)
 _LONGEST = timedelta(days=30)
-_LIFE = "life"
+_ACTIVITY = "life"
 """The part of the sweep that notes when a process last worked on this database."""
 _DOUBTED = "database_doubted"
 """The part that notes when a process began to work on it after a pause."""
@@ -40,16 +40,16 @@ _LAG = timedelta(minutes=10)
 """A list may be older than the comment, and an edit later than its notice. Both are far less."""
 
 
-async def note_life(change: Change, *, longest_pause: timedelta) -> None:
+async def record_activity(change: Change, *, longest_pause: timedelta) -> None:
     """Note that a process works on this database now.
 
     After a longer pause the database may be a restored one, or another may have been used meanwhile: then the comments
     of every repository are looked at soon. It costs no request to find that out.
     """
-    last = await change.tx.sweeps.last(_LIFE)
+    last = await change.tx.sweeps.last(_ACTIVITY)
     if last is not None and change.now - last > longest_pause:
         await doubt_comments(change)
-    await change.tx.sweeps.done(_LIFE, change.now)
+    await change.tx.sweeps.done(_ACTIVITY, change.now)
 
 
 async def doubt_comments(change: Change) -> None:
@@ -57,7 +57,7 @@ async def doubt_comments(change: Change) -> None:
     await change.tx.sweeps.done(_DOUBTED, change.now)
 
 
-async def request_look(change: Change, repository: Repository) -> None:
+async def request_sweep(change: Change, repository: Repository) -> None:
     """Store the wish for a look at this repository's comments, if the last one is long ago, or before a pause."""
     last = await change.tx.sweeps.last(_part(repository.id))
     doubted = await change.tx.sweeps.last(_DOUBTED)
@@ -70,7 +70,7 @@ async def request_look(change: Change, repository: Repository) -> None:
             request=asdict(repository),
             process_id=_part(repository.id),
             now=change.now,
-            not_before=change.now + _FIRST_LOOK_AFTER,
+            not_before=change.now + _FIRST_SWEEP_AFTER,
             priority=-1,
         )
 
@@ -81,7 +81,7 @@ class StaleComments:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def look(self, job: Job) -> None:
+    async def sweep(self, job: Job) -> None:
         """List what changed since the last look, and correct what is stale. Raises GitHubError."""
         repository, now = Repository(**job.request), self._engine.clock.now()
         async with self._engine.store.reading() as tx:
@@ -107,9 +107,11 @@ class StaleComments:
             return  # The sweep queues it, or says why not.
         async with self._engine.change() as change:
             if await _is_stale(change.tx, repository, comment):
-                await self._tell(change, repository, pull, policy)
+                await self._announce_not_queued(change, repository, pull, policy)
 
-    async def _tell(self, change: Change, repository: Repository, pull: PullRequest, policy: Policy) -> None:
+    async def _announce_not_queued(
+        self, change: Change, repository: Repository, pull: PullRequest, policy: Policy
+    ) -> None:
         reason = Reason.NOT_QUEUED if pull.open else Reason.MERGED_ELSEWHERE if pull.merged else Reason.CLOSED
         notice = Notice(
             kind=NoticeKind.CANCELLED,
@@ -143,10 +145,10 @@ def newest(comments: tuple[OwnComment, ...]) -> list[OwnComment]:
 async def _is_stale(tx: Transaction, repository: Repository, comment: OwnComment) -> bool:
     if await tx.entries.stands(repository.id, comment.number):
         return False
-    told = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, comment.number)
-    if told is None:
+    wanted = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, comment.number)
+    if wanted is None:
         return True
-    return told.kind is not NoticeKind.LANDED and comment.updated_at > told.at + _LAG
+    return wanted.kind is not NoticeKind.LANDED and comment.updated_at > wanted.at + _LAG
 
 
 def _part(repository_id: int) -> str:

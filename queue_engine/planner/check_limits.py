@@ -44,13 +44,13 @@ def with_started(entry: Entry, verdict: CommitChecks, now: datetime) -> Entry:
         at = min(verdict.last_completed or now, now)
     elif entry.run.polls == 0 and not any(report.by_actions for report in running):
         # The first look at this head, and Apps that say themselves when they began.
-        told = (report.started_at for report in running if report.started_at is not None)
-        at = min(max(told, default=entry.status_since), now)
+        reported = (report.started_at for report in running if report.started_at is not None)
+        at = min(max(reported, default=entry.status_since), now)
     started = tuple(sorted({*entry.run.started_checks, *new}))
     return replace(entry, run=replace(entry.run, started_checks=started, checks_started_at=max(at, entry.status_since)))
 
 
-def overdue(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Policy, now: datetime) -> Action:
+def overdue(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Checks have not ended in their time: they are too slow, never come, or the CI starts nothing at all.
 
     A queued check has not started, whatever the time; GitHub itself cancels it after a day (docs: usage limits). One
@@ -67,16 +67,16 @@ def overdue(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Policy, no
     if entry.run.started_checks or entry.head == entry.queued_head:
         return timed_out(entry, verdict.awaited, policy)
     if entry.run.former_checks is None:
-        if seen.former_reports is None:
+        if facts.former_reports is None:
             return ReadFact(FactKind.FORMER_REPORTS)
-        return Save(replace(entry, run=replace(entry.run, former_checks=former_names(seen.former_reports))))
+        return Save(replace(entry, run=replace(entry.run, former_checks=former_names(facts.former_reports))))
     known = {each.partition(":")[2] for each in entry.run.former_checks or ()}
     if not known & set(verdict.awaited):
         return timed_out(entry, verdict.awaited, policy)
-    if seen.ci_seen_at is not None and now >= seen.ci_seen_at + policy.first_report:
+    if facts.ci_seen_at is not None and now >= facts.ci_seen_at + policy.first_report:
         # The CI is up, and starts nothing on this head.
         return timed_out(entry, verdict.awaited, policy)
-    return _not_starting(entry, verdict.awaited, verdict, policy, now, ci_seen_at=seen.ci_seen_at)
+    return _not_starting(entry, verdict.awaited, verdict, policy, now, ci_seen_at=facts.ci_seen_at)
 
 
 def _not_starting(

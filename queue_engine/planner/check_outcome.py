@@ -48,26 +48,26 @@ _NO_EVIDENCE = frozenset({"cancelled", "stale", "action_required"})
 """Ends of a check on the base that do not show the base to be red."""
 
 
-def judge_checks(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """The next step of an entry that waits for its checks."""
-    if seen.merge_refused is not None and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
+    if facts.merge_refused is not None and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
         # GitHub misses a check that these reports may not tell of: judged again, they would pass again and again.
         return Wait(entry, entry.run.next_poll_at)
-    if seen.rules is None:
+    if facts.rules is None:
         return ReadFact(FactKind.RULES)
-    required = required_checks(seen.rules, policy)
+    required = required_checks(facts.rules, policy)
     if (own := own_check(required, policy)) is not None:
-        if not seen.rules_fresh:
+        if not facts.rules_fresh:
             return ReadFact(FactKind.FRESH_RULES)
         return Dequeue(Reason.OWN_CHECK_REQUIRED, detail=own)
-    if seen.reports is None:
+    if facts.reports is None:
         known = required or entry.run.pending_checks or entry.run.merge_refusals
         limit = check_deadline(entry, policy) if known else entry.status_since + policy.first_report
         # A look that found something to wait for has bounded the next one itself.
         due = (entry.run.next_poll_at or now) if entry.run.polls else min(entry.run.next_poll_at or now, limit)
-        if not required and _told_all(entry.run) and (asked := await_former(entry, seen, policy, now)) is not None:
+        if not required and _all_reported(entry.run) and (asked := await_former(entry, facts, policy, now)) is not None:
             return asked
-        if not required and _told_all(entry.run):
+        if not required and _all_reported(entry.run):
             # Green is believed only then: an earlier look would be followed by a second one.
             due += policy.settle
         if now >= due:
@@ -75,40 +75,40 @@ def judge_checks(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Ac
         names = entry.run.pending_checks or tuple(sorted({check.name for check in required}))
         return Wait(replace(entry, run=replace(entry.run, pending_checks=names)), due)
     if entry.run.rerun_at is not None:
-        return _rerun_in_doubt(entry, seen, policy, now)
+        return _rerun_in_doubt(entry, facts, policy, now)
     expected = () if required else former_checks(entry.run)
-    verdict = judge(required, of_now(entry.run, seen.reports), policy.ignored_checks, expected)
+    verdict = judge(required, of_now(entry.run, facts.reports), policy.ignored_checks, expected)
     if verdict.state is CheckState.FAILED:
-        return _judge_failure(entry, verdict, seen, policy, now)
+        return _judge_failure(entry, verdict, facts, policy, now)
     if verdict.state is CheckState.PASSED:
-        return _settled(entry, verdict, seen, policy, now, required=bool(required))
+        return _settled(entry, verdict, facts, policy, now, required=bool(required))
     deadline = check_deadline(entry, policy)
     # The first look tells whether a run is parked, a webhook if one is later; slow looks cost one request each.
-    if (not entry.run.polls or now >= deadline) and (unapproved := unapproved_runs(seen, verdict)) is not None:
+    if (not entry.run.polls or now >= deadline) and (unapproved := unapproved_runs(facts, verdict)) is not None:
         return unapproved
     entry = with_started(entry, verdict, now)
     if not required and not verdict.reported and not expected:
-        return _await_first_report(entry, verdict, seen, policy, now)
+        return _await_first_report(entry, verdict, facts, policy, now)
     if now < (deadline := check_deadline(entry, policy)):
         return _keep_checking(entry, verdict, policy, now, deadline)
     if expected and verdict.reported and not verdict.pending:
         return not_repeated(verdict)
-    return overdue(entry, verdict, seen, policy, now)
+    return overdue(entry, verdict, facts, policy, now)
 
 
-def _told_all(run: Run) -> bool:
+def _all_reported(run: Run) -> bool:
     """Whether webhooks have told of all that is awaited, or of something where nothing is known to be."""
     return bool(run.completed_checks) and set(run.pending_checks) <= set(run.completed_checks)
 
 
-def _await_first_report(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _await_first_report(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Nothing is required and nothing has reported: it gets a short time, or that of what reported before."""
     deadline = entry.status_since + policy.first_report
     if now < deadline:
         return _keep_checking(entry, verdict, policy, now, deadline)
     if policy.land_without_checks:
         return _passed(entry, verdict, policy, now, settled=True)
-    return with_former(entry, seen) or Dequeue(Reason.NO_CHECKS)
+    return with_former(entry, facts) or Dequeue(Reason.NO_CHECKS)
 
 
 def _keep_checking(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, deadline: datetime) -> Wait:
@@ -122,14 +122,14 @@ def _keep_checking(entry: Entry, verdict: CommitChecks, policy: Policy, now: dat
 
 
 def _settled(
-    entry: Entry, verdict: CommitChecks, seen: Facts, policy: Policy, now: datetime, *, required: bool
+    entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime, *, required: bool
 ) -> Action:
     """Green: believed at once where checks are required and none was run again; else later ones may still appear."""
     # After a rerun, too: jobs that depend on the one that failed appear a moment after it has passed.
     passed = _passed(entry, verdict, policy, now, settled=required and not entry.run.rerun_checks)
     if required or isinstance(passed, Wait):
         return passed
-    return missing_where_nothing_is_required(entry, seen, verdict, policy, now) or passed
+    return missing_where_nothing_is_required(entry, facts, verdict, policy, now) or passed
 
 
 def _passed(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, *, settled: bool) -> Action:
@@ -146,21 +146,21 @@ def _passed(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, 
     )
 
 
-def _judge_failure(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime) -> Action:
     """A check that has to pass has failed: whose fault that is."""
     if entry.run.reruns < policy.check_reruns and all(check.by_actions for check in verdict.failed):
-        if seen.workflow_runs is None:
+        if facts.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
-        reports = with_runs(of_now(entry.run, seen.reports or ()), seen.workflow_runs, entry.run.candidate)
-        failed = with_runs(verdict.failed, seen.workflow_runs, entry.run.candidate)
+        reports = with_runs(of_now(entry.run, facts.reports or ()), facts.workflow_runs, entry.run.candidate)
+        failed = with_runs(verdict.failed, facts.workflow_runs, entry.run.candidate)
         if all(check.actions_run is not None for check in failed):
             return _run_again(entry, replace(verdict, failed=failed), reports, policy, now)
     if entry.fixes_base:
         return _blame(entry, verdict.failed)
-    if seen.base_reports is None:
+    if facts.base_reports is None:
         return ReadFact(FactKind.BASE_REPORTS)
-    twins = [_twin(check, seen.base_reports) for check in verdict.failed]
-    own = tuple(check for check, twin in zip(verdict.failed, twins, strict=True) if not _is_red(twin))
+    on_base = [_report_on_base(check, facts.base_reports) for check in verdict.failed]
+    own = tuple(check for check, report in zip(verdict.failed, on_base, strict=True) if not _is_red(report))
     if not own:
         # It stands as it is until the base is green; then it deserves one more run, whatever it has had before. Where
         # nothing is ever to be run again its failure stands, and the base, looked at once more, says whose it is.
@@ -168,7 +168,9 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Pol
             entry, run=replace(entry.run, reruns=max(policy.check_reruns - 1, 0), polls=0, next_poll_at=None)
         )
         return HoldBase(waiting, verdict.failed[0], entry.run.base_tip or entry.base_branch)
-    unsettled = all(twin is not None and (_is_red(twin) or twin.state is CheckState.PENDING) for twin in twins)
+    unsettled = all(
+        report is not None and (_is_red(report) or report.state is CheckState.PENDING) for report in on_base
+    )
     deadline = check_deadline(entry, policy)
     if unsettled and now < deadline:
         # The base is being checked still, and nothing but that can tell whose fault it is.
@@ -180,11 +182,11 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, seen: Facts, policy: Pol
     return _blame(entry, own)
 
 
-def _twin(check: CheckReport, on_base: Iterable[CheckReport]) -> CheckReport | None:
+def _report_on_base(check: CheckReport, on_base: Iterable[CheckReport]) -> CheckReport | None:
     """The report of the same source on the base: of several, on other events say, the one that tells most of it."""
-    twins = [report for report in on_base if _source(report) == _source(check)]
-    telling = (next((r for r in twins if _is_red(r)), None), next((r for r in twins if not r.completed_at), None))
-    return next((twin for twin in (*telling, *twins) if twin is not None), None)
+    on_base = [report for report in on_base if _source(report) == _source(check)]
+    decisive = (next((r for r in on_base if _is_red(r)), None), next((r for r in on_base if not r.completed_at), None))
+    return next((report for report in (*decisive, *on_base) if report is not None), None)
 
 
 def _source(report: CheckReport) -> tuple[str, int | None, bool]:
@@ -243,19 +245,19 @@ def _run_again(
     return Rerun(asked, verdict.failed)
 
 
-def _rerun_in_doubt(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _rerun_in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """A rerun was asked for and its answer is not known: it happened if newer runs have appeared, else ask again.
 
     Asking twice starts nothing twice: GitHub refuses while a workflow run goes on.
     """
-    old = tuple(r for r in seen.reports or () if run_key(r) in entry.run.rerun_checks and r.state is CheckState.FAILED)
+    old = tuple(r for r in facts.reports or () if run_key(r) in entry.run.rerun_checks and r.state is CheckState.FAILED)
     if not old:
         return Save(replace(entry, run=replace(entry.run, rerun_at=None)))
     if now >= check_deadline(entry, policy):
         return _blame(entry, old)
-    if seen.workflow_runs is None:
+    if facts.workflow_runs is None:
         return ReadFact(FactKind.WORKFLOW_RUNS)
-    proved = tuple(r for r in with_runs(old, seen.workflow_runs, entry.run.candidate) if r.actions_run is not None)
+    proved = tuple(r for r in with_runs(old, facts.workflow_runs, entry.run.candidate) if r.actions_run is not None)
     return Rerun(entry, proved) if proved else _blame(entry, old)
 
 

@@ -40,119 +40,119 @@ from queue_engine.rules.reviews import counted_reviews, missing_approval
 from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_date, updating, with_new_head
 
 
-def decide(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """The one next step of the front entry."""
-    if seen.comparison is not None and seen.comparison.head.sha != (entry.run.new_head or entry.head):
+    if facts.comparison is not None and facts.comparison.head.sha != (entry.run.new_head or entry.head):
         # A new head appeared, or was bound, since this was read: it tells nothing of the head in question now.
-        seen = replace(seen, comparison=None)
-    if entry.run.merge_requested_at is not None and seen.landed_sha is not None:
+        facts = replace(facts, comparison=None)
+    if entry.run.merge_requested_at is not None and facts.landed_sha is not None:
         # GitHub's own answer says so: no read could tell more.
-        return Landing(seen.landed_sha)
-    if seen.pull is None and entry.needs_refetch:
+        return Landing(facts.landed_sha)
+    if facts.pull is None and entry.needs_refetch:
         return ReadFact(FactKind.SNAPSHOT if entry.status is EntryStatus.READY else FactKind.PULL)
-    if seen.pull is not None:
-        if seen.pull.merged and entry.run.merge_requested_at is not None:
-            return Landing(seen.pull.merge_sha)
-        if (reason := entry_consent_lost(entry, seen.pull, policy)) is not None:
+    if facts.pull is not None:
+        if facts.pull.merged and entry.run.merge_requested_at is not None:
+            return Landing(facts.pull.merge_sha)
+        if (reason := entry_consent_lost(entry, facts.pull, policy)) is not None:
             return Dequeue(reason)
         if entry.needs_refetch:
             return Save(replace(entry, needs_refetch=False))
-        if entry.run.merge_requested_at is not None and seen.merge_refused is None:
-            return _in_doubt(entry, seen, policy, now)
-    return _BY_STATUS[entry.status](entry, seen, policy, now)
+        if entry.run.merge_requested_at is not None and facts.merge_refused is None:
+            return _in_doubt(entry, facts, policy, now)
+    return _BY_STATUS[entry.status](entry, facts, policy, now)
 
 
-def _in_doubt(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """A merge was asked for and its answer lost; GitHub shows the pull request open, which may lag behind the merge.
 
     A base that has not moved past the head holds no merge. One that has may hold ours: then looking again comes
     before any update, a few times.
     """
-    if seen.comparison is None:
+    if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)
-    if seen.comparison.behind > 0 and entry.run.polls < policy.doubt_looks:
+    if facts.comparison.behind > 0 and entry.run.polls < policy.doubt_looks:
         waiting = after_poll(entry, policy.ask_again, now)
         return Wait(waiting, waiting.run.next_poll_at or now)
     return Save(replace(entry, run=replace(entry.run, merge_requested_at=None, polls=0, next_poll_at=None)))
 
 
-def _pending(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _pending(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if not entry.head_proved:
         # It was updated, and gave its turn to a hotfix: an update of an unproved head would hide what it came from.
-        if seen.comparison is None:
+        if facts.comparison is None:
             return ReadFact(FactKind.COMPARISON)
-        if (unproved := _prove(entry, seen.comparison, policy)) is not None:
+        if (unproved := _prove(entry, facts.comparison, policy)) is not None:
             return unproved
     if entry.newer_tip is not None:
         return Update(updating(entry, entry.newer_tip, policy, now))
-    if seen.comparison is None and seen.snapshot is not None and seen.snapshot.behind:
-        return Update(updating(entry, seen.snapshot.base_tip, policy, now))
-    if seen.comparison is None:
+    if facts.comparison is None and facts.snapshot is not None and facts.snapshot.behind:
+        return Update(updating(entry, facts.snapshot.base_tip, policy, now))
+    if facts.comparison is None:
         # The query tells all that a merge in this pass rests on; what it lacks is asked for by itself.
-        return ReadFact(FactKind.SNAPSHOT if seen.snapshot is None else FactKind.COMPARISON)
-    if seen.comparison.behind > 0:
-        return Update(updating(entry, seen.comparison.base_tip, policy, now))
-    return Save(up_to_date(entry, seen.comparison, now))
+        return ReadFact(FactKind.SNAPSHOT if facts.snapshot is None else FactKind.COMPARISON)
+    if facts.comparison.behind > 0:
+        return Update(updating(entry, facts.comparison.base_tip, policy, now))
+    return Save(up_to_date(entry, facts.comparison, now))
 
 
-def _updating(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if entry.run.new_head is not None:
-        return _judge_new_head(entry, entry.run.new_head, seen, policy, now)
-    if seen.update_refused is not None:
-        return judge_refused_update(entry, seen.update_refused, seen, policy, now)
+        return _judge_new_head(entry, entry.run.new_head, facts, policy, now)
+    if facts.update_refused is not None:
+        return judge_refused_update(entry, facts.update_refused, facts, policy, now)
     late = now - entry.status_since >= policy.update_timeout
-    if seen.pull is None:
+    if facts.pull is None:
         if not late and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
             return Wait(entry, entry.run.next_poll_at)
         return ReadFact(FactKind.PULL)
-    if seen.pull.head_sha != entry.head:
-        return Save(with_new_head(entry, seen.pull.head_sha, policy, now))
-    if seen.pull.mergeable is False:
+    if facts.pull.head_sha != entry.head:
+        return Save(with_new_head(entry, facts.pull.head_sha, policy, now))
+    if facts.pull.mergeable is False:
         return Dequeue(Reason.CONFLICT)
     if late and entry.run.polls == 0:
         # Nobody looked in all that time: IMQ was away, and may have been killed before it asked at all.
         return Update(updating(entry, entry.run.base_tip, policy, now))
     if late:
-        return Dequeue(Reason.MERGEABLE_UNKNOWN if seen.pull.mergeable is None else Reason.UPDATE_TIMED_OUT)
+        return Dequeue(Reason.MERGEABLE_UNKNOWN if facts.pull.mergeable is None else Reason.UPDATE_TIMED_OUT)
     if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
         return Wait(entry, entry.run.next_poll_at)
     # The call may have been lost, by GitHub or by a kill between intent and request; the head makes it idempotent.
     return Update(after_poll(entry, policy.update_look, now, waited=1))
 
 
-def _judge_new_head(entry: Entry, head: str, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Bind the head that appeared while updating: our own on GitHub's word until proved, any other once proved."""
     if entry.run.new_head_is_ours:
         return Save(bind_head(entry, head, policy, now, proved=False))
-    if seen.pull is None:
+    if facts.pull is None:
         return ReadFact(FactKind.PULL)
-    if not may_be_updated_silently(entry.repository, seen.pull):
+    if not may_be_updated_silently(entry.repository, facts.pull):
         # The webhook that names the sender may be on its way still; without it a fork's new head is a stranger's.
         if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
             return Wait(entry, entry.run.next_poll_at)
         return Dequeue(Reason.HEAD_CHANGED)
-    if seen.comparison is None:
+    if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)
-    if not is_own_update(entry.head, seen.comparison, policy):
+    if not is_own_update(entry.head, facts.comparison, policy):
         return Dequeue(Reason.HEAD_CHANGED)
     return Save(bind_head(entry, head, policy, now, proved=True))
 
 
-def _checking(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _checking(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if entry.newer_tip is not None:
-        return _follow_base(entry, seen, policy, now)
-    return judge_checks(entry, seen, policy, now)
+        return _follow_base(entry, facts, policy, now)
+    return judge_checks(entry, facts, policy, now)
 
 
-def _follow_base(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _follow_base(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """The base is said to have moved: what runs now can no longer land, so update at once rather than at the end."""
-    if seen.comparison is None:
+    if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)
-    if (unproved := _prove(entry, seen.comparison, policy)) is not None:
+    if (unproved := _prove(entry, facts.comparison, policy)) is not None:
         return unproved
-    if seen.comparison.behind > 0:
-        return _start_over(entry, seen.comparison.base_tip, policy, now)
-    return Save(replace(entry, newer_tip=None, run=replace(entry.run, base_tip=seen.comparison.base_tip)))
+    if facts.comparison.behind > 0:
+        return _start_over(entry, facts.comparison.base_tip, policy, now)
+    return Save(replace(entry, newer_tip=None, run=replace(entry.run, base_tip=facts.comparison.base_tip)))
 
 
 def _start_over(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Action:
@@ -171,41 +171,41 @@ def _prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | Non
     return Save(replace(entry, head_proved=True, run=replace(entry.run, tested_tree=comparison.head.tree)))
 
 
-def _ready(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> Action:
+def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
         return Wait(entry, entry.run.next_poll_at)
-    if seen.pull is None:
+    if facts.pull is None:
         return ReadFact(FactKind.SNAPSHOT)
-    if seen.merge_refused is not None and (
-        verdict := judge_refused_merge(entry, seen.merge_refused, seen, policy, now)
+    if facts.merge_refused is not None and (
+        verdict := judge_refused_merge(entry, facts.merge_refused, facts, policy, now)
     ):
         return verdict
-    if seen.comparison is None and entry.head_proved and seen.snapshot is not None and seen.snapshot.behind:
-        return _start_over(entry, seen.snapshot.base_tip, policy, now)
-    if seen.comparison is None:
+    if facts.comparison is None and entry.head_proved and facts.snapshot is not None and facts.snapshot.behind:
+        return _start_over(entry, facts.snapshot.base_tip, policy, now)
+    if facts.comparison is None:
         # A pull request read by itself does not tell all that a merge rests on: one snapshot does.
-        return ReadFact(FactKind.SNAPSHOT if seen.snapshot is None else FactKind.COMPARISON)
-    if (unproved := _prove(entry, seen.comparison, policy)) is not None:
+        return ReadFact(FactKind.SNAPSHOT if facts.snapshot is None else FactKind.COMPARISON)
+    if (unproved := _prove(entry, facts.comparison, policy)) is not None:
         return unproved
-    if seen.comparison.behind > 0:
-        return _start_over(entry, seen.comparison.base_tip, policy, now)
-    if seen.rules is None:
+    if facts.comparison.behind > 0:
+        return _start_over(entry, facts.comparison.base_tip, policy, now)
+    if facts.rules is None:
         return ReadFact(FactKind.RULES)
     if entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= policy.trouble_timeout:
         return Dequeue(Reason.GITHUB_TROUBLE)
-    if seen.reports is None:
+    if facts.reports is None:
         # It waited since it was found green: for GitHub, or for a queue that was blocked.
         return ReadFact(FactKind.CHECKS)
-    if not _is_green(entry, seen, policy):
+    if not _is_green(entry, facts, policy):
         checking = enter(entry, EntryStatus.CHECKING, now)
         return Save(replace(checking, run=replace(checking.run, merge_requested_at=None, next_poll_at=now)))
-    if seen.permission is None:
+    if facts.permission is None:
         return ReadFact(FactKind.PERMISSION)
-    if may_queue(policy, entry.queued_by, seen.permission) is not None:
+    if may_queue(policy, entry.queued_by, facts.permission) is not None:
         return Dequeue(Reason.PERMISSION_LOST)
-    if (unmet := _of_bypassed_rulesets(seen, seen.rules) or _of_people(seen.snapshot, seen.rules)) is not None:
+    if (unmet := _of_bypassed_rulesets(facts, facts.rules) or _of_people(facts.snapshot, facts.rules)) is not None:
         return unmet
-    return _merge(entry, seen.pull, seen.comparison, seen.rules, seen, policy, now)
+    return _merge(entry, facts.pull, facts.comparison, facts.rules, facts, policy, now)
 
 
 def _merge(
@@ -213,21 +213,21 @@ def _merge(
     pull: PullRequest,
     comparison: Comparison,
     rules: BranchRules,
-    seen: Facts,
+    facts: Facts,
     policy: Policy,
     now: datetime,
 ) -> Action:
     """Merge by a method that the branch allows; ask for what the choice of it still needs."""
-    linear = rules.linear_history or forbids_merge_commits(seen.merge_refused)
+    linear = rules.linear_history or forbids_merge_commits(facts.merge_refused)
     rules = replace(rules, linear_history=linear)
-    mergeable = replace(pull, methods=tuple(one for one in pull.methods if one not in seen.refused_methods))
+    mergeable = replace(pull, methods=tuple(one for one in pull.methods if one not in facts.refused_methods))
     method = merge_method(mergeable, rules, policy)
-    if method is None and _rests_on_remembered(seen):
+    if method is None and _rests_on_remembered(facts):
         return ReadFact(FactKind.FRESH_RULES)
     if method is None:
         reason, asked_for = no_method(pull, rules, policy)
-        return Dequeue(named(seen.merge_refused or "") or reason, detail=asked_for)
-    if seen.co_authors is None and needs_co_authors(policy) and method is not MergeMethod.REBASE:
+        return Dequeue(named(facts.merge_refused or "") or reason, detail=asked_for)
+    if facts.co_authors is None and needs_co_authors(policy) and method is not MergeMethod.REBASE:
         return ReadFact(FactKind.CO_AUTHORS)
     ready = replace(
         entry,
@@ -240,27 +240,27 @@ def _merge(
             next_poll_at=None,
         ),
     )
-    return Merge(ready, method, *commit_message(pull, method, policy, seen.co_authors or ()))
+    return Merge(ready, method, *commit_message(pull, method, policy, facts.co_authors or ()))
 
 
-def _of_bypassed_rulesets(seen: Facts, rules: BranchRules) -> Action | None:
+def _of_bypassed_rulesets(facts: Facts, rules: BranchRules) -> Action | None:
     """What IMQ checks itself because GitHub does not when IMQ merges; None where nothing is in the way."""
-    if rules.bypassed and _rests_on_remembered(seen):
+    if rules.bypassed and _rests_on_remembered(facts):
         return ReadFact(FactKind.FRESH_RULES)
     if rules.bypassed:
         return Dequeue(Reason.RULESET_BYPASSED, detail="; ".join(rules.bypassed))
     if not rules.approvals_bypassed:
         return None
-    if seen.reviews is None:
+    if facts.reviews is None:
         return ReadFact(FactKind.REVIEWS)
-    decision = None if seen.snapshot is None else seen.snapshot.decision
-    missing = missing_approval(seen.reviews, rules, decision)
+    decision = None if facts.snapshot is None else facts.snapshot.decision
+    missing = missing_approval(facts.reviews, rules, decision)
     return None if missing is None else Dequeue(missing[0], detail=missing[1])
 
 
-def _rests_on_remembered(seen: Facts) -> bool:
+def _rests_on_remembered(facts: Facts) -> bool:
     """Whether the rules and merge methods may be remembered ones; a refused merge has had them forgotten."""
-    return not seen.rules_fresh and seen.merge_refused is None
+    return not facts.rules_fresh and facts.merge_refused is None
 
 
 def _of_people(taken: Snapshot | None, rules: BranchRules) -> Dequeue | None:
@@ -274,11 +274,11 @@ def _of_people(taken: Snapshot | None, rules: BranchRules) -> Dequeue | None:
     return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and taken.resolved is False else None
 
 
-def _is_green(entry: Entry, seen: Facts, policy: Policy) -> bool:
+def _is_green(entry: Entry, facts: Facts, policy: Policy) -> bool:
     """Whether its checks pass, by the reports of this pass; to GitHub not all that count are required ones."""
-    required = required_checks(seen.rules, policy)
+    required = required_checks(facts.rules, policy)
     expected = () if required else former_checks(entry.run)
-    verdict = judge(required, of_now(entry.run, seen.reports or ()), policy.ignored_checks, expected)
+    verdict = judge(required, of_now(entry.run, facts.reports or ()), policy.ignored_checks, expected)
     if required or verdict.reported:
         return verdict.state is CheckState.PASSED
     return policy.land_without_checks

@@ -22,13 +22,13 @@ _IN_DOUBT = 6
 """A merge in doubt is not given up lightly, so many times less than other work: only GitHub can say what happened."""
 
 
-_TOLD_AFTER = timedelta(minutes=1)
+_SHOWN_AFTER = timedelta(minutes=1)
 """Shorter trouble is over before anybody could have read of it."""
 
 
-def lasts(entry: Entry, now: datetime) -> bool:
+def shows_retrying(entry: Entry, now: datetime) -> bool:
     """Whether GitHub's trouble with an entry has lasted so long that people are told of it."""
-    return entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= _TOLD_AFTER
+    return entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= _SHOWN_AFTER
 
 
 def on_github_error(
@@ -42,7 +42,7 @@ def on_github_error(
     same again: the entry leaves.
     """
     if isinstance(error, RateLimitError):
-        return Wait(entry, later(error, now))
+        return Wait(entry, retry_at(error, now))
     # A key that is not accepted is the operator's trouble: it is mended while entries wait.
     if not is_retryable(error) and not isinstance(error, Unauthorized):
         return Dequeue(Reason.GITHUB_TROUBLE, error.message)
@@ -63,7 +63,7 @@ def on_github_error(
     )
 
 
-def later(limited: RateLimitError, now: datetime) -> datetime:
+def retry_at(limited: RateLimitError, now: datetime) -> datetime:
     """When a call that met a limit is made again: as GitHub asks, and never at once."""
     return now + max(limited.retry_after, _SHORTEST)
 

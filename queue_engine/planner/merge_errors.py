@@ -72,30 +72,30 @@ def named(words: str) -> Reason | None:
     return next((reason for said, reason in WORDS if said in small), None)
 
 
-def judge_refused_update(entry: Entry, words: str, seen: Facts, policy: Policy, now: datetime) -> Action:
+def judge_refused_update(entry: Entry, words: str, facts: Facts, policy: Policy, now: datetime) -> Action:
     """422 has several causes, told apart by facts: a new head, nothing to update, a conflict, or a real refusal.
 
     GitHub refuses by what is there now, and the pull request is read from a replica: the head that somebody pushed
     meanwhile (mergify #443) may show seconds later.
     """
-    if seen.head_protected:
+    if facts.head_protected:
         return Dequeue(Reason.HEAD_PROTECTED, detail=words)
-    if seen.pull is None:
+    if facts.pull is None:
         return ReadFact(FactKind.PULL)
-    if seen.pull.head_sha != entry.head:
-        return Save(with_new_head(entry, seen.pull.head_sha, policy, now))
-    if seen.comparison is None:
+    if facts.pull.head_sha != entry.head:
+        return Save(with_new_head(entry, facts.pull.head_sha, policy, now))
+    if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)
-    if seen.comparison.behind == 0:
-        return Save(up_to_date(entry, seen.comparison, now))
+    if facts.comparison.behind == 0:
+        return Save(up_to_date(entry, facts.comparison, now))
     if named(words) is Reason.WORKFLOWS_PERMISSION:
         return await_permission(entry, words, policy, now)
-    if seen.update_forbidden:
-        return Dequeue(_why_forbidden(entry, seen.pull), detail=words)
-    if seen.pull.mergeable is False or "conflict" in _without_names(words):
+    if facts.update_forbidden:
+        return Dequeue(_why_forbidden(entry, facts.pull), detail=words)
+    if facts.pull.mergeable is False or "conflict" in _without_names(words):
         return Dequeue(Reason.CONFLICT)
     unexplained = named(words) is None and entry.run.polls < policy.update_refusals
-    if seen.pull.mergeable is True and not unexplained:
+    if facts.pull.mergeable is True and not unexplained:
         return Dequeue(Reason.UPDATE_REFUSED, detail=words)
     if now - entry.status_since >= policy.update_timeout:
         return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=words)
@@ -109,41 +109,41 @@ def _why_forbidden(entry: Entry, pull: PullRequest) -> Reason:
     return Reason.UPDATE_REFUSED if pull.maintainer_can_modify else Reason.FORK_NOT_EDITABLE
 
 
-def judge_refused_merge(entry: Entry, words: str, seen: Facts, policy: Policy, now: datetime) -> Action | None:
+def judge_refused_merge(entry: Entry, words: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
     """405 and 409 cover passing and lasting refusals alike; None means: try again at once with fresh facts."""
     if named(words) is Reason.WORKFLOWS_PERMISSION:
         return await_permission(entry, words, policy, now)
-    if seen.merge_denied is not None:
-        return Dequeue(named(words) or seen.merge_denied, detail=words)
-    if seen.pull is not None and seen.pull.mergeable is False:
+    if facts.merge_denied is not None:
+        return Dequeue(named(words) or facts.merge_denied, detail=words)
+    if facts.pull is not None and facts.pull.mergeable is False:
         return Dequeue(Reason.CONFLICT)
-    if _HEAD_OUTDATED in words.lower() and _lacks_base(seen) is not False:
+    if _HEAD_OUTDATED in words.lower() and _lacks_base(facts) is not False:
         return None
     known = named(words)
-    if known is Reason.METHOD_NOT_ALLOWED and seen.refused_methods:
+    if known is Reason.METHOD_NOT_ALLOWED and facts.refused_methods:
         return None
     if known is not None:
         return Dequeue(known, detail=words)
     unexplained = not any(said in words.lower() for said in _PASSING) and not forbids_merge_commits(words)
-    if seen.pull is not None and seen.pull.mergeable is None and unexplained:
+    if facts.pull is not None and facts.pull.mergeable is None and unexplained:
         # GitHub refuses so as long as it has not worked out whether there is a conflict, which may take minutes.
         return _await_mergeable(entry, words, policy, now)
     if awaits_check(words):
         return _await_check(entry, words, _names(words), policy, now)
     if forbids_merge_commits(words):
         lasting = Dequeue(Reason.LINEAR_HISTORY_REQUIRED, detail=words)
-        return None if seen.refused_methods or entry.run.merge_refusals < policy.merge_refusals else lasting
-    return _await_workflow(entry, words, seen, policy, now) or _ask_again(entry, words, policy, now)
+        return None if facts.refused_methods or entry.run.merge_refusals < policy.merge_refusals else lasting
+    return _await_workflow(entry, words, facts, policy, now) or _ask_again(entry, words, policy, now)
 
 
-def _lacks_base(seen: Facts) -> bool | None:
+def _lacks_base(facts: Facts) -> bool | None:
     """Whether the head lacks commits of its base; None: that was not read yet."""
-    if seen.comparison is not None:
-        return seen.comparison.behind > 0
-    return None if seen.snapshot is None or seen.snapshot.behind is None else seen.snapshot.behind > 0
+    if facts.comparison is not None:
+        return facts.comparison.behind > 0
+    return None if facts.snapshot is None or facts.snapshot.behind is None else facts.snapshot.behind > 0
 
 
-def _await_workflow(entry: Entry, words: str, seen: Facts, policy: Policy, now: datetime) -> Action | None:
+def _await_workflow(entry: Entry, words: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
     """Wait for a check under way where a ruleset requires workflows. None: no such rule, or nothing is under way.
 
     GitHub lists no checks for that rule. It says "Required workflow 'X' is not satisfied" (devantler-tech/platform
@@ -151,13 +151,13 @@ def _await_workflow(entry: Entry, words: str, seen: Facts, policy: Policy, now: 
     """
     if any(said in words.lower() for said in _PASSING):
         return None
-    if seen.rules is None:
+    if facts.rules is None:
         return ReadFact(FactKind.RULES)
-    if not seen.rules.workflows:
+    if not facts.rules.workflows:
         return None
-    if seen.reports is None:
+    if facts.reports is None:
         return ReadFact(FactKind.CHECKS)
-    under_way = sorted({report.name for report in seen.reports if report.state is CheckState.PENDING})
+    under_way = sorted({report.name for report in facts.reports if report.state is CheckState.PENDING})
     return _await_check(entry, words, tuple(under_way), policy, now) if under_way else None
 
 

@@ -15,7 +15,7 @@ from queue_engine.rules.checks import CommitChecks, former_checks, former_names,
 from queue_engine.rules.transitions import after_poll
 
 
-def unapproved_runs(seen: Facts, verdict: CommitChecks) -> Action | None:
+def unapproved_runs(facts: Facts, verdict: CommitChecks) -> Action | None:
     """Report workflow runs that wait for a maintainer's approval, if the missing checks can only come from them.
 
     They hold nobody up: who approves them queues the pull request again (P5). None: nothing waits for that.
@@ -26,31 +26,31 @@ def unapproved_runs(seen: Facts, verdict: CommitChecks) -> Action | None:
     if any(report.by_actions for report in verdict.pending):
         # Jobs that depend on those that run appear when these have ended.
         return None
-    if seen.workflow_runs is None:
+    if facts.workflow_runs is None:
         return ReadFact(FactKind.WORKFLOW_RUNS)
-    if any(run.under_way for run in seen.workflow_runs):
+    if any(run.under_way for run in facts.workflow_runs):
         return None
-    return _leave_unapproved(seen.workflow_runs, seen.reports or ())
+    return _leave_unapproved(facts.workflow_runs, facts.reports or ())
 
 
 def missing_where_nothing_is_required(
-    entry: Entry, seen: Facts, verdict: CommitChecks, policy: Policy, now: datetime
+    entry: Entry, facts: Facts, verdict: CommitChecks, policy: Policy, now: datetime
 ) -> Action | None:
     """Look for what has yet to report on a green head where nothing is required. None: nothing has.
 
     After IMQ's own update every check of the queued head has to report again, and suites under way are waited for: a
     fast App is green long before a slow one appears.
     """
-    if (asked := with_former(entry, seen)) is not None:
+    if (asked := with_former(entry, facts)) is not None:
         return asked
-    if seen.suites is None:
+    if facts.suites is None:
         return ReadFact(FactKind.SUITES)
-    if any(suite.by_actions and suite.conclusion == "action_required" for suite in seen.suites):
-        if seen.workflow_runs is None:
+    if any(suite.by_actions and suite.conclusion == "action_required" for suite in facts.suites):
+        if facts.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
-        if (unapproved := _leave_unapproved(seen.workflow_runs, seen.reports or ())) is not None:
+        if (unapproved := _leave_unapproved(facts.workflow_runs, facts.reports or ())) is not None:
             return unapproved
-    under_way = tuple(sorted({suite.app for suite in seen.suites if suite.under_way}))
+    under_way = tuple(sorted({suite.app for suite in facts.suites if suite.under_way}))
     if not under_way:
         return None
     deadline = check_deadline(entry, policy)
@@ -65,21 +65,21 @@ def missing_where_nothing_is_required(
     )
 
 
-def with_former(entry: Entry, seen: Facts) -> ReadFact | Save | None:
+def with_former(entry: Entry, facts: Facts) -> ReadFact | Save | None:
     """Find out, once for each update of IMQ's own, what reported on the head that was queued. None: it is known."""
     if entry.head == entry.queued_head or entry.run.former_checks is not None:
         return None
-    if seen.former_reports is None:
+    if facts.former_reports is None:
         return ReadFact(FactKind.FORMER_REPORTS)
-    return Save(replace(entry, run=replace(entry.run, former_checks=former_names(seen.former_reports))))
+    return Save(replace(entry, run=replace(entry.run, former_checks=former_names(facts.former_reports))))
 
 
-def await_former(entry: Entry, seen: Facts, policy: Policy, now: datetime) -> ReadFact | Save | None:
+def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> ReadFact | Save | None:
     """Wait for the webhooks of all that reported on the queued head before the first look at IMQ's update of it.
 
     Checks that end minutes after each other then cost one look together. None: the look is due.
     """
-    asked = with_former(entry, seen)
+    asked = with_former(entry, facts)
     if not isinstance(asked, Save):
         return asked
     expected = judge((), (), policy.ignored_checks, former_checks(asked.entry.run)).awaited

@@ -43,11 +43,11 @@ def waits_for_base(blockers: Sequence[Blocker]) -> bool:
     return [blocker.reason for blocker in blockers] == [Reason.BASE_RED]
 
 
-def next_check_at(blockers: Sequence[Blocker]) -> datetime | None:
+def next_poll_at(blockers: Sequence[Blocker]) -> datetime | None:
     """When the blockers are looked at again, if time alone may change them."""
     alone = waits_for_base(blockers)
-    looks = (blocker.look_at for blocker in blockers if alone or blocker.reason is not Reason.BASE_RED)
-    return min((at for at in looks if at is not None), default=None)
+    polls = (blocker.look_at for blocker in blockers if alone or blocker.reason is not Reason.BASE_RED)
+    return min((at for at in polls if at is not None), default=None)
 
 
 def unannounced(

@@ -101,8 +101,8 @@ def former_names(reports: Iterable[CheckReport]) -> tuple[str, ...]:
 
 def former_checks(run: Run) -> frozenset[RequiredCheck]:
     """The checks that reported on the head before IMQ's update, as far as they were asked for."""
-    told = (each.partition(":") for each in run.former_checks or ())
-    return frozenset(RequiredCheck(name, int(app) if app else None) for app, _, name in told)
+    former = (each.partition(":") for each in run.former_checks or ())
+    return frozenset(RequiredCheck(name, int(app) if app else None) for app, _, name in former)
 
 
 def with_runs(reports: Iterable[CheckReport], runs: Iterable[WorkflowRun], head: str | None) -> tuple[CheckReport, ...]:

@@ -62,10 +62,10 @@ def consent_lost(
         return Reason.DRAFT
     if pull.head_repository is None:
         return Reason.FORK_DELETED
-    bar = blocked_by_config(pull, policy)
-    if bar is not None:
-        return bar.reason
-    told = withdrawn_since_queued(
+    blocked = blocked_by_config(pull, policy)
+    if blocked is not None:
+        return blocked.reason
+    withdrawn = withdrawn_since_queued(
         pull,
         base_branch=base_branch,
         policy=policy,
@@ -73,8 +73,8 @@ def consent_lost(
         queued_by=queued_by,
         trusted_labels=trusted_labels,
     )
-    if told is not None:
-        return told
+    if withdrawn is not None:
+        return withdrawn
     return Reason.HEAD_CHANGED if pull.head_sha != head else None
 
 

@@ -17,10 +17,10 @@ from queue_engine.domain.reasons import Reason
 
 
 def withdrawn_since_label(
-    pull: PullRequest, *, base_branch: str, policy: Policy, labelled_at: datetime, by: str
+    pull: PullRequest, *, base_branch: str, policy: Policy, labeled_at: datetime, by: str
 ) -> Reason | None:
     """Why the label that this person set then is no consent any more; None if nothing against it was told since."""
-    since = _changes_since(pull, labelled_at, by, place=len(pull.told))
+    since = _changes_since(pull, labeled_at, by, place=len(pull.told))
     return _withdrawn(since, base_branch, policy, by=by, trusted_labels=())
 
 

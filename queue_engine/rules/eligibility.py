@@ -15,7 +15,7 @@ from queue_engine.rules.reviews import missing_approval
 
 _STRENGTH = tuple(Permission)
 
-UNSEEN_HEAD = "unseen"
+UNKNOWN_HEAD = "unseen"
 """In place of the head that was labelled, where IMQ did not receive the label's webhook: no pull request has it."""
 
 _NAMED, _SHORT = 5, 7
@@ -112,7 +112,7 @@ def blocked_by_config(pull: PullRequest, policy: Policy) -> Reject | None:
 
 
 def _of_the_person(policy: Policy, consent: Consent) -> Reject | None:
-    if consent.head == UNSEEN_HEAD:
+    if consent.head == UNKNOWN_HEAD:
         return None  # It is refused in any case, and IMQ may have set the label for somebody who typed a command.
     reason = may_queue(policy, consent.by, consent.permission)
     return None if reason is None else Reject(reason)
@@ -129,12 +129,12 @@ def _of_the_change(pull: PullRequest, consent: Consent, policy: Policy) -> Rejec
         return Reject(Reason.DRAFT)
     if pull.head_repository is None:
         return Reject(Reason.FORK_DELETED)
-    if consent.head == UNSEEN_HEAD:
+    if consent.head == UNKNOWN_HEAD:
         return Reject(Reason.LABEL_NOT_RECEIVED)
     if pull.head_sha != consent.head:
         return Reject(Reason.HEAD_CHANGED)
-    if (bar := blocked_by_config(pull, policy)) is not None:
-        return bar
+    if (blocked := blocked_by_config(pull, policy)) is not None:
+        return blocked
     return Reject(Reason.CONFLICT) if pull.mergeable is False else None
 
 

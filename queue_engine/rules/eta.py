@@ -21,19 +21,19 @@ _STEPS = (
 Range = tuple[timedelta, timedelta]
 
 
-def landing(turns: Sequence[timedelta], *, ahead: int, spent: timedelta) -> Range | None:
+def landing(durations: Sequence[timedelta], *, ahead: int, spent: timedelta) -> Range | None:
     """From when to when it is likely to land, counted from now; None while there is too little history.
 
     `turns` is how long the last ones that landed were at the front, `ahead` how many stand before it, `spent` how long
     the present front has been there. The middle half of all turns is taken for each turn to come. That is
     wider than independent turns would be, on purpose: one slow day slows them all.
     """
-    if len(turns) < FEWEST:
+    if len(durations) < FEWEST:
         return None
-    quick, _, slow = quantiles((turn.total_seconds() for turn in turns), n=4, method="inclusive")
+    quick, _, slow = quantiles((duration.total_seconds() for duration in durations), n=4, method="inclusive")
     # A front that has taken longer than most does not thereby promise to end at once.
     gone = min(max(spent, timedelta(0)).total_seconds(), quick)
-    lowest, highest = (turn * (ahead + 1) - gone for turn in (quick, slow))
+    lowest, highest = (duration * (ahead + 1) - gone for duration in (quick, slow))
     return _rounded(timedelta(seconds=lowest), timedelta(seconds=highest))
 
 

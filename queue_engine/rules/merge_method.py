@@ -29,8 +29,8 @@ def no_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> tuple[Re
     """Why there is no method for it, and which one is asked for, if one is: a history that is to be linear stands
     against merge commits alone; all else is what repository and rules allow."""
     wanted = wanted_method(pull.labels, policy)
-    crooked = merge_method(pull, replace(rules, linear_history=False), policy)
-    reason = Reason.LINEAR_HISTORY_REQUIRED if crooked is MergeMethod.MERGE else Reason.METHOD_NOT_ALLOWED
+    unrestricted = merge_method(pull, replace(rules, linear_history=False), policy)
+    reason = Reason.LINEAR_HISTORY_REQUIRED if unrestricted is MergeMethod.MERGE else Reason.METHOD_NOT_ALLOWED
     return reason, wanted and wanted.value
 
 

@@ -50,9 +50,9 @@ def overtakes(entries: Sequence[Entry], entry: Entry) -> tuple[int, ...]:
     return tuple(each.number for each in entries if each.seq < entry.seq and each.position > entry.position)
 
 
-def delay(entries: Sequence[Entry], entry: Entry, turns: Sequence[timedelta], now: datetime) -> PriorityEffect:
+def delay(entries: Sequence[Entry], entry: Entry, durations: Sequence[timedelta], now: datetime) -> PriorityEffect:
     """Whom an entry of this queue delays by its precedence, as things stand; `turns` is how long the last ones took."""
-    by = timedelta(seconds=median(turn.total_seconds() for turn in turns)) if turns else None
+    by = timedelta(seconds=median(duration.total_seconds() for duration in durations)) if durations else None
     front = entries[0]
     taken = entry.hotfix and entry.preempts and not front.hotfix and front.status in PROCESSING
     if not taken:

@@ -38,9 +38,9 @@ async def reviews_of(
     Only where the snapshot lacks them are they asked for. REST tells of reviewers that they belong to the project, and
     not even that of private members (coder #24299), so that whether they may write is asked for each.
     """
-    told = counted_reviews(taken, rules)
-    if told is not None or not requires_reviews(taken.pull, rules):
-        return told
+    counted = counted_reviews(taken, rules)
+    if counted is not None or not requires_reviews(taken.pull, rules):
+        return counted
     verdicts = newest(await github.reviews(repository, taken.pull.number))
     standing = [verdict for verdict in verdicts if verdict.state is not ReviewState.DISMISSED]
     # Those of whom GitHub says that they belong first, so that strangers who review keep nobody's from counting.
@@ -84,11 +84,11 @@ def missing_approval(
     """
     if decision is ReviewOutcome.APPROVED and not rules.approvals_bypassed:
         return None
-    counted = [review for review in newest(reviews) if review.by_writer]
-    against = [review.author or "" for review in counted if review.state is ReviewState.CHANGES_REQUESTED]
+    by_writers = [review for review in newest(reviews) if review.by_writer]
+    against = [review.author or "" for review in by_writers if review.state is ReviewState.CHANGES_REQUESTED]
     if against or decision is ReviewOutcome.CHANGES_REQUESTED:
         return Reason.CHANGES_REQUESTED, ", ".join(against)
-    approvals = sum(review.state is ReviewState.APPROVED for review in counted)
+    approvals = sum(review.state is ReviewState.APPROVED for review in by_writers)
     if approvals < rules.approvals:
         return Reason.APPROVAL_MISSING, f"{approvals} of {rules.approvals}"
     if decision is ReviewOutcome.REVIEW_REQUIRED:

@@ -112,7 +112,7 @@ async def test_telling_estimates_from_what_landed_on_this_branch_before(store: S
 # How much
 
 
-@pytest.mark.parametrize("kind", sorted(notices.PASSING))
+@pytest.mark.parametrize("kind", sorted(notices.PROGRESS))
 async def test_telling_outcomes_only_leaves_progress_untold(store: Store, kind: NoticeKind) -> None:
     """Nothing is written while it waits, and nothing at all with `none`."""
     (entry,) = await joined(store, 1)

@@ -9,7 +9,7 @@ from queue_engine.domain.errors import Forbidden, GitHubError, Unavailable
 from queue_engine.domain.facts import Branch, CheckReport, CheckState, Commit, RequiredCheck
 from queue_engine.domain.model import Pause, Queue, RedBase
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.base_checks import look_at_untested
+from queue_engine.executor.base_checks import poll_untested_tip
 from queue_engine.executor.landing import land
 from queue_engine.rules.blockers import failed_jobs, untested_checked
 from queue_engine.store import Store
@@ -123,7 +123,7 @@ async def test_checks_of_an_untested_tip_lift_no_pause_but_the_one_for_its_tree(
     """What a person stopped, and what is broken, is for a person to resume."""
     queue = await untested(scene, state)
     await pause(scene, queue, reason)
-    await look_at_untested(scene.engine, queue, UNTESTED, POLICY)
+    await poll_untested_tip(scene.engine, queue, UNTESTED, POLICY)
     after = await stored(scene, queue)
     assert [pause.reason for pause in after.pauses] == [reason]
 
@@ -137,7 +137,7 @@ async def test_checks_of_an_untested_tip_lift_the_pause_for_its_tree_alone(
     async with scene.store.transaction() as tx:
         for reason in (Reason.TREE_MISMATCH, *others):
             await tx.pauses.put(queue.id, Pause(reason, "why", NOW))
-    await look_at_untested(scene.engine, queue, UNTESTED, POLICY)
+    await poll_untested_tip(scene.engine, queue, UNTESTED, POLICY)
     after = await stored(scene, queue)
     assert after.red is None
     assert tuple(pause.reason for pause in after.pauses) == others

@@ -15,7 +15,7 @@ from queue_engine.domain.model import RedBase
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import FIX
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.base_labels import let_through, marked
+from queue_engine.executor.base_labels import find_fixes, mark_as_fix
 from queue_engine.executor.front import QueueWait
 from queue_engine.executor.landing import land
 from queue_engine.store import Store
@@ -103,11 +103,11 @@ async def test_fix_is_looked_up_by_the_first_of_its_labels_and_let_through_once(
     scene.github.labellings = {1: LabelEvent("mona", NOW), 2: LabelEvent(None, NOW + MINUTE)}
     policy = replace(POLICY, priorities=tuple(replace(FIX, label=label) for label in ("fix", "mend")))
     waiting = await entries(scene, queue)
-    assert await marked(scene.engine, queue, waiting, policy) == {waiting[0].id: "max"}
+    assert await find_fixes(scene.engine, queue, waiting, policy) == {waiting[0].id: "max"}
     assert scene.github.asked == ["labelled", "labelling", "labelled", "labelling"]
     for entry_id in (waiting[0].id, waiting[0].id, "f" * 32):
         async with scene.engine.change() as change:
-            await let_through(change, entry_id, "max")
+            await mark_as_fix(change, entry_id, "max")
     assert await events(scene) == [(1, "priority", None)]
 
 

@@ -124,7 +124,7 @@ async def test_trouble_is_stored_and_told_once_it_has_lasted_a_minute(
     scene = Setup(Store(sqlite_database))
     before = await front(scene, status=CHECKING)
     waiting = changed(before, github_failures=4, github_failing_since=NOW - lasted)
-    after = await EntryUpdates(scene.engine, POLICY).wait_out(waiting, NOW + HOUR, depth=3)
+    after = await EntryUpdates(scene.engine, POLICY).save_retrying(waiting, NOW + HOUR, depth=3)
     assert (after.run.github_failures, after.run.github_failing_since, after.version > before.version) == (
         4,
         NOW - lasted,

@@ -78,10 +78,10 @@ class Looks:
             jobs = await tx.jobs.claim_some(9, owner="t", now=self.clock.at, lease=LEASE)
             await tx.jobs.finish(jobs)
         for job in jobs:
-            await self.redelivery.look(job)
+            await self.redelivery.sweep(job)
         return bool(jobs)
 
-    async def look(self) -> None:
+    async def sweep(self) -> None:
         """A look from its beginning to its end."""
         await self.redelivery.request()
         while await self.minute():
@@ -116,14 +116,14 @@ async def test_delivery_without_any_successful_attempt_is_asked_for_again(looks:
     hooks.attempts = [lost, answered_later, answered, attempt(4, ok=True, of=2), attempt(5)]
     async with looks.store.transaction() as tx:
         await tx.keys.record(DELIVERIES, [("guid-5", "push")], NOW, status=202)
-    await looks.look()
+    await looks.sweep()
     assert hooks.asked == [1]
 
 
 async def test_delivery_that_means_nothing_to_a_queue_is_never_asked_for(looks: Looks, hooks: Hooks) -> None:
     """P7: hundreds of lost check runs that only began kept a sweep busy."""
     hooks.attempts = [replace(attempt(1, event="check_run"), action="created")]
-    await looks.look()
+    await looks.sweep()
     assert hooks.asked == []
 
 
@@ -190,11 +190,11 @@ async def test_next_look_begins_where_the_last_one_that_came_to_its_end_began(
 ) -> None:
     """After an outage of hours nothing is missed, whichever process looks; what came before is not read again."""
     hooks.attempts = [attempt(1, at=NOW - HOUR)]
-    await looks.look()
+    await looks.sweep()
     assert hooks.asked == [], "the first look of all goes back no further than it was told to"
     hooks.attempts += [attempt(2, at=NOW + HOUR)]
     clock.at = NOW + 10 * HOUR
-    await Looks(sqlite_database, clock, hooks).look()
+    await Looks(sqlite_database, clock, hooks).sweep()
     assert hooks.asked == [2]
 
 
@@ -203,10 +203,10 @@ async def test_delivery_on_its_way_at_the_last_look_is_found_by_the_next(
     looks: Looks, hooks: Hooks, before: timedelta, asked: list[int]
 ) -> None:
     """GitHub lists it when it has been tried, with the time at which it happened."""
-    await looks.look()
+    await looks.sweep()
     hooks.attempts = [attempt(1, at=NOW - before)]
     looks.clock.at = NOW + HOUR
-    await looks.look()
+    await looks.sweep()
     assert hooks.asked == asked
 
 
@@ -220,7 +220,7 @@ def test_delivery_that_succeeded_at_once_is_not_remembered() -> None:
 
 async def test_look_that_failed_is_no_last_look(looks: Looks, hooks: Hooks, clock: Clock) -> None:
     """The next one goes back as far as this one was to."""
-    await looks.look()
+    await looks.sweep()
 
     async def broken(cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
         raise RuntimeError("GitHub is away")
@@ -229,10 +229,10 @@ async def test_look_that_failed_is_no_last_look(looks: Looks, hooks: Hooks, cloc
     hooks.deliveries = broken  # type: ignore[method-assign]
     clock.at = NOW + 2 * HOUR
     with pytest.raises(RuntimeError):
-        await looks.look()
+        await looks.sweep()
     hooks.deliveries = whole  # type: ignore[method-assign]
     clock.at = NOW + 20 * HOUR
-    await looks.look()
+    await looks.sweep()
     assert hooks.asked == [1]
 
 
@@ -243,7 +243,7 @@ async def test_delivery_that_is_refused_each_time_is_asked_for_three_times(
     for number in range(1, 8):
         clock.at = NOW + number * HOUR
         hooks.attempts.append(attempt(number, of=None if number == 1 else 1, at=clock.at))
-        await Looks(sqlite_database, clock, hooks).look()
+        await Looks(sqlite_database, clock, hooks).sweep()
     assert hooks.asked == [1, 2, 3]
 
 
@@ -260,18 +260,18 @@ async def test_attempt_that_was_listed_while_a_look_of_minutes_went_on_is_found_
 ) -> None:
     """The next look begins where this one began, not where it came to its end."""
     hooks.attempts = [attempt(n) for n in range(1, 4 * PER_MINUTE)]
-    await looks.look()
+    await looks.sweep()
     hooks.attempts = [attempt(900, at=NOW + MINUTE)]
     looks.clock.at += HOUR
-    await looks.look()
+    await looks.sweep()
     assert hooks.asked[-1] == 900
 
 
 async def test_look_goes_back_no_further_than_deliveries_are_known_to_have_arrived(looks: Looks, hooks: Hooks) -> None:
     """What was stored longer ago is forgotten, and would be done again."""
-    await looks.look()
+    await looks.sweep()
     looks.clock.at += 3 * KEPT
     oldest = looks.clock.at - KEPT
     hooks.attempts = [attempt(1, at=oldest - MINUTE), attempt(2, at=oldest)]
-    await looks.look()
+    await looks.sweep()
     assert hooks.asked == [2]

@@ -56,7 +56,7 @@ async def test_sweep_that_could_not_be_stored_is_still_due(sweeping: Sweeping, m
         raise ReadOnly("a standby")
 
     with monkeypatch.context() as patched:
-        patched.setattr(sweeping.sweeper, "look_for_deliveries", away)
+        patched.setattr(sweeping.sweeper, "request_deliveries", away)
         with pytest.raises(ReadOnly):
             await sweeping.sweeper.run_due()
     assert await sweeping.sweeper.run_due()
@@ -70,7 +70,7 @@ async def test_sweep_after_an_outage_is_due_at_once_and_looks_at_checks(sweeping
     assert await sweeping.sweeper.run_due()
     sweeping.clock.instant += timedelta(minutes=1)
     ear = sweeping.engine.wakeup.waiter(())
-    sweeping.sweeper.look_again()
+    sweeping.sweeper.schedule_now()
     async with asyncio.timeout(5):
         await ear.wait(timedelta(hours=1))
     assert await sweeping.sweeper.run_due()

@@ -15,7 +15,13 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
-from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, newest, note_life, request_look
+from queue_engine.handlers.stale_comments import (
+    STALE_COMMENTS_JOB,
+    StaleComments,
+    newest,
+    record_activity,
+    request_sweep,
+)
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import stand
@@ -58,9 +64,9 @@ def engine(sqlite_database: Database, github: Comments) -> Engine:
     return Engine(Store(sqlite_database), cast(Port, github), Clock(), policies, random=lambda: 0.5, owner="w")
 
 
-async def told(engine: Engine) -> Notice | None:
+async def wanted(engine: Engine) -> Notice | None:
     """What the comment is to say once IMQ has looked."""
-    await StaleComments(engine).look(a_job(asdict(REPOSITORY)))
+    await StaleComments(engine).sweep(a_job(asdict(REPOSITORY)))
     async with engine.store.reading() as tx:
         return await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
 
@@ -79,7 +85,7 @@ async def test_comment_of_an_entry_that_exists_no_more_is_corrected(
 ) -> None:
     """P6: people read what is true; a label that still queues is left to the sweep."""
     github.parts = parts
-    notice = await told(engine)
+    notice = await wanted(engine)
     assert (notice and notice.reason) == reason
     if reason is not None:
         async with engine.store.transaction() as tx:
@@ -120,7 +126,7 @@ async def test_list_that_is_older_than_what_was_told_since_corrects_nothing(
     known = Notice(kind=kind, number=1, base_branch="main", head_sha="h", at=NOW - ago)
     async with engine.store.transaction() as tx:
         await tx.outbox.want(OutboxKind.COMMENT, REPOSITORY, 1, due=NOW - ago, notice=known)
-    notice = await told(engine)
+    notice = await wanted(engine)
     assert notice is not None
     assert (notice.reason is Reason.NOT_QUEUED) is corrected
 
@@ -130,7 +136,7 @@ async def test_comment_of_one_that_is_queued_is_left_alone(engine: Engine) -> No
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
         await stand(change.tx, queue, 1)
-    assert await told(engine) is None
+    assert await wanted(engine) is None
 
 
 async def test_comments_are_looked_at_once_a_day_from_the_last_look_on(engine: Engine, github: Comments) -> None:
@@ -138,19 +144,19 @@ async def test_comments_are_looked_at_once_a_day_from_the_last_look_on(engine: E
 
     async def requested() -> int:
         async with engine.change() as change:
-            await request_look(change, REPOSITORY)
+            await request_sweep(change, REPOSITORY)
             return len(await change.tx.jobs.unfinished(f"{STALE_COMMENTS_JOB}:{REPOSITORY.id}"))
 
     assert [await requested(), await requested()] == [1, 1]
     async with engine.change() as change:
         jobs = await change.tx.jobs.claim_some(9, owner="w", now=NOW + 15 * MINUTE, lease=MINUTE)
         await change.tx.jobs.finish(jobs)
-    await told(engine)
+    await wanted(engine)
     assert await requested() == 0
     async with engine.change() as change:
         await change.tx.sweeps.done(f"{STALE_COMMENTS_JOB}:{REPOSITORY.id}", NOW - 24 * HOUR)
     assert await requested() == 1
-    await told(engine)
+    await wanted(engine)
     assert github.since == [NOW - timedelta(days=30), NOW - 24 * HOUR - 10 * MINUTE]
 
 
@@ -173,14 +179,14 @@ async def test_database_on_which_nobody_worked_for_a_while_has_comments_looked_a
         if life is not None:
             await change.tx.sweeps.done("life", NOW - life)
         for _ in range(2):
-            await note_life(change, longest_pause=20 * MINUTE)
-        await request_look(change, REPOSITORY)
+            await record_activity(change, longest_pause=20 * MINUTE)
+        await request_sweep(change, REPOSITORY)
         assert len(await change.tx.jobs.unfinished(part)) == asked
 
 
 async def test_check_run_beside_a_stale_comment_is_corrected_as_well(engine: Engine) -> None:
     """It is looked for, as nothing is known of it."""
-    assert (notice := await told(engine)) is not None
+    assert (notice := await wanted(engine)) is not None
     async with engine.store.transaction() as tx:
         letters = [await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE) for _ in range(2)]
     kinds = {letter.kind: (letter.maybe_created, letter.notice) for letter in letters if letter is not None}
@@ -199,7 +205,7 @@ async def test_pull_request_that_was_queued_while_its_comment_was_looked_into_is
         return pull(number=number, labels=frozenset())
 
     github.pull_request = meanwhile  # type: ignore[method-assign]
-    assert await told(engine) is None
+    assert await wanted(engine) is None
 
 
 async def test_doubt_from_a_time_to_come_has_comments_looked_at_once(engine: Engine) -> None:
@@ -208,5 +214,5 @@ async def test_doubt_from_a_time_to_come_has_comments_looked_at_once(engine: Eng
     async with engine.change() as change:
         await change.tx.sweeps.done(part, NOW - HOUR)
         await change.tx.sweeps.done("database_doubted", NOW + HOUR)
-        await request_look(change, REPOSITORY)
+        await request_sweep(change, REPOSITORY)
         assert await change.tx.jobs.unfinished(part) == ()

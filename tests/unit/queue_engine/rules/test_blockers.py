@@ -18,7 +18,7 @@ from queue_engine.rules.blockers import (
     base_unread,
     blockers_of,
     in_flight,
-    next_check_at,
+    next_poll_at,
     select_front,
     unblocked_at,
     waits_for_base,
@@ -90,8 +90,8 @@ def test_blocker_has_an_end_only_if_that_is_known() -> None:
 
 def test_next_look_comes_when_the_first_blocker_ends_and_at_a_red_base_only_if_it_is_alone() -> None:
     """P7: what lies under a pause asks GitHub nothing; the end of a freeze under a pause is announced in time."""
-    assert [next_check_at(each) for each in ([], [HALT], [HALT, FREEZE])] == [None, None, FREEZE.until]
-    assert [next_check_at(each) for each in ([BASE_RED], [HALT, BASE_RED])] == [RED.look_at, None]
+    assert [next_poll_at(each) for each in ([], [HALT], [HALT, FREEZE])] == [None, None, FREEZE.until]
+    assert [next_poll_at(each) for each in ([BASE_RED], [HALT, BASE_RED])] == [RED.look_at, None]
     assert [waits_for_base(each) for each in ([], [BASE_RED], [FREEZE, BASE_RED])] == [False, True, False]
 
 

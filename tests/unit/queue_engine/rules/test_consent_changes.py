@@ -42,7 +42,7 @@ CONSENT = Consent(at=AT, by="mona")
 
 def since_label(*told: PullRequestState | Consent) -> Reason | None:
     """The judgement of mona's label, set at `AT`."""
-    return withdrawn_since_label(pull(told=told), base_branch="main", policy=POLICY, labelled_at=AT, by="mona")
+    return withdrawn_since_label(pull(told=told), base_branch="main", policy=POLICY, labeled_at=AT, by="mona")
 
 
 def since_queued(*told: PullRequestState | Consent) -> Reason | None:

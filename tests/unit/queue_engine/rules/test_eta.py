@@ -26,7 +26,7 @@ def test_eta_without_history_is_not_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("turns", "ahead", "spent", "low", "high"),
+    ("durations", "ahead", "spent", "low", "high"),
     [
         ((6, 8, 10, 12, 60), 0, 0, 5, 15),
         ((6, 8, 10, 12, 60), 2, 0, 20, 40),
@@ -38,29 +38,29 @@ def test_eta_without_history_is_not_known() -> None:
     ],
 )
 def test_eta_is_the_middle_half_of_past_turns_for_each_turn_to_come(
-    turns: tuple[float, ...], ahead: int, spent: float, low: float, high: float
+    durations: tuple[float, ...], ahead: int, spent: float, low: float, high: float
 ) -> None:
     """One slow turn does not count, the time that the front has had already does, and the steps grow with the wait."""
-    expected = landing(minutes(*turns), ahead=ahead, spent=timedelta(minutes=spent))
+    expected = landing(minutes(*durations), ahead=ahead, spent=timedelta(minutes=spent))
     assert expected is not None
     assert [end / timedelta(minutes=1) for end in expected] == [low, high]
 
 
-@given(turns=TURNS, ahead=st.integers(0, 100), spent=st.timedeltas(min_value=NONE, max_value=timedelta(days=2)))
-def test_eta_is_a_range_within_what_past_turns_allow(turns: list[timedelta], ahead: int, spent: timedelta) -> None:
+@given(durations=TURNS, ahead=st.integers(0, 100), spent=st.timedeltas(min_value=NONE, max_value=timedelta(days=2)))
+def test_eta_is_a_range_within_what_past_turns_allow(durations: list[timedelta], ahead: int, spent: timedelta) -> None:
     """Never empty, never in the past, and past turns would have landed in it."""
-    expected = landing(turns, ahead=ahead, spent=spent)
+    expected = landing(durations, ahead=ahead, spent=spent)
     assert expected is not None
     low, high = expected
     assert NONE <= low < high
-    assert low <= max(turns) * (ahead + 1)
-    assert high >= min(turns) * ahead
+    assert low <= max(durations) * (ahead + 1)
+    assert high >= min(durations) * ahead
 
 
-@given(turns=TURNS, ahead=st.integers(0, 50))
-def test_eta_with_more_ahead_is_never_sooner(turns: list[timedelta], ahead: int) -> None:
+@given(durations=TURNS, ahead=st.integers(0, 50))
+def test_eta_with_more_ahead_is_never_sooner(durations: list[timedelta], ahead: int) -> None:
     """Who stands behind is not told to land before who stands ahead."""
-    nearer, farther = (landing(turns, ahead=count, spent=NONE) for count in (ahead, ahead + 1))
+    nearer, farther = (landing(durations, ahead=count, spent=NONE) for count in (ahead, ahead + 1))
     assert nearer is not None
     assert farther is not None
     assert nearer[1] <= farther[1]
