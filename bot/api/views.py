@@ -184,7 +184,7 @@ class Delays(BaseModel):
     def of(cls, delay: PriorityEffect) -> "Delays":
         """Convert the effect of a priority."""
         seconds = None if delay.by is None else round(delay.by.total_seconds())
-        return cls(numbers=delay.numbers, seconds=seconds, interrupts=delay.interrupts)
+        return cls(numbers=delay.numbers, seconds=seconds, interrupts=delay.preempts)
 
 
 class QueuedAnswer(BaseModel):

@@ -34,7 +34,7 @@ from queue_engine.rules.eligibility import (
     RequiredFacts,
     check_eligibility,
 )
-from queue_engine.rules.priority import of_these
+from queue_engine.rules.priority import trusted_of
 
 _log = structlog.get_logger("imq.admission")
 
@@ -201,7 +201,7 @@ def _trusted_labels(request: EnqueueRequest, pull: PullRequest) -> frozenset[str
     """Trust the present labels if the request gives consent, else only those that were trusted before."""
     if request.gives_consent or request.leaving is None:
         return pull.labels
-    return of_these(pull.labels, request.leaving.trusted_labels)
+    return trusted_of(pull.labels, request.leaving.trusted_labels)
 
 
 async def _leave(change: Change, request: EnqueueRequest) -> None:

@@ -75,7 +75,7 @@ async def prioritise(change: Change, context: CommandContext, request: CommandRe
         position=done.entry.position,
         depth=depth_within(done.depth, context.policy),
         overtakes=overtakes,
-        interrupts=done.delay.interrupts,
+        interrupts=done.delay.preempts,
         lost=_seconds(done.delay.lost),
     )
 

@@ -1,4 +1,4 @@
-"""Writes of one transaction: the entry, the timeline, the outbox, the wake-ups. No decisions.
+"""Write together what one transaction changes: the entry, the timeline, the outbox, the wake-ups.
 
-May not live here: the choice of what happens next, requests to GitHub, texts.
+May not live here: decisions, requests to GitHub, texts.
 """

@@ -1,4 +1,4 @@
-"""The context of all parts of the engine: one record, made once by the wiring."""
+"""The context that all parts of the engine share; the wiring creates it once."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -65,7 +65,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The engine's surroundings. `random` gives numbers in [0, 1) for jitter; `owner` names this process's leases."""
+    """The engine's context. `random` returns numbers in [0, 1) for jitter; `owner` names this process in leases."""
 
     store: Store
     github: GitHub
@@ -75,16 +75,16 @@ class Engine:
     owner: str
     publish: Publish = _no_subscriber
     progress: ProgressNotifier = field(default_factory=NullNotifier)
-    """Hears how far the checks of entries are; must not raise."""
+    """Receives the progress of entries' checks; must not raise."""
     lease: timedelta = timedelta(seconds=30)
-    """How long a dead process can keep a queue or a job; a living one renews every third of it."""
+    """How long a dead process can keep a queue or a job; a live process renews its lease each third of this time."""
     wakeup: Wakeup = field(default_factory=Wakeup)
-    """Rung whenever a queue, a job or a letter may have become due; each topic is a `WakeupKind`."""
+    """Wakes the loops when a queue, a job or an outbox item may be due; each topic is a `WakeupKind`."""
     meter: Meter = field(default_factory=NullMeter)
 
     @asynccontextmanager
     async def change(self) -> AsyncIterator[Change]:
-        """A transaction; after its commit its events are published and the loops that it concerns are woken."""
+        """Open a transaction; after its commit, publish its events and wake the loops that have work."""
         async with self.store.transaction() as tx:
             change = Change(tx, self.clock.now())
             yield change

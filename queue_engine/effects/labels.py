@@ -1,12 +1,12 @@
-"""P4: the labels by which a pull request is queued, as far as they count.
+"""P4: find which labels of a pull request count as consent.
 
-The outbox holds which labels GitHub is to show, on or off, until GitHub has confirmed each. Until then the wanted state
-counts and not the one that GitHub shows: a label that IMQ is to remove is no consent, one that IMQ is to set is not
-missing. Every path that takes a label for consent takes `effective_labels`.
+The outbox holds the wanted state of each label, on or off, until GitHub has confirmed it. Until then the wanted state
+counts, and not the one that GitHub shows. A label that IMQ is to remove is no consent, and a label that IMQ is to set
+is not missing. Every path that takes a label for consent uses `effective_labels`.
 
-Of a queued pull request only labels count that somebody with the right to queue vouched for. Other trigger labels do
-not hold it in the queue, and a new configuration does not remove it. After a dequeue only a label counts that somebody
-has set since: IMQ's removal may fail for hours, and GitHub shows the label meanwhile.
+For a queued pull request only trusted labels count: those that a person with the right to queue set. Other trigger
+labels do not keep it queued, and a new configuration does not dequeue it. After a dequeue a label counts only if
+somebody set it later: IMQ's removal may fail for hours, and GitHub shows the label meanwhile.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,28 +19,27 @@ from queue_engine.domain.policy import Policy, has_label
 from queue_engine.store import Store, Transaction
 
 _CLOCK_SKEW = timedelta(minutes=1)
-"""How far IMQ's clock may differ from GitHub's. It matters only once the removal was delivered: then a label that is
-present has been set since, whatever the clocks say."""
+"""How far IMQ's clock may differ from GitHub's. The difference matters only after GitHub removed the label: then a
+label that is present was set later, whatever the clocks say."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelStates:
-    """The wanted labels of a pull request that GitHub has not confirmed, and when the pull request was dequeued or
-    refused last."""
+    """The wanted labels that GitHub has not confirmed, and when the pull request was last dequeued or refused."""
 
     wanted: Mapping[str, bool] = field(default_factory=dict)
     dequeued_at: datetime | None = None
 
     def applied(self, labels: Iterable[str]) -> frozenset[str]:
-        """These labels of GitHub's, as they are once everything wanted was delivered."""
+        """Return GitHub's labels as they will be after all wanted changes are delivered."""
         kept = {label for label in labels if not has_label([label], self.wanted)}
         return frozenset(kept | {label for label, on in self.wanted.items() if on})
 
     def consents(self, label: str, set_at: datetime | None) -> bool:
-        """Whether a label that was set then is consent given after the last dequeue.
+        """Whether a label that was set at that instant is consent given after the last dequeue.
 
-        GitHub's times have whole seconds: while its removal is undelivered, a label of the same second is the one to be
-        removed.
+        GitHub's times have whole seconds. Before its removal is delivered, a label of the same second counts as the old
+        one.
         """
         if self.dequeued_at is None:
             return True
@@ -51,7 +50,7 @@ class LabelStates:
 
 
 async def label_states(tx: Transaction, repository_id: int, number: int) -> LabelStates:
-    """What IMQ knows of the labels of this pull request beside GitHub's reads."""
+    """Load the stored facts about the labels of this pull request."""
     wanted = await tx.outbox.wanted_labels(repository_id, number)
     return LabelStates(wanted, await tx.timeline.dequeued_at(repository_id, number))
 
@@ -59,7 +58,7 @@ async def label_states(tx: Transaction, repository_id: int, number: int) -> Labe
 async def queued_by(
     tx: Transaction, repository_id: int, number: int, trusted: Iterable[str], policy: Policy
 ) -> frozenset[str]:
-    """Those of the labels vouched for by which it was queued: that queue, or did before the configuration changed."""
+    """Return the trusted labels that queued the pull request, by the present configuration or by a former one."""
     trusted = tuple(trusted)
     known = frozenset(label for label in trusted if policy.has_trigger_label([label]))
     if known or not trusted:
@@ -71,10 +70,9 @@ async def queued_by(
 async def effective_labels(
     store: Store, repository: Repository, pull: PullRequest, trusted: Iterable[str], policy: Policy
 ) -> PullRequest:
-    """The queued pull request, just read, with the labels that count: of those that queue, or name a method,
-    no other than were vouched for.
+    """Return the queued pull request, just read, with the labels that count: trigger and method labels if trusted.
 
-    Nothing is vouched for where that is not known, of one that was queued by an older IMQ: all its labels count then.
+    An entry that an older IMQ queued has no trusted labels: then all labels count.
     """
     if not pull.open:
         return pull
@@ -86,6 +84,6 @@ async def effective_labels(
     if trusted:
         guarded = (*policy.trigger_labels, *policy.method_labels)
         counted = {label for label in labels if not has_label([label], guarded) or has_label([label], trusted)}
-        # By whatever name the label goes in the configuration now.
+        # The configuration may have renamed the trigger label since.
         labels = frozenset(counted | {policy.trigger_label} if has_label(labels, queuing) else counted)
     return replace(pull, labels=labels)

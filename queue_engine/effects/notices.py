@@ -1,7 +1,7 @@
-"""Make notices of the queue's state, in the transaction that makes it true.
+"""Create notices, in the transaction that changes the state that they announce.
 
-The rules of speaking are here: how much a repository wants to hear, its own words in the place of ours, and that
-nothing is said any more once a pull request was closed by others. The words are in `notifications`.
+These functions decide what IMQ announces: as much as the repository's configuration asks for, with its custom texts,
+and nothing after other people closed the pull request. IMQ's own texts are in `notifications`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 
 PROGRESS = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
-"""Kinds that tell of progress, not of what became of a pull request."""
+"""Kinds of notices that show progress, and no outcome."""
 
 _CLOSED = frozenset({Reason.CLOSED, Reason.MERGED_ELSEWHERE})
 _CHECKED = frozenset({EntryStatus.CHECKING, EntryStatus.READY})
@@ -45,12 +45,12 @@ _NOTICE_OF_OUTCOME = {
 
 
 async def announce(tx: Transaction, repository: Repository, notice: Notice, policy: Policy, *, due: datetime) -> None:
-    """Bring the comment up to this notice, if its repository wants to hear of it."""
+    """Update the comment by this notice, if the repository's configuration asks for such comments."""
     if policy.comments is CommentPolicy.NONE:
         return
     if policy.comments is CommentPolicy.OUTCOMES and notice.kind in PROGRESS:
         shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, notice.number)
-        # Progress is told only where the comment would go on saying what is not true any more.
+        # Progress is announced only if the comment shows an outcome that is outdated now.
         if shown is None or shown.kind in PROGRESS:
             return
     worded = _with_custom_text(notice, policy)
@@ -70,7 +70,7 @@ async def announce_progress(
     checks: Sequence[CheckReport] = (),
     check_run: bool = True,
 ) -> None:
-    """Bring comment and `check_run` up to a passing state, after the courtesy pause that joins quick changes."""
+    """Update the comment, and with `check_run` the check run, by progress; quick changes share one update."""
     notice = await _progress(tx, entry, kind, policy, now, depth=depth, checks=checks)
     due = now + policy.comment_debounce
     await announce(tx, entry.repository, notice, policy, due=due)
@@ -81,7 +81,7 @@ async def announce_progress(
 async def announce_retrying(
     tx: Transaction, entry: Entry, next_try: datetime, policy: Policy, now: datetime, *, depth: int
 ) -> None:
-    """Say since when GitHub has not answered as it should, and when IMQ asks again."""
+    """Announce since when GitHub fails, and when IMQ retries."""
     progress = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
     notice = progress.model_copy(
         update={"retrying_since": entry.run.github_failing_since, "next_try": next_try, "eta": None}
@@ -92,9 +92,9 @@ async def announce_retrying(
 
 
 async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: datetime) -> Notice:
-    """The notice with the position as it is now, if it tells of one and that has changed.
+    """Return the notice with the present position, if it shows a position that has changed.
 
-    Of an entry that waits for room it tells how many were before it when it began to wait, which stays true.
+    For an entry that waits for room the notice shows how many were before it when the wait began, which stays true.
     """
     if notice.position is None or notice.kind is NoticeKind.HELD:
         return notice
@@ -110,7 +110,7 @@ async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: 
 
 
 async def announce_dequeued(tx: Transaction, entry: Entry, why: DequeueReason, policy: Policy, now: datetime) -> None:
-    """Finish comment, check run and label for an entry that was dequeued."""
+    """Complete comment, check run and label of a dequeued entry."""
     meaning = REASONS[why.reason]
     people = why.people if meaning.move is ReasonActor.AUTHOR else ()
     facts = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
@@ -121,9 +121,9 @@ async def announce_dequeued(tx: Transaction, entry: Entry, why: DequeueReason, p
 async def announce_landed(
     tx: Transaction, entry: Entry, landed_sha: str, policy: Policy, now: datetime, *, mismatch: str | None
 ) -> None:
-    """Finish comment, check run and label for an entry that landed.
+    """Complete comment, check run and label of a landed entry.
 
-    `mismatch` says how the landed tree differs from the tested one; the check run says so too, even a new one (P1).
+    `mismatch` says how the landed tree differs from the tested one; a check run shows it in any case (P1).
     """
     reason = None if mismatch is None else Reason.TREE_MISMATCH
     notice = _notice(entry, NoticeKind.LANDED, policy, now, landed_sha=landed_sha, reason=reason, detail=mismatch)
@@ -133,7 +133,7 @@ async def announce_landed(
 async def _announce_last(
     tx: Transaction, entry: Entry, notice: Notice, policy: Policy, *, label_off: bool, check_run: bool = False
 ) -> None:
-    """Tell the last notice of an entry. Without `check_run` only a check run that exists already tells it."""
+    """Announce the outcome of an entry. Without `check_run`, IMQ updates an existing check run, and creates none."""
     await announce(tx, entry.repository, notice, policy, due=notice.at)
     if check_run or await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
         await _check_run(tx, entry, notice, policy, notice.at)
@@ -147,14 +147,14 @@ async def _announce_last(
 async def remove_label(
     tx: Transaction, repository: Repository, number: int, policy: Policy, now: datetime, *, also: Iterable[str] = ()
 ) -> None:
-    """Have every trigger label removed, and those that were one when it was queued: the stay they asked for is over."""
+    """Have all trigger labels removed, and those that were trigger labels when the pull request was queued."""
     earlier = sorted(label for label in also if not policy.has_trigger_label([label]))
     for label in (*policy.trigger_labels, *earlier):
         await tx.outbox.want_label(repository, number, label, on=False, due=now)
 
 
 async def set_no_label(tx: Transaction, repository: Repository, number: int, now: datetime) -> None:
-    """Have no label set that IMQ was about to set: the pull request left its queue, or a person removed the label."""
+    """Have IMQ set no more labels: the pull request left its queue, or a person removed the label."""
     for label, on in (await tx.outbox.wanted_labels(repository.id, number)).items():
         if on:
             await tx.outbox.want_label(repository, number, label, on=False, due=now)
@@ -169,9 +169,9 @@ async def announce_blockers(
     *,
     kind: NoticeKind = NoticeKind.PAUSED,
 ) -> None:
-    """Say why the queue stops for this entry, or goes on without it: all blockers, the most important first.
+    """Announce all blockers of this entry, the most important first.
 
-    A check run that exists says so too. A broken configuration is shown in all check runs, where maintainers look.
+    An existing check run shows them, too. For an invalid configuration IMQ creates one, since maintainers look there.
     """
     first, *others = blockers
     facts = {
@@ -191,7 +191,7 @@ async def announce_blockers(
 
 
 async def announce_resumed(tx: Transaction, entry: Entry, policy: Policy, now: datetime, *, depth: int) -> None:
-    """Say where an entry stands that no blocker concerns any more."""
+    """Announce the status of an entry that has no blocker any more."""
     due = now + policy.comment_debounce
     notice = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
     await announce(tx, entry.repository, notice, policy, due=due)
@@ -210,9 +210,9 @@ async def announce_reply(
     asked_at: datetime,
     now: datetime,
 ) -> bool:
-    """Bring the comment up to the answer that was just put; whether there is anything to be read on GitHub.
+    """Update the comment by the reply that was just stored; whether GitHub will show the reply.
 
-    Who asked before the pull request was closed by others gets no answer after it.
+    A command from before other people closed the pull request gets no reply after that.
     """
     if policy.comments is CommentPolicy.NONE:
         return False
@@ -221,7 +221,7 @@ async def announce_reply(
         return False
     if await tx.outbox.resend(OutboxKind.COMMENT, repository.id, number, due=now):
         return True
-    # Somebody typed the command: this is not the first comment, and one of them may be an earlier IMQ's.
+    # The command is a comment, so there may be others, and one of them may be from an earlier IMQ.
     await tx.outbox.look_first(repository, number, now)
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
@@ -235,7 +235,7 @@ async def announce_reply(
             fix_labels=policy.fix_labels,
         )
     else:
-        # It waits where only outcomes are told: who asks is told of the rest.
+        # The repository wants comments for outcomes only, but a reply shows the progress.
         depth = await tx.entries.count(entry.queue_id)
         notice = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
     worded = _with_custom_text(notice, policy)
@@ -261,7 +261,7 @@ async def _progress(
 
 
 def _notice(entry: Entry, kind: NoticeKind, policy: Policy, now: datetime, **facts: Any) -> Notice:
-    """A notice of an entry, with these further fields."""
+    """Create a notice of an entry, with these further fields."""
     return Notice(
         kind=kind,
         number=entry.number,
@@ -278,7 +278,7 @@ def _notice(entry: Entry, kind: NoticeKind, policy: Policy, now: datetime, **fac
 
 
 async def _is_shown(tx: Transaction, entry: Entry) -> bool:
-    """Whether the check run tells of this very stay: of one that began, and was sent back into line."""
+    """Whether the check run shows progress, so that it belongs to this entry, which was preempted after it began."""
     shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
     return shown is not None and shown.kind in PROGRESS | {NoticeKind.PAUSED, NoticeKind.HELD}
 
@@ -289,9 +289,9 @@ async def _check_run(tx: Transaction, entry: Entry, notice: Notice, policy: Poli
 
 
 def _with_custom_text(notice: Notice, policy: Policy) -> Notice:
-    """The notice with the repository's own words, if it has some for this reason, or for this kind.
+    """Return the notice with the repository's custom text for its reason or its kind, if there is one.
 
-    Words for a landing are none for one whose tree is not the tested one.
+    A custom text for landings is not used after a tree mismatch.
     """
     text = policy.texts.get(notice.reason or "")
     if notice.kind is not NoticeKind.LANDED or notice.reason is None:
@@ -300,7 +300,7 @@ def _with_custom_text(notice: Notice, policy: Policy) -> Notice:
 
 
 def _expected_reports(entry: Entry) -> tuple[CheckReport, ...]:
-    """The checks that an entry waits for, as far as they are known by name only."""
+    """Return reports for the pending checks of an entry, of which IMQ knows only the names."""
     return tuple(
         CheckReport(name, None, CheckState.PENDING, "expected", None, None, None) for name in pending_checks(entry.run)
     )

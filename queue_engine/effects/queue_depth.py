@@ -13,9 +13,9 @@ from queue_engine.rules.depth import waits_for_room
 
 
 async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth: int) -> Entry:
-    """Announce an entry that has room, or waits for it, by its position among `depth`; returns it as stored.
+    """Announce, by the position among `depth`, that an entry has room or waits for it; returns the stored entry.
 
-    Raises StaleRecord if it changed since it was read.
+    Raises StaleRecord if the entry changed since it was read.
     """
     tx, now = change.tx, change.now
     waits = waits_for_room(entry.position, policy)

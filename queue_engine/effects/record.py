@@ -1,7 +1,7 @@
 """Write together: an entry's change, its row in the timeline, and the notice of it.
 
-Each function works inside the caller's transaction, so that a state change and the effects that it calls for are
-stored together or not at all (P2). What people are told is made in `queue_engine.effects.notices`.
+Each function works inside the caller's transaction, so that a state change and its effects are stored together or not
+at all (P2). `queue_engine.effects.notices` creates the notices.
 """
 
 from datetime import datetime
@@ -21,12 +21,12 @@ __all__ = ["delays_caused", "dequeue", "pause", "status_of"]
 
 
 def status_of(reason: Reason) -> EntryStatus:
-    """The final status that leaving for this reason means."""
+    """Return the final status of an entry that is dequeued for this reason."""
     return EntryStatus.FAILED if REASONS[reason].outcome is Outcome.FAILED else EntryStatus.CANCELLED
 
 
 async def delays_caused(tx: Transaction, entry: Entry, now: datetime) -> dict[str, Any]:
-    """Whom an entry's precedence makes wait, and each for about how many seconds longer, as facts of an event."""
+    """Return, as data of an event, which entries this entry's precedence delays, and each by about how many seconds."""
     if entry.priority <= 0 and not entry.hotfix:
         return {}
     _, found = await load_delay(tx, entry, now)
@@ -36,16 +36,17 @@ async def delays_caused(tx: Transaction, entry: Entry, now: datetime) -> dict[st
 
 
 async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Policy | None) -> None:
-    """Remove an entry from its queue without landing it: each entry that leaves so leaves by this function.
+    """Dequeue an entry. This is the only function that removes an entry which has not landed.
 
-    Without `policy` nothing is announced, where that fails. Raises StaleRecord if it changed since it was read.
+    Without `policy` nothing is announced: for callers whose announcement failed. Raises StaleRecord if the entry
+    changed since it was read.
     """
     tx, now, reason = change.tx, change.now, why.reason
     await tx.entries.remove(entry)
     if policy is not None:
         await announce_dequeued(tx, entry, why, policy, now)
         await cancel_later(tx, entry, policy, now)
-    # Automation that sets the label again does not overrule a person who dequeued it.
+    # Automation that sets the label again must not overrule the person who dequeued the pull request.
     if REASONS[reason].outcome is Outcome.FAILED or reason is Reason.UNQUEUED:
         await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
     await tx.queues.wake(entry.queue_id, now)
@@ -57,6 +58,6 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
 
 
 async def pause(change: Change, queue: Queue, reason: Reason, detail: str) -> None:
-    """Stop this queue until a maintainer resumes it; the pass that follows at once announces the pause."""
+    """Pause this queue until a maintainer resumes it; the next pass, at once, announces the pause."""
     await change.tx.pauses.put(queue.id, Pause(reason, detail, change.now))
     await change.record("paused", queue, reason=reason, data={"detail": detail})

@@ -1,4 +1,4 @@
-"""The names of repositories, which follow renames and transfers: a repository's id is its identity."""
+"""Follow renames and transfers of repositories: a repository's id is its identity."""
 
 from dataclasses import replace
 
@@ -12,13 +12,13 @@ _log = structlog.get_logger("imq.repositories")
 
 
 def named_by(pull: PullRequest, repository: Repository) -> Repository:
-    """The repository as GitHub names it where it was read, which follows renames and transfers."""
+    """Return the repository with the name that GitHub used in this pull request."""
     owner, _, name = pull.base_repository.partition("/")
     return replace(repository, owner=owner, name=name) if name else repository
 
 
 async def remember_name(engine: Engine, repository: Repository) -> None:
-    """This is how it is called now: its queues, entries and letters follow."""
+    """Store the repository's new name, for its queues, entries and outbox items, too."""
     async with engine.change() as change:
         await change.tx.queues.refresh_repository(repository)
     _log.info("repository_renamed", repository=repository.full_name, id=repository.id)

@@ -1,7 +1,7 @@
 """Find the runs of GitHub Actions that an outdated update by IMQ caused.
 
-An update is left behind when its entry leaves the queue without landing, or when a newer update replaces it. Pure but
-for storing the job; `queue_engine.handlers.workflow_runs` does it.
+An update is outdated when its entry was dequeued, or when a newer update replaced it. These functions are pure, except
+that one stores the job; `queue_engine.handlers.workflow_runs` does the job.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _CAUSED_BY_A_PUSH = frozenset({"push", "pull_request", "pull_request_target"})
 
 
 def updates_of(entry: Entry) -> tuple[str, ...]:
-    """The entry's heads that are updates of IMQ's own, or were announced as such; never the head that was queued."""
+    """Return the entry's heads that are IMQ's own updates, proved or not; never the queued head."""
     heads = [entry.head] if entry.updated_from is not None else []
     if entry.run.new_head is not None and entry.run.new_head_is_ours:
         heads.append(entry.run.new_head)
@@ -30,9 +30,9 @@ def updates_of(entry: Entry) -> tuple[str, ...]:
 
 
 def to_cancel(runs: Iterable[WorkflowRun], head: str, own_login: str, left: datetime) -> tuple[int, ...]:
-    """The runs under way on this head that IMQ's own push began, and nobody ran again (docs: `triggering_actor`).
+    """Return the runs under way on this head that IMQ's push began, and no person reran (docs: `triggering_actor`).
 
-    What IMQ's later label or comment began is none of them: only a push can begin a `push` run after `left`.
+    A run that IMQ's later label or comment began is not among them: after `left`, only `push` runs count.
     """
     found = (
         run.id
@@ -48,7 +48,7 @@ def to_cancel(runs: Iterable[WorkflowRun], head: str, own_login: str, left: date
 
 
 async def cancel_later(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
-    """Have the runs on the entry's updates cancelled after this transaction, if its repository wants that."""
+    """Enqueue the jobs that cancel the runs on the entry's updates, if the configuration asks for that."""
     if not policy.cancel_outdated:
         return
     repository = entry.repository

@@ -1,4 +1,4 @@
-"""Read a base branch for which a queue waits: a red one, or one that a push by hand left untested."""
+"""Poll a base branch that holds its queue: the base is red, or somebody's push made its tip untested."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ _log = structlog.get_logger("imq.base")
 
 
 async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Sequence[Entry], policy: Policy) -> None:
-    """See whether a red base passes by now, or has moved on; what failed there is run again, once for each tip."""
+    """Read whether a red base passes now, or has moved; rerun its failed jobs, once for each tip."""
     github, now, tip = engine.github, engine.clock.now(), red.tip
     known: RedBase | None
     fixes: dict[str, str] = {}
@@ -48,7 +48,7 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
     async with engine.change() as change:
         for entry_id, by in fixes.items():
             await base_labels.mark_as_fix(change, entry_id, by)
-        # A report, a push or a person may have come meanwhile, of which this look saw nothing: then it looks again.
+        # A report, a push or a command during this poll is not part of its result: then the next poll comes at once.
         noted = await change.tx.red_bases.note(queue.id, known, seen=red)
         for entry in await change.tx.entries.of_queue(queue.id) if noted and tip != red.tip else ():
             if tip not in {entry.run.base_tip, entry.newer_tip} and not in_flight(entry):
@@ -58,7 +58,7 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
 
 
 async def _run_again(engine: Engine, queue: Queue, tip: str, failed: tuple[CheckReport, ...]) -> None:
-    """Have these jobs run again on the base's tip. A rerun that GitHub refuses, or that gets lost, is not repeated."""
+    """Rerun these jobs on the base's tip. IMQ does not repeat a request that GitHub refuses, or that gets lost."""
     github, repository = engine.github, queue.repository
     try:
         proved = with_runs(failed, await github.workflow_runs(repository, tip), tip)
@@ -70,7 +70,7 @@ async def _run_again(engine: Engine, queue: Queue, tip: str, failed: tuple[Check
 
 
 async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: Policy) -> None:
-    """See whether the checks of a tip that was never tested pass: then nobody has to resume the queue."""
+    """Read whether the checks of an untested tip pass: if they do, IMQ resumes the queue itself."""
     github, now, tip = engine.github, engine.clock.now(), red.tip
     known: RedBase | None
     try:
@@ -93,7 +93,7 @@ async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: 
 
 
 async def _lift_mismatch(change: Change, queue: Queue, tip: str, *, passed: bool) -> None:
-    """The checks of the untested tip have told what it is like: no person has to."""
+    """Resume a queue after a tree mismatch: the checks of the untested tip have completed, passed or failed."""
     await change.tx.pauses.lift(queue.id, Reason.TREE_MISMATCH, now=change.now)
     detail = f"the checks of {tip} {'passed' if passed else 'failed'}"
     data = {"by": None, "detail": detail, "until": None}

@@ -1,7 +1,7 @@
-"""Find pull requests that were labelled as the fix of a red base before the label had that meaning.
+"""Find pull requests that got a label for fixes of a red base before the configuration gave the label that meaning.
 
-A label's webhook tells of it only where the configuration knows the label. One that becomes a fix's label later needs
-not be set again: GitHub tells who carries it, who set it, and when.
+IMQ follows a label's webhook only if the configuration names the label then. If the configuration names the label
+later, the label need not be set again: IMQ asks GitHub which pull requests have it, who set it, and when.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from queue_engine.rules.eligibility import may_queue
 
 
 async def find_fixes(engine: Engine, queue: Queue, entries: Sequence[Entry], policy: Policy) -> dict[str, str]:
-    """Who marked which of these entries as a fix, by the entry's id, beside those known; one request for each label.
+    """Return which of these entries are unknown fixes, as the entry's id with the login of the person who said so.
 
-    A label counts if it was on the pull request when it was queued, or if a person who may queue set it since. Raises
-    GitHubError.
+    A label counts if the pull request had it when it was queued, or if a person who may queue has set it since. Costs
+    one request for each label. Raises GitHubError.
     """
     github, repository, found = engine.github, queue.repository, dict[str, str]()
     waiting = {entry.number: entry for entry in entries if not entry.fixes_base}
@@ -38,7 +38,7 @@ async def find_fixes(engine: Engine, queue: Queue, entries: Sequence[Entry], pol
 
 
 async def mark_as_fix(change: Change, entry_id: str, by: str) -> None:
-    """The entry counts as a fix from now on. Raises StaleRecord if it changed in this moment."""
+    """Mark the entry as a fix of the base. Raises StaleRecord if the entry changed meanwhile."""
     entry = await change.tx.entries.get(entry_id)
     if entry is None or entry.fixes_base:
         return

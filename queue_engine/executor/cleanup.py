@@ -19,11 +19,11 @@ BRANCH_JOB = "delete_branch"
 """Kind of the job that deletes the branch of a pull request that landed."""
 
 _POLLS, _POLL_AFTER = 5, timedelta(seconds=10)
-"""GitHub may show a pull request open for a moment after it merged it: how often that is looked at, and when again."""
+"""GitHub may show a merged pull request as open for a moment: how often IMQ polls it, and how far apart."""
 
 
 async def schedule_branch_deletion(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
-    """Have the branch of an entry that lands deleted, if its repository wants that."""
+    """Enqueue the job that deletes the branch of a landed entry, if the repository's configuration asks for that."""
     if policy.delete_branch:
         await tx.jobs.enqueue(
             kind=BRANCH_JOB,
@@ -34,13 +34,13 @@ async def schedule_branch_deletion(tx: Transaction, entry: Entry, policy: Policy
 
 
 class Cleanup:
-    """Deletes branches that nobody needs any more, and leaves every other alone."""
+    """Deletes branches of landed pull requests, unless something else uses them."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def delete_branch(self, job: Job) -> Hold | None:
-        """Delete the branch of a pull request that landed. Done twice it does no more; a refusal is no failure.
+        """Delete the branch of a landed pull request. It may run twice; GitHub's refusal does not fail the job.
 
         Raises RateLimitError and Unavailable.
         """
@@ -63,7 +63,7 @@ class Cleanup:
         return None
 
     async def _why_kept(self, queue: Queue, pull: PullRequest, head: str) -> str | None:
-        """Why this branch stays; None if nothing speaks against its end. Asks GitHub no more than it must."""
+        """Return why this branch is kept, None if it may be deleted. Each request is sent only if it can matter."""
         repository, branch = queue.repository, pull.head_branch
         if not pull.merged:
             return "it has not landed"
@@ -77,7 +77,7 @@ class Cleanup:
         if tip.protected:
             return "it is protected"
         if tip.sha != head:
-            return "it has gone on"
+            return "it has newer commits"
         if await self._engine.github.is_in_use(repository, branch):
             return "another open pull request needs it"
         return None

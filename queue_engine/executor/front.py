@@ -1,6 +1,6 @@
-"""Select the front of a queue, and announce its blockers: once when one begins or ends, to whom it concerns.
+"""Select the front of a queue, and announce its blockers on the entries that they concern, once at start and end.
 
-A blocked queue asks GitHub nothing, but for an ever rarer look at a red base.
+A blocked queue costs no requests, except for ever rarer polls of a red base.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,33 +39,33 @@ from queue_engine.rules.transitions import preempted
 _log = structlog.get_logger("imq.front")
 
 _STEPS = 20
-"""More changes than can come between two looks at a queue; a pass that reaches this limit looks again at once."""
+"""More changes than one pass has to make before it selects a front; the queue is due again at once after so many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The entry to work on, and for how many entries its queue has room."""
+    """The entry to work on, and how many entries of its queue have room."""
 
     entry: Entry
     depth: int
     stall: Stall | None = None
-    """What is known of a CI that starts no check for it."""
+    """The queue's blocker for checks that do not start, if it has one."""
     hold_ends: datetime | None = None
-    """When the first of those that wait for room has waited for as long as it may."""
+    """When the first entry that waits for room reaches its time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueWait:
-    """There is nothing to work on until then, or until the queue is woken."""
+    """The queue has no entry to work on before `until`, unless an event wakes it."""
 
     until: datetime | None
 
 
 async def find_front(engine: Engine, queue_id: int, policy: Policy | None) -> Front | QueueWait:
-    """Whose turn it is in a leased queue, with all done that has to be done before.
+    """Return the entry of a leased queue to work on, after announcing its blockers and the entries that got room.
 
-    A queue whose stored state is broken is paused and harms no other. `policy` None: it cannot be read now, so that
-    nothing can be said of why the queue is blocked, but for what is stored.
+    A queue that breaks an invariant is paused, and affects no other. `policy` None: the policy cannot be read now, so
+    that only stored blockers are known.
     """
     for _ in range(_STEPS):
         async with engine.store.reading() as tx:
@@ -98,7 +98,7 @@ def _first(instants: Iterable[datetime | None]) -> datetime | None:
 
 
 async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy: Policy) -> Front | QueueWait | None:
-    """The turn, or None when something was done about the queue so that it has to be read again."""
+    """Return the front or the wait; None if this changed the queue, so that the caller has to read it again."""
     now = engine.clock.now()
     if over := [pause for pause in queue.pauses if pause.has_ended(now)]:
         await _lift(engine, queue, over[0])
@@ -141,7 +141,7 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
     if chosen.id != front.id and front.status in PROCESSING:
         await _preempt(engine, front, chosen, policy, len(entries))
         return None
-    # An entry that starts is before all others from then on.
+    # The order puts an entry that starts before all others.
     return Front(replace(chosen, position=0), len(entries), queue.stall, hold_ends)
 
 
@@ -160,7 +160,7 @@ async def _pause(engine: Engine, queue: Queue, fault: str) -> None:
 
 
 async def _lift(engine: Engine, queue: Queue, over: Pause) -> None:
-    """A pause came to its end."""
+    """Lift a pause that has ended."""
     async with engine.change() as change:
         stored = await change.tx.queues.get(queue.id)
         if stored is None or stored.pause(over.reason) != over:
@@ -172,7 +172,7 @@ async def _lift(engine: Engine, queue: Queue, over: Pause) -> None:
 async def _announce(
     engine: Engine, queue: Queue, entries: Sequence[Entry], blockers: Sequence[Blocker], policy: Policy
 ) -> bool:
-    """Announce the blockers, or that there are none any more; False if everybody knows already."""
+    """Announce new blockers, and the end of former ones; False if all are announced already."""
     known = BlockerNotices.from_json(queue.announced)
     before = known or BlockerNotices((), 0)
     outdated = unannounced(known, blockers, entries)
@@ -183,9 +183,9 @@ async def _announce(
         after = before.followed_by(blockers, entries, change.now)
         await change.tx.queues.note_announced(queue.id, after.to_json() if blockers else None)
         if entries and all(blocker.exempts(entries[0]) for blocker in blockers):
-            going_on = before.resumed_entry(entries[0], change.now)
-            if going_on != entries[0]:
-                await change.tx.entries.save(going_on)
+            resumed = before.resumed_entry(entries[0], change.now)
+            if resumed != entries[0]:
+                await change.tx.entries.save(resumed)
         for entry, concerning in outdated:
             if concerning:
                 await notices.announce_blockers(change.tx, entry, concerning, policy, change.now)
@@ -198,7 +198,7 @@ async def _announce(
 async def _record_changes(
     change: Change, queue: Queue, began: Sequence[Blocker], ended: Sequence[BlockerNotice]
 ) -> None:
-    """Write into the timeline which blockers began and ended, where what set or lifted them has not done so."""
+    """Record in the timeline which blockers began and ended, except those whose command or job recorded it."""
     changed = {blocker.reason for blocker in began if not blocker.recorded}
     for each in ended:
         if not each.recorded and each.reason not in changed:
@@ -217,7 +217,7 @@ async def _record(
 
 
 async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, depth: int) -> None:
-    """The front gives its turn to another, and waits in its place; what it was updated to stays its own."""
+    """Preempt the front by another entry; it waits at its position, and keeps its updated head."""
     back = preempted(front, engine.clock.now())
     check_transition(front.status, back.status)
     async with engine.change() as change:
@@ -232,7 +232,7 @@ async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, d
 async def _dequeue_overdue(
     engine: Engine, red: RedBase, waiting: Sequence[Entry], policy: Policy, now: datetime
 ) -> bool:
-    """Let those go who have waited for a red base for as long as anybody waits (P5); whether there were any."""
+    """Dequeue entries that waited for a red base until their time limit (P5); whether there were any."""
     overdue = [entry for entry in waiting if waits_until(red, entry, policy) <= now]
     if overdue:
         await dequeue_together(engine, overdue, DequeueReason(Reason.BASE_STAYS_RED, red.check), policy)

@@ -1,6 +1,6 @@
-"""Call GitHub for the front entry: read facts, update, merge, rerun.
+"""Send the requests for the front entry: read facts, update, merge, rerun.
 
-A refusal that tells something of the pull request becomes a fact to decide on; every other error is raised.
+A refusal that depends on the pull request becomes a fact for `decide`; every other error is raised.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from queue_engine.rules.reviews import reviews_of
 
 
 async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts:
-    """Read one fact, and return what has been seen with it."""
+    """Read one fact from GitHub, and return the facts with it."""
     repository, base = entry.repository, entry.base_branch
     match fact:
         case FactKind.PULL:
@@ -44,7 +44,7 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
         case FactKind.WORKFLOW_RUNS:
             return replace(facts, workflow_runs=await github.workflow_runs(repository, _candidate(entry)))
         case FactKind.FORMER_REPORTS:
-            # Whatever reported there counts, so every source is asked for.
+            # All reports on that head count, so those of every source are read.
             reports = await github.check_reports(repository, entry.queued_head, frozenset())
             return replace(facts, former_reports=reports)
         case FactKind.SUITES:
@@ -65,29 +65,32 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
 
 
 def _candidate(entry: Entry) -> str:
-    """The commit whose checks count: only a bound one is checked."""
+    """Return the commit whose checks count: only an entry with a bound candidate is checked."""
     assert entry.run.candidate is not None
     return entry.run.candidate
 
 
 async def _snapshot(github: GitHub, entry: Entry, facts: Facts, policy: Policy) -> Facts:
-    taken = await github.snapshot(entry.repository, entry.number, login=entry.queued_by, head_sha=entry.head)
+    snapshot = await github.snapshot(entry.repository, entry.number, login=entry.queued_by, head_sha=entry.head)
     if not entry.head_proved and needs_signature(policy):
-        # GraphQL names no bot as a commit's author: REST tells whether IMQ made it.
-        taken = replace(taken, comparison=None)
-    return with_snapshot(facts, taken)
+        # GraphQL names no bot as a commit's author; REST shows whether IMQ made the commit.
+        snapshot = replace(snapshot, comparison=None)
+    return with_snapshot(facts, snapshot)
 
 
-def with_snapshot(facts: Facts, taken: Snapshot) -> Facts:
-    """What has been seen, with a snapshot of the pull request; a comparison that it lacks is asked for by itself."""
-    return replace(facts, pull=taken.pull, permission=taken.permission, comparison=taken.comparison, snapshot=taken)
+def with_snapshot(facts: Facts, snapshot: Snapshot) -> Facts:
+    """Return the facts with those of a snapshot; if the snapshot lacks the comparison, IMQ reads it separately."""
+    return replace(
+        facts, pull=snapshot.pull, permission=snapshot.permission, comparison=snapshot.comparison, snapshot=snapshot
+    )
 
 
 async def update(github: GitHub, entry: Entry) -> Facts:
-    """Ask for the update of the entry's branch; what is known afterwards: nothing, or the refusal.
+    """Request the update of the entry's branch; return GitHub's refusal as a fact, or no facts.
 
-    IMQ may be let past the rules of a branch, and people who write may not: with a pull request from `main` to a branch
-    of their own they would have IMQ merge that into `main` ("merged dev into master": react-boilerplate #2585).
+    IMQ may bypass rules of a branch that hold for people with write permission. With a pull request from `main` to
+    their own branch, they would have IMQ merge that branch into `main` ("merged dev into master": react-boilerplate
+    #2585).
     """
     if entry.shared_head is not None:
         tip = await github.branch_tip(entry.repository, entry.shared_head)
@@ -103,9 +106,9 @@ async def update(github: GitHub, entry: Entry) -> Facts:
 
 
 async def merge(github: GitHub, entry: Entry, how: Merge, refused: frozenset[MergeMethod] = frozenset()) -> str | Facts:
-    """Merge the entry's head: the SHA that landed, or the refusal. One with a status of its own names its reason.
+    """Merge the entry's head; return the commit that landed, or GitHub's refusal as a fact.
 
-    `refused` are the methods that GitHub refused before; the refusal that names this one adds it.
+    `refused` are the methods that GitHub refused before; a refusal that names this method adds it.
     """
     try:
         return await github.merge(
@@ -121,7 +124,7 @@ async def merge(github: GitHub, entry: Entry, how: Merge, refused: frozenset[Mer
 
 
 async def landed(github: GitHub, entry: Entry, sha: str | None, facts: Facts) -> tuple[Commit, str]:
-    """The commit that landed the entry, the base's tip if `sha` is None, and the branch that it landed on."""
+    """Read the commit that landed the entry (the base's tip if `sha` is None) and the branch that it landed on."""
     if sha is None:
         sha = (await github.comparison(entry.repository, entry.base_branch, entry.head)).base_tip
     commit = await github.commit(entry.repository, sha)
@@ -129,11 +132,11 @@ async def landed(github: GitHub, entry: Entry, sha: str | None, facts: Facts) ->
 
 
 async def landed_on(github: GitHub, entry: Entry, landed: Commit, facts: Facts) -> str:
-    """The branch that the entry was merged into: its author may change the base branch until GitHub merges.
+    """Return the branch that the entry was merged into: its author may change the base branch until GitHub merges.
 
     GitHub's merge takes the head as a condition, and not the base (docs, "Merge a pull request": `sha`;
-    InterCooperative-Network/icn #2659). A merged pull request keeps its base branch (go-github #3456). So it is read
-    unless the commit itself shows the tested tree on the tested base.
+    InterCooperative-Network/icn #2659). A merged pull request keeps its base branch (go-github #3456). So IMQ reads the
+    pull request, unless the landed commit has the tested tree on the tested base.
     """
     pull = facts.pull
     if pull is None or not pull.merged:
@@ -142,13 +145,13 @@ async def landed_on(github: GitHub, entry: Entry, landed: Commit, facts: Facts) 
         try:
             pull = await github.pull_request(entry.repository, entry.number)
         except (Forbidden, NotFound):
-            # A different tree is to be told all the same.
+            # The mismatch of the trees has to be reported in any case.
             return entry.base_branch
     return pull.base_branch if pull.merged else entry.base_branch
 
 
 async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport]) -> str | None:
-    """Have these jobs of GitHub Actions run again, each workflow run once; GitHub's words if it refuses one."""
+    """Rerun these jobs of GitHub Actions, each workflow run once; return GitHub's message if it refuses one."""
     for run in dict.fromkeys(check.actions_run for check in failed if check.actions_run is not None):
         try:
             await github.rerun(entry.repository, run)

@@ -1,4 +1,4 @@
-"""Store holds of a whole queue: the base fails, no check starts, GitHub merges nothing."""
+"""Store blockers that a pass finds: the base is red, no check starts. Store that GitHub refused a merge."""
 
 from datetime import datetime
 
@@ -11,20 +11,20 @@ from queue_engine.planner.check_limits import few, waits_for_start
 
 
 async def hold_for_base(engine: Engine, queue: Queue, policy: Policy, check: CheckReport, tip: str) -> datetime:
-    """Store that the base itself fails its check: only what fixes the base lands until it passes."""
+    """Store that the base itself fails its check: only fixes of the base land until it passes."""
     now = engine.clock.now()
     async with engine.change() as change:
-        # What Actions reported there is run again, once, by the first look.
+        # The first poll, at once, reruns a failed job of GitHub Actions.
         later = now if check.by_actions and policy.check_reruns else now + policy.ask_again.maximum
         red = RedBase(check.name, tip, now, 0, later, check.app_id)
         await change.tx.red_bases.note(queue.id, red)
     return now
 
 
-async def note_stall(
+async def record_stall(
     engine: Engine, queue: Queue, stall: Stall | None, entry: Entry, not_starting: tuple[str, ...]
 ) -> datetime | None:
-    """Store that no check starts for the front. The next look, at once, tells that, or that one did start."""
+    """Store that no check starts for the front. The pass then announces the blocker, or its end, at once."""
     now = engine.clock.now()
     if stall is not None:
         return None if waits_for_start(entry, stall.head) else now
@@ -35,7 +35,7 @@ async def note_stall(
     return now
 
 
-async def note_refused(engine: Engine, entry: Entry) -> None:
-    """GitHub merges nothing. Stored by itself: a webhook may have changed the entry since it was saved."""
+async def record_refused_merge(engine: Engine, entry: Entry) -> None:
+    """Record that GitHub refused to merge; in its own transaction, since a webhook may have changed the entry since."""
     async with engine.store.transaction() as tx:
         await record_merge_request(tx, entry, None, engine.clock.now())

@@ -26,11 +26,11 @@ _log = structlog.get_logger("imq.landing")
 async def land(
     engine: Engine, queue: Queue, entry: Entry, landed: Commit, policy: Policy, *, squashed: bool = False
 ) -> bool:
-    """Let a merged entry go, in one transaction with all that follows from it; whether the trees agree.
+    """Remove a merged entry, in one transaction with all effects of its landing; whether the trees agree.
 
-    `squashed` says that it was merged as one new commit. False where the method is another, or is not known.
-    Everyone behind it is now known to lack the landed commit, so that the next entry is updated without asking.
-    Raises StaleRecord if the entry changed since it was read.
+    `squashed`: GitHub merged by the method squash. False for other methods, and if the method is not known. All other
+    entries now lack the landed commit, so that the next front is updated without a read. Raises StaleRecord if the
+    entry changed since it was read.
     """
     check_transition(entry.status, EntryStatus.LANDED)
     agree = entry.run.tested_tree == landed.tree
@@ -47,7 +47,7 @@ async def land(
         for other in await tx.entries.of_queue(queue.id, most=policy.max_depth or None):
             await tx.entries.save(replace(other, newer_tip=landed.sha))
         if agree:
-            # Its tree passed, and is the base's now.
+            # The base has a tree whose checks passed.
             await tx.red_bases.note(queue.id, None)
             await schedule_branch_deletion(tx, entry, policy, now)
             await tx.queues.wake(queue.id, now)
@@ -62,9 +62,9 @@ async def land(
 
 
 async def land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: str, policy: Policy) -> None:
-    """Let an entry go that GitHub merged into another branch than the one it was queued for, and say so.
+    """Dequeue an entry that GitHub merged into another branch than its base branch.
 
-    Its own base did not move, so its queue goes on. Raises StaleRecord if the entry changed since it was read.
+    The base branch did not move, so its queue proceeds. Raises StaleRecord if the entry changed since it was read.
     """
     check_transition(entry.status, EntryStatus.CANCELLED)
     reason, detail = Reason.BASE_CHANGED_AT_MERGE, f"merged into {branch} as {landed.sha}"
@@ -74,7 +74,7 @@ async def land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: s
 
 
 async def _landing_data(change: Change, entry: Entry, landed: Commit) -> dict[str, Any]:
-    """What the timeline keeps of the landing."""
+    """Return the data of the landing for the timeline."""
     events = await change.tx.timeline.of_pull_request(entry.repository.id, entry.number)
     trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
     return trees | figures_of(entry, events, change.now)
@@ -83,7 +83,7 @@ async def _landing_data(change: Change, entry: Entry, landed: Commit) -> dict[st
 async def _record_untested_tip(
     change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy, *, squashed: bool
 ) -> None:
-    """Have the new tip's checks looked at, if they can tell whether it is sound."""
+    """Have the checks of the new tip polled, if a push by hand explains the mismatch: they may resume the queue."""
     subject = of_branch(entry.base_branch)
     known = await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)
     pushed = pushes(known.get(subject, ()), change.now)
@@ -94,11 +94,11 @@ async def _record_untested_tip(
 
 
 def _pushed_by_hand(entry: Entry, landed: Commit, pushed: Iterable[Push], *, squashed: bool) -> bool:
-    """Whether the tree differs because somebody moved the base between the last look at it and the merge.
+    """Whether the trees differ because somebody pushed to the base between the last read and the merge.
 
-    Then the checks of the new tip tell whether it is sound. Anything else is for a person to find out. The parents of a
-    merge commit, and of a squashed one (docs, "About pull request merges"), tell where the base stood. The one parent
-    of any other commit may be another commit of the same rebase: then only a push that a webhook told of counts.
+    Then the checks of the new tip decide; any other mismatch needs a person. The parents of a merge commit, and of a
+    squashed one (docs, "About pull request merges"), show the tip that GitHub merged into. The parent of any other
+    commit may be an earlier commit of the same rebase: then only a push that a webhook reported counts.
     """
     if entry.run.base_tip is None or entry.run.base_tip in landed.parents:
         return False
@@ -108,7 +108,7 @@ def _pushed_by_hand(entry: Entry, landed: Commit, pushed: Iterable[Push], *, squ
 
 
 def _moves(entry: Entry, landed: Commit) -> list[Fact]:
-    """That the base has moved on from the tip that the head was tested on, and from what landed just before it."""
+    """Return the base's moves: from the tested tip, and from the landed commit's parent, to the landed commit."""
     left = dict.fromkeys((entry.run.base_tip, *landed.parents[:1]))
     moves = [Push(before=tip, after=landed.sha) for tip in left if tip is not None and tip != landed.sha]
     return [Fact(subject=of_branch(entry.base_branch), told=move) for move in moves]

@@ -1,7 +1,7 @@
 """P5: count and retry an unexpected error in a pass, within a bound, so that it blocks no queue.
 
-The count is kept with the queue, across restarts. When passes have failed for `LIMIT`, the entry that they failed on is
-dequeued with `internal_error`, and the next one is processed. A fault of the database is no error of a pass.
+The count is stored with the queue and survives restarts. When the passes on an entry have failed for `LIMIT`, the entry
+is dequeued with `internal_error`, and the next one is processed. A fault of the database does not count.
 """
 
 from datetime import datetime, timedelta
@@ -28,15 +28,15 @@ LIMIT = timedelta(minutes=10)
 """For how long passes may fail on an entry before it is dequeued."""
 
 _IN_DOUBT = 6
-"""While a merge is in doubt, only a pass can find out what became of it: it is tried for so many times longer."""
+"""How many times longer passes may fail while the answer to a merge request is lost: only a pass finds the outcome."""
 
 _AFTER_A_FAULT = timedelta(seconds=1)
-"""When a queue is advanced again after a fault of the database. While the fault lasts nothing can be stored: the queue
-waits for its lease to end."""
+"""When a queue is advanced again after a fault of the database. While the fault lasts nothing can be stored, and the
+queue is due when its lease ends."""
 
 
 class PassError(Exception):
-    """A pass met an unexpected error, which is its cause. `entry` is the one it worked on, if it had chosen one."""
+    """A pass met an unexpected error, which is its cause. `entry` is the front, if the pass had selected one."""
 
     def __init__(self, entry: Entry | None) -> None:
         super().__init__("a pass met an unexpected error")
@@ -44,9 +44,9 @@ class PassError(Exception):
 
 
 async def on_error(engine: Engine, queue: Queue, error: Exception) -> datetime:
-    """Count an unexpected error of a pass, and act when there were too many; returns when to advance the queue again.
+    """Count an unexpected error of a pass; beyond the limit dequeue its entry, or pause its queue.
 
-    Raises what the database raises.
+    Returns when to advance the queue again. Raises errors of the database.
     """
     now = engine.clock.now()
     if fault_of(error) is not None:
@@ -72,12 +72,12 @@ async def _dequeue(engine: Engine, entry: Entry, cause: BaseException) -> None:
     try:
         await _dequeue_present(engine, entry, why, policy)
     except StaleRecord:
-        # Somebody changed the entry in this moment: the next pass reads it again.
+        # The entry changed meanwhile: the next pass reads it again.
         return
     except Exception as error:
         if fault_of(error) is not None:
             raise
-        # The notice for people is made from the same entry, and may be what fails.
+        # The notice is made from the same entry, and may cause the error.
         _log.exception("dequeue_failed", repository=entry.repository.full_name, number=entry.number)
         await _dequeue_present(engine, entry, why, None)
 
@@ -90,7 +90,7 @@ async def _dequeue_present(engine: Engine, entry: Entry, why: DequeueReason, pol
 
 
 async def _pause(engine: Engine, queue: Queue, cause: BaseException) -> None:
-    """Passes fail before they choose an entry, so that none can be blamed: a person has to look."""
+    """Pause a queue whose passes fail before they select an entry: a maintainer has to find the cause."""
     detail = _detail(None, cause)
     _log.critical("queue_fails", queue=queue.id, repository=queue.repository.full_name, detail=detail)
     async with engine.change() as change:
@@ -106,6 +106,6 @@ async def _policy(engine: Engine, entry: Entry) -> Policy:
 
 
 def _detail(traceparent: str | None, cause: BaseException) -> str:
-    """The kind of the error, and the trace by which its log lines are found. No message: it may name anything."""
+    """Return the error's type, and the trace id that its log lines have. No message, which may contain secrets."""
     with trace.continued(traceparent, "internal error"):
         return f"{type(cause).__name__}, trace {trace.ids()['trace_id']}"

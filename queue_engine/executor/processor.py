@@ -1,7 +1,7 @@
 """Advance each queue that is due: every interval, and at once after a wake-up.
 
-The holder of a queue's lease advances it. How many are advanced at once is bounded, and how many of them may be of
-one repository, and of one installation: where those have much to do, or slow answers, there is room for others still.
+A worker leases a queue, then advances it. The number of queues under way has a limit, for all, for each repository and
+for each installation. So a busy or slow repository leaves room for others.
 """
 
 from datetime import datetime
@@ -22,9 +22,9 @@ _log = structlog.get_logger("imq.processor")
 
 
 class Processor:
-    """Advances what is due, at most `concurrency` queues at once.
+    """Advances due queues, at most `concurrency` at once.
 
-    Of them at most half are of one repository and three quarters of one installation.
+    At most half of them are of one repository, and at most three quarters of one installation.
     """
 
     def __init__(self, engine: Engine, *, concurrency: int = 8) -> None:
@@ -35,7 +35,7 @@ class Processor:
         self._pool = Pool(concurrency, done=partial(engine.wakeup.notify, WakeupKind.QUEUES))
 
     async def start_due(self) -> bool:
-        """Start advancing the queues that are due, as far as there is room; whether any was."""
+        """Start to advance due queues, as many as there is room for; whether any was due."""
         if self._pool.free <= 0:
             return False
         now = self._engine.clock.now()
@@ -48,7 +48,7 @@ class Processor:
                 of_repository=self._of_repository,
                 of_installation=self._of_installation,
             )
-        # Its lease may have ended under a pass that goes on: then the claim prolonged it, and one pass is enough.
+        # A lease may end while its pass still runs here: then the claim renewed it, and no second pass starts.
         started = [queue for queue in queues if queue.id not in self._under_way]
         for queue in started:
             self._under_way.add(queue.id)
@@ -56,7 +56,7 @@ class Processor:
         return bool(started)
 
     async def run_due(self) -> bool:
-        """Advance what is due and wait until that is done; whether anything was."""
+        """Advance due queues and wait for their passes; whether any was due."""
         started = await self.start_due()
         await self._pool.join()
         return started
@@ -71,7 +71,7 @@ class Processor:
         await self._pool.join()
 
     async def cancel(self) -> None:
-        """End the passes under way at their next await; what they stored is carried on by the next process."""
+        """Cancel the passes under way at their next await; the next process continues from the stored state."""
         await self._pool.cancel()
 
     async def _advance(self, queue: Queue) -> None:

@@ -1,7 +1,7 @@
-"""Announce which entries got room in their queue, or lost it, and dequeue those that waited too long for it.
+"""Announce which entries got room in their queue, or lost it, and dequeue those that waited too long for room.
 
-A queue has room for as many entries as its depth limit allows, in their order. An entry that leaves, a priority, a
-hotfix or another limit moves others across it: each pass compares the positions with what was announced.
+A queue has room for as many entries as its depth limit allows, in their order. A dequeue, a priority, a hotfix or a new
+limit may move entries across the limit. So each pass compares the positions with the announced states.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ _log = structlog.get_logger("imq.front")
 
 
 async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Sequence[Blocker], policy: Policy) -> bool:
-    """Announce each entry of a queue that moved across the depth limit, or else end waits; whether there was any.
+    """Announce each entry that moved across the depth limit; if none did, end overdue waits. Whether there was any.
 
-    `blockers` are those of the queue: an entry that gets room is told of them. A configuration that cannot be read
-    names no limit, so nothing moves then. Raises StaleRecord.
+    `blockers` are those of the queue, which the comment of an entry that gets room shows. An unreadable configuration
+    has no limit, so that no entry moves then. Raises StaleRecord.
     """
     moved = [each for each in entries if waits_for_room(each.position, policy) != (each.held_since is not None)]
     if not moved or policy.fault is not None:
@@ -41,7 +41,7 @@ async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Seque
 
 
 async def _end_waits(engine: Engine, entries: Sequence[Entry], policy: Policy) -> bool:
-    """Dequeue entries that have waited for room for as long as any may (P5)."""
+    """Dequeue entries that waited for room until the time limit (P5)."""
     now = engine.clock.now()
     overdue = [each for each in entries if (until := held_until(each, policy)) is not None and until <= now]
     if overdue:
@@ -50,9 +50,9 @@ async def _end_waits(engine: Engine, entries: Sequence[Entry], policy: Policy) -
 
 
 async def dequeue_together(engine: Engine, entries: Sequence[Entry], why: DequeueReason, policy: Policy) -> None:
-    """Dequeue entries of one queue for one reason. Raises StaleRecord if one of them changed since it was read."""
+    """Dequeue entries of one queue, all for one reason. Raises StaleRecord if one changed since it was read."""
     async with engine.change() as change:
-        # Locks all of them before anything else is written: a handler locks its entry first, and its queue then.
+        # Lock all entries before any other write: handlers lock an entry before its queue, too.
         if not all([await change.tx.entries.keep(entry) for entry in entries]):
             raise StaleRecord("an entry changed while it waited")
         for entry in entries:

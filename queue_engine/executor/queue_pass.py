@@ -1,12 +1,12 @@
-"""One pass over one queue: decide, store, act, again, until there is nothing to do but wait.
+"""Run one pass over one queue: decide, store, act, and repeat until the queue has to wait.
 
-The pass never sleeps: waiting is a due time in the database. Every state change is a compare-and-set; who loses one
-reads again and decides again. Intent is stored before each call that changes something on GitHub, so that a process
-killed in between leaves a state from which the next one asks GitHub what happened before it acts (P2).
+The pass never sleeps: a wait is a due time in the database. Every state change is a compare-and-set; a pass that loses
+one reads and decides again. The pass stores its intent before each request that changes GitHub. So after a kill, the
+next process first reads what happened on GitHub (P2).
 
-A hint that comes during a pass counts up `wake_count`; a pass that releases the queue having seen fewer makes it due
-at once. While no check reports, IMQ looks at an entry after fifteen minutes and then ever less often, in case a
-webhook was lost. Facts live for one pass, and not even that long when a hint changed the entry.
+A webhook during a pass increments `wake_count`; a pass that releases the queue with an older count makes it due at
+once. While no check reports, IMQ polls an entry after fifteen minutes and then ever less often, in case a webhook was
+lost. Facts are kept for one pass, or until a webhook changes the entry.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from queue_engine.effects.repository_names import named_by, remember_name
 from queue_engine.executor import github_requests
 from queue_engine.executor.entry_trace import entry_trace
 from queue_engine.executor.front import QueueWait, find_front
-from queue_engine.executor.hold_queue import hold_for_base, note_refused, note_stall
+from queue_engine.executor.hold_queue import hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land, land_elsewhere
 from queue_engine.executor.pass_errors import PassError
 from queue_engine.executor.save import Checks, EntryUpdates
@@ -63,20 +63,20 @@ from queue_engine.rules.transitions import with_refusal
 _log = structlog.get_logger("imq.queue_pass")
 
 _STEPS = 200
-"""More steps than any real pass needs; a pass that reaches it goes on at the next tick, so that it starves nobody."""
+"""More steps than any real pass needs; a pass with so many ends, and its queue is due again, behind the others."""
 
 _OF_PULL = frozenset({FactKind.PULL, FactKind.SNAPSHOT})
-"""What tells how the pull request itself is."""
+"""Facts that contain the pull request itself."""
 
 
 class LeaseLost(Exception):
-    """Somebody else holds this queue now; the pass ends without another step."""
+    """Another worker has the queue's lease now; the pass ends without another step."""
 
 
 async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
-    """Advance a leased queue as far as it goes; returns when to look again, None if it is empty or blocked.
+    """Advance a leased queue until it has to wait; returns when it is due again, None if only an event can wake it.
 
-    `held` says whether the lease still stands. Raises LeaseLost when it is not.
+    `held` returns whether this worker still has the lease. Raises LeaseLost if it has not.
     """
     try:
         policy = await engine.policies.of(queue.repository, queue.base_branch)
@@ -124,7 +124,7 @@ class _Pass:
         return self._engine.clock.now()
 
     async def on_unreadable_policy(self, error: GitHubError) -> datetime | None:
-        """The repository's own rules cannot be read: its queue waits for GitHub as for any other answer."""
+        """Handle a policy that cannot be read: the front waits for GitHub as after any other error."""
         found = await find_front(self._engine, self._queue.id, None)
         if isinstance(found, QueueWait):
             return found.until
@@ -134,20 +134,20 @@ class _Pass:
             return self._engine.clock.now()
 
     async def _front(self) -> Entry | QueueWait:
-        """The entry to work on, or how long there is none."""
+        """Return the entry to work on, or the wait if there is none."""
         found = await find_front(self._engine, self._queue.id, self._policy)
         if isinstance(found, QueueWait):
             return found
         front, self._depth, self._hold_ends = found.entry, found.depth, found.hold_ends
         if (front.id, front.version) != self._facts_for:
-            # A hint came, or another front: facts read before it may be older than what it tells of.
+            # A webhook changed the front, or another entry is the front: facts read before may be outdated.
             self._facts, self._facts_for = Facts(), (front.id, front.version)
         self._stall = found.stall
         self._facts = replace(self._facts, ci_seen_at=found.stall.ci_seen_at if found.stall else None)
         return front
 
     async def _step(self, entry: Entry) -> datetime | None:
-        """Take one action; returns when to look again if it was to wait."""
+        """Carry out one action; returns when the queue is due again if the action was to wait."""
         if entry.run.merge_requested_at is not None:
             async with self._engine.store.reading() as tx:
                 landed = await answered_merge(tx, entry, self._engine.clock.now())
@@ -162,14 +162,14 @@ class _Pass:
             case Wait(changed, until, pending, not_starting):
                 settled = replace(changed, run=replace(changed.run, github_failures=0, github_failing_since=None))
                 if settled != entry:
-                    over = shows_retrying(entry, self._engine.clock.now())
-                    announce = over or settled.run.pending_checks != entry.run.pending_checks
+                    recovered = shows_retrying(entry, self._engine.clock.now())
+                    announce = recovered or settled.run.pending_checks != entry.run.pending_checks
                     await self._save(entry, settled, announce=announce, checks=pending)
-                return await note_stall(self._engine, self._queue, self._stall, changed, not_starting) or until
+                return await record_stall(self._engine, self._queue, self._stall, changed, not_starting) or until
             case Update(changed):
                 return await self._update(entry, changed)
             case Merge(changed):
-                return await self._merge(await self._save(entry, changed, asked=True), action)
+                return await self._merge(await self._save(entry, changed, before_merge=True), action)
             case Landing(sha):
                 return await self._land(entry, sha)
             case Dequeue(reason, detail, checks):
@@ -191,10 +191,10 @@ class _Pass:
         announce: bool = False,
         checks: Checks = (),
         ended: datetime | None = None,
-        asked: bool = False,
+        before_merge: bool = False,
     ) -> Entry:
         saved = await self._updates.save(
-            entry, changed, depth=self._depth, announce=announce, checks=checks, ended=ended, asked=asked
+            entry, changed, depth=self._depth, announce=announce, checks=checks, ended=ended, before_merge=before_merge
         )
         self._facts_for = (saved.id, saved.version)
         return saved
@@ -222,7 +222,7 @@ class _Pass:
         try:
             self._facts = await github_requests.update(self._engine.github, saved)
         except RateLimitError as limited:
-            # Nothing was asked for: the time that GitHub may take for an update begins with the next try.
+            # No request was sent: the time limit of the update begins with the next try.
             due = retry_at(limited, self._engine.clock.now())
             await self._save(saved, replace(saved, status_since=due, run=replace(saved.run, polls=0, next_poll_at=due)))
             return due
@@ -235,15 +235,15 @@ class _Pass:
         try:
             answer = await github_requests.merge(self._engine.github, entry, how, refused)
         except RateLimitError as limited:
-            # Nothing was done, so nothing is in doubt.
-            await note_refused(self._engine, entry)
+            # GitHub did not merge, so there is no lost answer to find.
+            await record_refused_merge(self._engine, entry)
             await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=None)))
             return retry_at(limited, self._engine.clock.now())
         except GitHubError as error:
             return await self._on_error(entry, error)
         if isinstance(answer, str):
             return await self._land(entry, answer, squashed=how.method is MergeMethod.SQUASH)
-        await note_refused(self._engine, entry)
+        await record_refused_merge(self._engine, entry)
         self._facts = answer
         if answer.merge_denied is None:
             await self._save(entry, with_refusal(entry, self._engine.clock.now()))
@@ -273,7 +273,7 @@ class _Pass:
         return None
 
     async def _dequeue(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:
-        """Dequeue the entry; before the pull request is blamed for a failure, IMQ reads it again."""
+        """Dequeue the entry; if the reason is a failure of the pull request, read the pull request first."""
         pull, now = self._facts.pull, self._engine.clock.now()
         if reason is Reason.MERGED_ELSEWHERE:
             async with self._engine.store.reading() as tx:
@@ -287,7 +287,7 @@ class _Pass:
         return None
 
     async def _on_error(self, entry: Entry, error: GitHubError, *, reading_pull: bool = False) -> datetime | None:
-        """GitHub did not answer as it should: wait within bounds, or find out whose fault it is."""
+        """Handle an error of GitHub: wait within limits, read the pull request, or dequeue the entry."""
         if not isinstance(error, StaleRead | ReadLagError):
             _log.warning("github_error", number=entry.number, error=type(error).__name__, message=error.message)
         if isinstance(error, NotFound | Forbidden):
@@ -306,4 +306,4 @@ class _Pass:
 
 
 _UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})
-"""Reasons found while GitHub does not let the pull request be read: no use in asking again."""
+"""Reasons that mean that GitHub refuses reads of the pull request, so that IMQ does not read it again."""

@@ -34,7 +34,7 @@ Checks = tuple[CheckReport, ...]
 
 @dataclass(frozen=True, slots=True)
 class EntryUpdates:
-    """Stores what becomes of the front of one queue."""
+    """Stores changes of the front of one queue."""
 
     engine: Engine
     policy: Policy
@@ -48,14 +48,14 @@ class EntryUpdates:
         announce: bool = False,
         checks: Checks = (),
         ended: datetime | None = None,
-        asked: bool = False,
+        before_merge: bool = False,
     ) -> Entry:
-        """Store a changed entry, `checks` being the reports under way; returns it as stored.
+        """Store a changed entry, with `checks` as the reports under way; returns the stored entry.
 
-        `ended` is when the last of its checks ended, if they have passed. `asked` is whether GitHub is asked to merge
-        its head next: intent and request are remembered together.
+        `announce`: update the comment even if the status is the same. `ended` is when the last of its checks completed,
+        if they passed. `before_merge`: a merge request for its head follows, and is recorded in the same transaction.
 
-        Raises StaleRecord if it changed since it was read, InvariantError for a status that cannot follow.
+        Raises StaleRecord if the entry changed since it was read, InvariantError for a forbidden transition.
         """
         moved = changed.status is not entry.status
         if moved:
@@ -64,16 +64,16 @@ class EntryUpdates:
             if moved and changed.status is EntryStatus.CHECKING:
                 changed = await _with_limit(change.tx, changed)
             saved = await change.tx.entries.save(changed)
-            if asked:
+            if before_merge:
                 await record_merge_request(change.tx, saved, saved.head, change.now)
             if changed.head != entry.head:
                 await cancel_later(
                     change.tx, replace(entry, run=replace(entry.run, new_head=None)), self.policy, change.now
                 )
             if moved or announce:
-                # Once the run says what is awaited, further reports are progress: told by its own, rarer letters.
-                run = moved or not entry.run.pending_checks
-                await self._announce(change, saved, depth=depth, checks=checks, check_run=run)
+                # Once the check run names the pending checks, progress updates it, in rarer outbox items of its own.
+                check_run = moved or not entry.run.pending_checks
+                await self._announce(change, saved, depth=depth, checks=checks, check_run=check_run)
             if (event := progress(entry, saved)) is not None:
                 change.progress.append(event)
             events = _events(entry, saved, change.now, ended)
@@ -84,13 +84,13 @@ class EntryUpdates:
         return saved
 
     async def _announce(self, change: Change, saved: Entry, *, depth: int, checks: Checks, check_run: bool) -> None:
-        """Announce its status, if that is an announced one."""
+        """Announce the entry's status, if people are to read of this status."""
         tx, now = change.tx, change.now
         if (kind := _NOTICE_OF_STATUS.get(saved.status)) is not None:
             await announce_progress(tx, saved, kind, self.policy, now, depth=depth, checks=checks, check_run=check_run)
 
     async def save_retrying(self, changed: Entry, next_try: datetime, *, depth: int) -> Entry:
-        """Store that GitHub's trouble goes on, and tell people of it once it has lasted."""
+        """Store that the entry waits for a retry, and announce that once GitHub has failed for a while."""
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
             if shows_retrying(saved, change.now):
@@ -98,13 +98,13 @@ class EntryUpdates:
         return saved
 
     async def block(self, entry: Entry, changed: Entry, reason: Reason, words: str) -> None:
-        """The entry keeps its place in order, and its queue goes on without it; people read what it waits for."""
+        """Block the entry: it keeps its position in the order, its queue proceeds, and its comment names the reason."""
         check_transition(entry.status, changed.status)
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
             blocker = Blocker(reason, words)
             await announce_blockers(change.tx, saved, [blocker], self.policy, change.now, kind=NoticeKind.BLOCKED)
-            # No head: it is no refusal of it, and counts for none.
+            # Without a head, since this event is no refusal of one.
             data = {"detail": words}
             await change.record("blocked", saved, reason=reason, delivery=saved.delivery, data=data)
         _log.info("blocked", repository=saved.repository.full_name, number=saved.number, reason=reason.value)
@@ -112,7 +112,7 @@ class EntryUpdates:
     async def dequeue(
         self, entry: Entry, reason: Reason, pull: PullRequest | None, *, detail: str | None, checks: Checks = ()
     ) -> None:
-        """The entry leaves its queue without landing. `pull` is the pull request, if it was read in this pass."""
+        """Dequeue the entry. `pull` is the pull request, if this pass has read it."""
         check_transition(entry.status, record.status_of(reason))
         people = (entry.author, *(pull.assignees if pull else ()))
         async with self.engine.change() as change:
@@ -137,27 +137,27 @@ def _events(before: Entry, after: Entry, now: datetime, ended: datetime | None) 
     data: dict[str, Any] = {"head": after.head, "base_tip": after.run.base_tip}
     events[after.status.value] = data
     if after.status is EntryStatus.READY and ended is not None:
-        # When it is found out, after a pause say, is another matter than when they ended.
+        # IMQ may find that later than the checks completed, for example after a pause.
         ended = min(max(ended, before.status_since), now)
         data["ended"] = ended.isoformat()
     if after.status is EntryStatus.READY and before.run.merge_refusals == 0:
         if after.run.rerun_checks:
             events["flaky"] = {"head": after.head, "checks": list(rerun_names(after.run))}
         elif after.head != after.queued_head and ended is not None:
-            # A head that is IMQ's own was new when its checks began: only that tells how long they take.
+            # Only the checks of IMQ's own update all began with the status: their durations are history.
             data["checks"] = (ended - before.status_since).total_seconds()
     return events
 
 
 async def _with_limit(tx: Transaction, entry: Entry) -> Entry:
-    """The entry with the time that its checks may take, by how long they took on this branch before."""
+    """Set the time limit of the entry's checks, by how long checks took on this branch before."""
     durations = await tx.timeline.durations(entry.repository.id, entry.base_branch, "ready", "checks")
     limit = check_limit_by(durations)
     return replace(entry, run=replace(entry.run, check_seconds=None if limit is None else int(limit.total_seconds())))
 
 
 async def _landed_meanwhile(tx: Transaction, entry: Entry) -> str | None:
-    """With what a conflict may be: what landed since this entry was queued; those ahead of it among them."""
+    """Name the pull requests that landed since this entry was queued, since the conflict may be with one of them."""
     landed = EntryStatus.LANDED.value
     numbers = await tx.timeline.pull_requests(entry.repository.id, entry.base_branch, landed, entry.enqueued_at)
     return (

@@ -16,7 +16,7 @@ class Branches:
         self._engine = engine
 
     async def moved(self, repository: Repository, webhook: WebhookEvent) -> None:
-        """A branch moved: heads that were compared with its old tip are believed to be behind."""
+        """Handle a push to a branch: entries that were compared with its old tip count as behind."""
         async with self._engine.store.reading() as tx:
             queue = await tx.queues.find(repository.id, webhook.branch or "")
         if self._configures(repository, webhook, served=queue is not None):
@@ -37,20 +37,23 @@ class Branches:
             if entries or (queue.red is not None and queue.red.untested):
                 await change.tx.red_bases.moved(queue, webhook.head_sha, change.now)
             elif queue.red is not None and queue.red.tip != webhook.head_sha:
-                # No entry waits to see it green: the next front finds out whether this tip passes.
+                # No entry waits for the red base: the next front finds out whether this tip passes.
                 await change.tx.red_bases.note(queue.id, None)
             await change.tx.queues.wake(queue.id, change.now)
 
     def _configures(self, repository: Repository, webhook: WebhookEvent, *, served: bool) -> bool:
-        """Whether a push changed what somebody goes by. Every topic branch that is made or rewritten may have: of those
-        that do not tell, only a branch that pull requests were based on counts, or each would cost requests."""
+        """Whether a push may have changed a configuration that IMQ uses.
+
+        A push that creates or rewrites a branch does not list all files. Such a push counts only on a branch with a
+        queue or with cached files, or on the default branch; otherwise each topic branch would cost requests.
+        """
         matters = (
             served or webhook.default_branch or self._engine.policies.remembers(repository.id, webhook.branch or "")
         )
         return webhook.config_named or (webhook.config and matters)
 
     async def configuration_changed(self, repository: Repository) -> None:
-        """The repository's own configuration may have changed, or with it that of all its owner's."""
+        """Drop the cached configuration of the repository; for the shared repository, that of all its owner's."""
         async with self._engine.store.reading() as tx:
             queues = await tx.queues.of_repository(repository.id)
             if repository.name.casefold() == SHARED_RULES:
@@ -60,7 +63,7 @@ class Branches:
         await self._refresh([repository], queues)
 
     async def rules_changed(self, repository: Repository | None, installation_id: int) -> None:
-        """Rules for branches changed: those of a repository, or of an organisation, which may hold for all of it."""
+        """Drop the cached rules of the repository, or of all repositories of the installation if it is None."""
         async with self._engine.store.reading() as tx:
             if repository is not None:
                 queues = await tx.queues.of_repository(repository.id)
@@ -75,7 +78,7 @@ class Branches:
         await self._refresh(concerned.values(), queues)
 
     async def _refresh(self, repositories: Iterable[Repository], queues: Iterable[Queue]) -> None:
-        """What any process remembers of these is void; who waits for another rule is looked at now."""
+        """Invalidate the caches of all processes for these repositories, and wake these queues."""
         async with self._engine.change() as change:
             for repository in repositories:
                 await change.tx.queues.refresh_repository(repository)

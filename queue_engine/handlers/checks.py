@@ -1,4 +1,4 @@
-"""Handle reports of checks: count them, and ask GitHub only when the count may matter."""
+"""Handle reports of checks: count them, and make an entry due only when the count may decide."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from queue_engine.rules.check_progress import progress
 from queue_engine.store import Transaction
 
 _REPORTS_KEPT = 200
-"""Reports remembered for a head that is not bound yet; more checks than any commit has."""
+"""How many reports are stored for a head that is not bound yet; more checks than any commit has."""
 
 
 class CheckReports:
@@ -22,15 +22,15 @@ class CheckReports:
         self._awaited = MicroBatch(self._are_awaited)
 
     async def drain(self) -> None:
-        """Wait for what is being looked up."""
+        """Wait for lookups under way."""
         await self._awaited.drain()
 
     async def ended(self, repository: Repository, webhook: WebhookEvent) -> None:
-        """A check has reported on a commit: on the head of an entry, on what may become one, or on a red base."""
+        """Handle a check's report on a commit: an entry's candidate, a head to be bound, or a red base's tip."""
         if webhook.head_sha is None or not await self._awaited((repository.id, webhook.head_sha)):
             return
         async with self._engine.change() as change:
-            # Read once: an entry whose head is bound between two reads would be in neither.
+            # One read: an entry whose head is bound between two reads would be missing in both.
             entries = await change.tx.entries.updated_or_checked(repository.id)
             stalled = await change.tx.stalls.heads(repository.id)
             bound = [e for e in entries if e.run.candidate == webhook.head_sha]
@@ -44,9 +44,9 @@ class CheckReports:
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now)
 
     async def _are_awaited(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
-        """For each repository and commit whether a report on it may count; most are on commits that nobody queued.
+        """Return for each repository and commit whether a report on it may count; most commits are not queued.
 
-        Those cost nothing but this read, which reports that come at the same time share.
+        Reports that arrive together share this read, which is all that a report on another commit costs.
         """
         repositories = {repository_id for repository_id, _ in reports}
         async with self._engine.store.reading() as tx:
@@ -65,24 +65,24 @@ class CheckReports:
 
 
 async def _count(change: Change, entry: Entry, webhook: WebhookEvent, *, stalled: bool) -> None:
-    """Note a report on a bound head; look now if it may decide: a failure that counts, or the last one awaited.
+    """Count a report on a candidate; make the entry due if it may decide: a failure, or the last pending check.
 
-    While nothing is known to be awaited, every report may decide; the look that follows tells what is awaited.
+    While no check is known to be pending, each report may decide; the next poll finds the pending checks.
     """
     awaited, name = set(entry.run.pending_checks), webhook.check_name
     if webhook.unapproved:
-        # A workflow run is parked: the next look counts as the first, which asks for such runs.
+        # A workflow run awaits approval: the next poll counts as the first, which reads such runs.
         await change.tx.entries.save(replace(entry, run=replace(entry.run, polls=0, next_poll_at=change.now)))
         await change.tx.queues.wake(entry.queue_id, change.now)
         return
     if awaited and name not in awaited and not stalled:
         return
     counted = entry
-    # A failure that comes before anything is known to be awaited is looked at alone, and at once.
+    # A failure before any check is known to be pending is not counted: the poll at once judges it alone.
     if name is not None and (awaited or webhook.passed is not False):
         reported = tuple(dict.fromkeys((*entry.run.completed_checks, name)))
         counted = replace(entry, run=replace(entry.run, completed_checks=reported[-_REPORTS_KEPT:]))
-    # While no check is known to have started, every report is news.
+    # While no check is known to have started, every report may decide.
     decides = stalled or webhook.passed is False or awaited <= set(counted.run.completed_checks)
     if decides:
         counted = replace(counted, run=replace(counted.run, next_poll_at=change.now))
@@ -94,7 +94,7 @@ async def _count(change: Change, entry: Entry, webhook: WebhookEvent, *, stalled
 
 
 async def _keep(tx: Transaction, entry: Entry, webhook: WebhookEvent) -> None:
-    """A report may be on the head that an update is just creating: kept until that head is bound."""
+    """Store a report that may be on the head of an update under way, until that head is bound."""
     reports = (*entry.run.completed_checks, f"{webhook.head_sha}:{webhook.check_name or ''}")
     await tx.entries.save(
         replace(entry, run=replace(entry.run, completed_checks=tuple(dict.fromkeys(reports))[-_REPORTS_KEPT:]))

@@ -1,9 +1,9 @@
 """Store each delivery before it is answered, then process its event as a job (P2).
 
-Hints cost requests to GitHub only where something queued may have changed; everything else ends here.
+A webhook costs requests to GitHub only if it may concern a queued pull request; all others end here.
 
-In a burst many deliveries share one transaction. A known id is answered and dropped. SQLite has one worker, which
-drops all leases at its start.
+In a burst many deliveries share one transaction. IMQ answers a delivery with a known id, and drops it. SQLite has one
+worker, which drops all leases at its start.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,14 +47,14 @@ from queue_engine.handlers.workflow_runs import WorkflowRuns
 from queue_engine.store.outbox.outbox import LETTER_JOB
 
 RETRIED_JOB = "count_retried"
-"""Kind of the job that counts the dead letters, by their kind, that a command has made jobs again."""
+"""Kind of the job that counts, by kind, the dead letters that a command retried."""
 
 WEBHOOK_JOB = "webhook"
 """Kind of the job that follows one stored delivery."""
 
 
 FORMER_KINDS = {"hint": WEBHOOK_JOB, "retried": RETRIED_JOB}
-"""Kinds of stored jobs under an older IMQ: an upgrade does them as jobs of the present kind."""
+"""Job kinds of an older IMQ; their stored jobs run as jobs of the present kinds."""
 
 
 class Inbox:
@@ -70,9 +70,9 @@ class Inbox:
         self._commands = Commands(engine)
 
     async def receive(self, webhook: WebhookEvent) -> bool:
-        """Store a delivery and the job that follows it, in one transaction; False if it is known already.
+        """Store a delivery and its job in one transaction; False if the delivery is known already.
 
-        Deliveries that arrive while others are being stored share the next transaction: a burst costs few of them.
+        Deliveries that arrive during a transaction share the next one, so that a burst costs few transactions.
         """
         return await self._batch((webhook, current()))
 
@@ -108,11 +108,11 @@ class Inbox:
 
     @property
     def under_burst(self) -> bool:
-        """Whether deliveries come faster than they are stored one by one."""
+        """Whether deliveries arrive faster than IMQ could store them one by one."""
         return self._batch.under_burst
 
     async def drain(self) -> None:
-        """Wait for what is being stored or looked up."""
+        """Wait for transactions and lookups under way."""
         await self._batch.drain()
         await self._reports.drain()
 
@@ -132,12 +132,12 @@ class Inbox:
         return handlers | {former: handlers[kind] for former, kind in FORMER_KINDS.items()}
 
     async def _resend(self, job: Job) -> None:
-        """A dead letter is wanted after all, unless something newer went out meanwhile."""
+        """Requeue an outbox item from the dead letters, unless IMQ has sent a newer one meanwhile."""
         async with self._engine.change() as change:
             await change.tx.outbox.requeue(job.request, change.now)
 
     async def _count_retried(self, job: Job) -> None:
-        """Count jobs that a command retried: its process ends before its metrics are read, a worker's metrics stay."""
+        """Count jobs that a command retried: the command's own process ends before Prometheus can read its metrics."""
         for kind, number in job.request.items():
             self._engine.meter.count("jobs_reprocessed", number, kind=kind)
 
@@ -161,7 +161,7 @@ class Inbox:
             await self._of_repository(repository, webhook)
 
     async def _judge_throttled(self, job: Job) -> Outcome | None:
-        """Judge a label that was put off, unless its sender is throttled still, or somebody else has queued since."""
+        """Judge a label that was put off, unless its sender is still throttled, or another person queued meanwhile."""
         webhook, engine = webhook_of(job), self._engine
         repository = _repository_of(webhook)
         assert repository is not None
@@ -197,34 +197,33 @@ _RENAMES = frozenset({"renamed", "transferred"})
 
 
 def _repository_of(webhook: WebhookEvent) -> Repository | None:
-    """The repository that a webhook is about; None for one about an installation."""
+    """Return the repository of a webhook; None for a webhook of an installation."""
     if webhook.repository_id is None or webhook.owner is None or webhook.name is None:
         return None
     return Repository(webhook.repository_id, webhook.owner, webhook.name, webhook.installation_id)
 
 
 def _process_of(webhook: WebhookEvent) -> str:
-    """What a webhook is about: webhooks about one thing are followed in the order of their arrival."""
+    """Return the process id of a webhook's job: IMQ handles webhooks of one process in the order of their arrival."""
     of = webhook.repository_id or webhook.installation_id
-    # As long as the column: branches whose names agree that far only wait for each other.
+    # The column's length: branches whose names agree so far share a process, which only makes them wait.
     return f"{of}:{webhook.number or webhook.branch or webhook.head_sha or webhook.kind}"[:255]
 
 
 _OUTDATED, _EARLY, _EARLIER_LABEL = "outdated_read", "too_early", "earlier_label"
-"""Why a job is held, where that is counted."""
+"""Reasons of a hold that the job counts."""
 
 
 def _put_off(job: Job) -> dict[str, int]:
-    """How often a webhook was put off before: neither limits, nor failures, nor the deaths of workers count."""
+    """Return how often a webhook was put off; limits, failures and killed workers do not count."""
     return {"tries": sum(job.holds.values()), "outdated": job.holds.get(_OUTDATED, 0)}
 
 
 def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
-    """GitHub's limits and lost races are no failures of a job: it is held as long as GitHub asks.
+    """Hold a job after a rate limit, a lost compare-and-set or a stale read, so that it does not count as failed.
 
-    Nor are reads that are older than what is known, for the first seconds: the job keeps its turn and reads again.
-    Holds for another reason do not count for that. What the operator can mend, a key or a permission, is worth doing
-    again when it is mended.
+    Holds for stale reads have a limit of their own; the job keeps its place in its process, and reads again. A job that
+    needs a valid key or a permission becomes a dead letter that the operator can retry.
     """
 
     async def handle(job: Job) -> Outcome | None:

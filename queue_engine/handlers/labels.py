@@ -1,6 +1,7 @@
 """Handle labels that give a queued pull request a priority, an exemption or a merge method, or dequeue it.
 
-They count if a person who may queue set them. A person without the right is asked about a few times an hour (P7).
+They count if a person with the right to queue set them. For a person without the right, IMQ asks GitHub only a few
+times an hour (P7).
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import may_queue
-from queue_engine.rules.priority import of_these, precedence_of
+from queue_engine.rules.priority import precedence_of, trusted_of
 
 _log = structlog.get_logger("imq.labels")
 
@@ -31,7 +32,7 @@ class LabelChanges:
         self._engine = engine
 
     async def changed(self, case: Case, webhook: WebhookEvent) -> None:
-        """Follow a label that may dequeue an entry, give it another priority, or keep it wanted."""
+        """Handle a changed label that may dequeue an entry, change its priority, or be consent for it."""
         repository = case.repository
         if case.entry is None:
             return
@@ -46,23 +47,23 @@ class LabelChanges:
         if ranks and case.entry is not None and case.pull is not None:
             await self._rank(case, case.entry, case.pull, webhook)
 
-    async def taken_off(self, case: Case, webhook: WebhookEvent) -> None:
-        """Of several labels that queue one was taken off: set again by somebody else, it keeps nothing wanted."""
-        standing = case.entry
-        if standing is None or not has_label(standing.trusted_labels, [webhook.label or ""]):
+    async def removed(self, case: Case, webhook: WebhookEvent) -> None:
+        """Remove the trust in a removed trigger label: if another person sets it again, it is no consent."""
+        known = case.entry
+        if known is None or not has_label(known.trusted_labels, [webhook.label or ""]):
             return
-        policy = (await case.with_policy(self._engine, standing.base_branch)).policy
+        policy = (await case.with_policy(self._engine, known.base_branch)).policy
         async with self._engine.change() as change:
-            entry = await change.tx.entries.get(standing.id)
+            entry = await change.tx.entries.get(known.id)
             if entry is not None and policy.has_trigger_label(
                 trusted := _trusted_labels(entry.trusted_labels, webhook)
             ):
                 await change.tx.entries.save(replace(entry, trusted_labels=trusted))
 
-    async def _rank(self, case: Case, standing: Entry, pull: PullRequest, webhook: WebhookEvent) -> None:
+    async def _rank(self, case: Case, known: Entry, pull: PullRequest, webhook: WebhookEvent) -> None:
         """Rank the entry by its labels, if the sender of the change may queue; other senders change no order."""
         repository, policy = case.repository, case.policy
-        if _given(standing, pull, policy, webhook) == _order_of(standing):
+        if _order_after(known, pull, policy, webhook) == _order_of(known):
             return
         if not await self._may_rank(repository, policy, webhook):
             return
@@ -70,7 +71,7 @@ class LabelChanges:
             entry = await change.tx.entries.find(repository.id, pull.number)
             if entry is None:
                 return
-            trusted, order = given = _given(entry, pull, policy, webhook)
+            trusted, order = given = _order_after(entry, pull, policy, webhook)
             if given == _order_of(entry):
                 return
             placed = await change.tx.entries.reprioritise(replace(entry, trusted_labels=trusted), order, policy.ageing)
@@ -86,9 +87,9 @@ class LabelChanges:
             )
 
     async def _may_rank(self, repository: Repository, policy: Policy, webhook: WebhookEvent) -> bool:
-        """Whether the person who changed the label may queue, as GitHub says now. Raises GitHubError.
+        """Whether the person who changed the label may queue, by GitHub's present answer. Raises GitHubError.
 
-        A throttled person may not: that costs no request.
+        A throttled person may not, without a request.
         """
         sender = webhook.sender or ""
         if not sender or await is_throttled(self._engine, repository, labeling(sender)):
@@ -108,25 +109,25 @@ class LabelChanges:
 
 
 def _trusted_labels(before: Iterable[str], webhook: WebhookEvent) -> tuple[str, ...]:
-    """The labels vouched for, when somebody who may queue has set one, or taken it off."""
+    """Return the trusted labels after a person with the right to queue has set or removed one."""
     label = webhook.label or ""
     others = {each for each in before if not has_label([each], [label])}
     return tuple(sorted(others | {label} if webhook.kind is WebhookKind.LABELED else others))
 
 
-def _given(
+def _order_after(
     entry: Entry, pull: PullRequest, policy: Policy, webhook: WebhookEvent
 ) -> tuple[tuple[str, ...], EntryOrder]:
-    """The labels vouched for after this change of one, and what those of them that are there give."""
+    """Return the trusted labels after this change, and the order that those on the pull request give."""
     trusted = _trusted_labels(entry.trusted_labels, webhook)
-    standing = precedence_of(of_these(pull.labels, trusted), policy)
+    order = precedence_of(trusted_of(pull.labels, trusted), policy)
     ranked = has_label([webhook.label or ""], _priorities(policy))
-    # What was given by command lasts until a label says otherwise.
-    return trusted, standing if ranked else replace(standing, priority=entry.priority)
+    # A priority from a command holds until a priority label changes.
+    return trusted, order if ranked else replace(order, priority=entry.priority)
 
 
 def _order_of(entry: Entry) -> tuple[tuple[str, ...], EntryOrder]:
-    """The labels vouched for, and what an entry stands by."""
+    """Return the entry's trusted labels and its order."""
     return entry.trusted_labels, EntryOrder(**{each.name: getattr(entry, each.name) for each in fields(EntryOrder)})
 
 
@@ -135,6 +136,6 @@ def _priorities(policy: Policy) -> list[str]:
 
 
 def _ranks(policy: Policy, webhook: WebhookEvent) -> bool:
-    """Whether a label gives a pull request a place, a permission or a method, or keeps it wanted."""
+    """Whether a label gives a priority, an exemption or a merge method, or is a trigger label."""
     ranking = (*_priorities(policy), *policy.freeze_exempt_labels, *policy.method_labels, *policy.trigger_labels)
     return has_label([webhook.label or ""], ranking)

@@ -1,8 +1,8 @@
 """Have GitHub redeliver the deliveries that failed since the last sweep, a few a minute.
 
-GitHub never sends one twice by itself. A delivery that was lost has no successful attempt; one that never reached IMQ
-may have no status code, so attempts are judged by their status ("Handling failed webhook deliveries" in GitHub's
-documentation). Successful attempts are in the list too: what IMQ answered and ignored is known by them.
+GitHub never retries a delivery by itself. A lost delivery has no successful attempt. An attempt that never reached IMQ
+may have no status code, so IMQ judges attempts by their status ("Handling failed webhook deliveries" in GitHub's
+documentation). The list has successful attempts, too: they show which deliveries IMQ answered and ignored.
 """
 
 from collections.abc import Callable
@@ -22,16 +22,16 @@ from queue_engine.effects.context import Change, Engine
 _log = structlog.get_logger("imq.lost_deliveries")
 
 DELIVERIES_JOB = "sweep_deliveries"
-"""Kind of the job that looks for lost deliveries and has them sent again."""
+"""Kind of the job that finds lost deliveries and has GitHub redeliver them."""
 
 DELIVERIES = "webhook"
-"""Scope of the idempotency keys of deliveries: a redelivery keeps its id, and does nothing."""
+"""Scope of the idempotency keys of deliveries: a redelivery has the same id, and is stored once."""
 
 REDELIVERIES = "redelivery"
-"""Scope of the keys of what was asked for again: each delivery a few times, whichever process asks."""
+"""Scope of the keys of redelivery requests: all processes together request each delivery a few times."""
 
 _REQUESTED = "deliveries_wished"
-"""When a look was last wished for while another one went on from minute to minute."""
+"""Name under which the store keeps when a sweep was last requested while another one was under way."""
 
 PAGES_A_MINUTE = 10
 PER_MINUTE = 30
@@ -39,24 +39,24 @@ _TIMES = 3
 _MINUTE = timedelta(minutes=1)
 
 Matters = Callable[[str, str | None], bool]
-"""Whether a delivery of this event and action can mean anything to a queue."""
+"""Returns whether a delivery of this event and action can concern a queue."""
 
 
 @dataclass
 class Progress:
-    """How far a look has come, as the request of the job that carries it on."""
+    """The progress of a sweep, stored as the request of the job that continues it."""
 
     since: datetime
     begun: datetime
     cursor: str | None = None
     listed: bool = False
     lost: dict[str, tuple[int, bool]] = field(default_factory=dict)
-    """The number to ask by, under the GUID, and whether it is about a pull request: those are asked for first."""
+    """By GUID, the id of the attempt to redeliver, and whether the event is of a pull request: those come first."""
     settled: set[str] = field(default_factory=set)
-    """GUIDs of which a later attempt succeeded; the earlier one is on a page to come."""
+    """GUIDs whose later attempt succeeded; the failed attempt may be on a later page."""
 
-    def note(self, delivery: Delivery, matters: Matters) -> None:
-        """Take in one attempt; attempts come newest first."""
+    def add(self, delivery: Delivery, matters: Matters) -> None:
+        """Add one attempt; attempts come newest first."""
         if delivery.succeeded:
             self.lost.pop(delivery.guid, None)
             if delivery.redelivery:
@@ -65,11 +65,11 @@ class Progress:
             self.lost.setdefault(delivery.guid, (delivery.id, delivery.event == "pull_request"))
 
     def next(self) -> list[str]:
-        """The GUIDs to ask for in this minute: pull requests first, the oldest first."""
+        """Return the GUIDs to redeliver in this minute: events of pull requests first, then the oldest."""
         return sorted(self.lost, key=lambda guid: (not self.lost[guid][1], self.lost[guid][0]))[:PER_MINUTE]
 
     def request(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the progress as JSON."""
         return {
             "since": self.since.isoformat(),
             "begun": self.begun.isoformat(),
@@ -81,7 +81,7 @@ class Progress:
 
     @classmethod
     def of(cls, request: dict[str, Any]) -> "Progress":
-        """What `request` wrote."""
+        """Restore the progress from the JSON that `request` returned."""
         return cls(
             since=datetime.fromisoformat(request["since"]),
             begun=datetime.fromisoformat(request["begun"]),
@@ -93,19 +93,19 @@ class Progress:
 
 
 class LostDeliveries:
-    """Looks for lost deliveries, from the last look that came to its end on."""
+    """Finds lost deliveries since the last completed sweep, and has GitHub redeliver them."""
 
     def __init__(
         self, engine: Engine, *, first: timedelta, apart: timedelta, matters: Matters = lambda event, action: True
     ) -> None:
-        """`first` is how far back the first look of all goes; looks begin at least `apart`."""
+        """`first` is how far back the first sweep goes; sweeps begin at least `apart`."""
         self._engine = engine
         self._first = first
         self._apart = apart
         self._matters = matters
 
     async def request(self) -> None:
-        """Store the wish for a look, unless one goes on from minute to minute: that one has another follow it."""
+        """Enqueue a sweep; if one is under way, another follows it."""
         async with self._engine.change() as change:
             await change.tx.dead_letters.discard_all(DELIVERIES_JOB)
             if await _is_under_way(change):
@@ -114,7 +114,10 @@ class LostDeliveries:
                 await self._enqueue(change)
 
     async def sweep(self, job: Job) -> None:
-        """Do what a minute allows: list, then ask again; the rest is a job of the next minute. Raises GitHubError."""
+        """List deliveries, then request redeliveries, within the limits of a minute; the next minute's job continues.
+
+        Raises GitHubError.
+        """
         if not job.request:
             async with self._engine.change() as change:
                 if await _is_under_way(change):
@@ -154,11 +157,11 @@ class LostDeliveries:
         )
 
     async def _begin(self) -> Progress:
-        """From the last look on that came to its end, as far back as GitHub keeps deliveries."""
+        """Begin at the last completed sweep, but not before the oldest delivery that GitHub keeps."""
         now = self._engine.clock.now()
         async with self._engine.store.reading() as tx:
             last = await tx.sweeps.last(DELIVERIES_JOB)
-        # A delivery is listed when it has been tried: one on its way at the last look may be older than that look.
+        # GitHub lists a delivery after its attempt: one under way during the last sweep may be older than that sweep.
         since = now - self._first if last is None else last - _MINUTE
         return Progress(since=max(since, now - KEPT), begun=now)
 
@@ -167,7 +170,7 @@ class LostDeliveries:
             deliveries, progress.cursor = await self._engine.github.deliveries(progress.cursor)
             for delivery in deliveries:
                 if delivery.at >= progress.since:
-                    progress.note(delivery, self._matters)
+                    progress.add(delivery, self._matters)
             if progress.cursor is None or not deliveries or deliveries[-1].at < progress.since:
                 progress.listed = True
                 return
@@ -184,7 +187,7 @@ class LostDeliveries:
             _log.warning("lost_deliveries_sent_again", count=asked)
 
     async def _may_ask(self, guid: str) -> bool:
-        """Note that it is asked for; False if it arrived after all, or fails each time because it is refused."""
+        """Record the request to redeliver; False if the delivery has arrived, or was requested too often."""
         async with self._engine.change() as change:
             if await change.tx.keys.known(DELIVERIES, guid, change.now):
                 return False
@@ -196,5 +199,5 @@ class LostDeliveries:
 
 
 async def _is_under_way(change: Change) -> bool:
-    """Whether a look waits for its next minute, or is in it."""
+    """Whether a sweep is running, or waits for its next minute."""
     return any(job.request for job in await change.tx.jobs.unfinished(DELIVERIES_JOB))

@@ -1,7 +1,7 @@
 """Handle events of pull requests: labels, pushes, titles.
 
-They cost requests only where something queued may change. Nothing in a webhook changes anything by itself that a fresh
-read would not (webhooks are hints, GitHub is the truth).
+They cost requests only if they may concern a queued pull request. IMQ decides by a read made after the webhook, never
+by the payload alone.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ class PullRequestChanges:
         """Handle a label that was set: a trigger label requests to enqueue the pull request."""
         if webhook.label is None or webhook.number is None:
             return
-        # The request takes its place in the order before anything is read: requests are answered in order (P3).
+        # The request takes its place in the order before any read, so that requests are answered in order (P3).
         with (
             self._enqueue_order.enter(repository.id) as order,
             self._throttled.stand(repository, webhook) as person_order,
@@ -53,7 +53,7 @@ class PullRequestChanges:
     async def _request_enqueue(
         self, case: Case, webhook: WebhookEvent, order: OrderWait, person_order: OrderWait
     ) -> tuple[bool, Case]:
-        """Whether there is nothing else to do about this label: a trigger label was answered. With the case then."""
+        """Handle a trigger label; whether this completes the webhook, and the case as it is then."""
         engine, repository = self._engine, case.repository
         case, queues = await self._triggers(case, webhook)
         if not queues:
@@ -62,11 +62,11 @@ class PullRequestChanges:
             repository, webhook, person_order
         ):
             return True, case
-        # The label that queued it may have been taken off before: then it leaves, and this one is judged.
+        # The label that queued the entry may be gone: then the entry is dequeued, and this label is judged.
         if case.entry is not None and (case := await revalidate(engine, case)).entry is not None:
             return False, case
         if webhook.arrived_at is not None:
-            # Nothing is read while an earlier label is still to be answered.
+            # An earlier label has to be answered before any read.
             await await_earlier(engine, repository, webhook)
         async with engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
@@ -80,7 +80,7 @@ class PullRequestChanges:
         return True, case
 
     async def changed(self, repository: Repository, webhook: WebhookEvent) -> None:
-        """Something about a pull request changed: if it is queued, find out whether it may stay."""
+        """Handle a change of a pull request: if it is queued, revalidate its entry."""
         if webhook.number is None:
             return
         engine, removed_by_person = self._engine, False
@@ -104,24 +104,24 @@ class PullRequestChanges:
         if not await left_to_pass(engine, repository, webhook.number):
             case = await revalidate(engine, case, push=_push_of(webhook))
         if removed_by_person:
-            await self._labels.taken_off(case, webhook)
+            await self._labels.removed(case, webhook)
 
     async def _triggers(self, case: Case, webhook: WebhookEvent) -> tuple[Case, bool]:
-        """Whether this label queues on the base branch that the webhook names; on any, if it names none."""
+        """Whether this is a trigger label of the webhook's base branch, or of any branch if the webhook names none."""
         if webhook.branch is None:
             return case, has_label({webhook.label or ""}, await self._engine.policies.labels(case.repository))
         case = await case.with_policy(self._engine, webhook.branch)
         return case, case.policy.has_trigger_label({webhook.label or ""})
 
     async def _queued_by(self, case: Case, entry: Entry, webhook: WebhookEvent) -> tuple[Case, bool]:
-        """Whether this label queues, or one of this pull request did before the configuration changed."""
+        """Whether this label is a trigger label now, or was one when it queued this pull request."""
         case, label = await case.with_policy(self._engine, entry.base_branch), [webhook.label or ""]
         async with self._engine.store.reading() as tx:
             queuing = await queued_by(tx, case.repository.id, entry.number, entry.trusted_labels, case.policy)
         return case, case.policy.has_trigger_label(label) or has_label(label, queuing)
 
     async def _retitled(self, case: Case, entry: Entry, title: str) -> tuple[Case, bool]:
-        """Keep the new title; whether the configuration keeps any title out."""
+        """Store the new title; whether the configuration blocks any titles."""
         if entry.title != title:
             async with self._engine.change() as change:
                 present = await change.tx.entries.get(entry.id)
@@ -131,7 +131,7 @@ class PullRequestChanges:
         return case, bool(case.policy.blocking_titles)
 
     async def _own_update(self, repository: Repository, webhook: WebhookEvent) -> bool:
-        """Whether a push is known already or is the update that was asked for; the latter is bound by its pass."""
+        """Whether a push is known already, or is the requested update, which the next pass binds."""
         own = webhook.sender == await self._engine.github.own_login()
         async with self._engine.change() as change:
             entry = await change.tx.entries.find(repository.id, webhook.number or 0)
@@ -147,7 +147,7 @@ class PullRequestChanges:
 
 
 def _request_of(case: Case, webhook: WebhookEvent) -> EnqueueRequest:
-    """The enqueue request of the person who set the label."""
+    """Create the enqueue request of the person who set the label."""
     return EnqueueRequest(
         case,
         by=webhook.sender,

@@ -1,12 +1,12 @@
-"""Reconcile with GitHub: at start and every ten minutes IMQ reads what no webhook may have reported.
+"""Reconcile queues with GitHub: at start and every ten minutes, in case webhooks were lost.
 
-It finds labels, closes, pushes and label removals, and at start the checks that ended while nobody listened. Later
-checks whose webhooks never came are found by the entry's own slow looks.
+A sweep finds labels, closed pull requests and pushes. At start it also finds checks that completed while no process
+ran. Later lost reports are found by the slow polls of each entry.
 
-Its parts are jobs of their own: lost deliveries, the list of installations, each installation, each repository, each
-pull request. One that fails delays no other, and its error names what was not found.
+The parts of a sweep are separate jobs: lost deliveries, the list of installations, each installation, each repository,
+each pull request. A failed job delays no other, and its error names the missing object.
 
-It also runs when the database returns; two sweeps begin half a minute apart at least.
+A sweep also runs when the database is available again; two sweeps begin at least half a minute apart.
 """
 
 from collections.abc import Mapping
@@ -34,38 +34,38 @@ from queue_engine.domain.port import PAGE
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.repository_names import named_by
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
-from queue_engine.handlers.repositories import MISSING_JOB, ask_about, examine
+from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
 from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, record_activity, request_sweep
 from queue_engine.store.outbox.command_replies import KEPT
 
 SWEEP_JOB = "sweep"
-"""Kind of the job that lists the installations and asks for each to be swept."""
+"""Kind of the job that lists the installations and enqueues a sweep of each."""
 
 INSTALLATION_JOB = "sweep_installation"
-"""Kind of the job that lists the repositories of one installation and asks for each to be swept."""
+"""Kind of the job that lists the repositories of one installation and enqueues a sweep of each."""
 
 REPOSITORY_JOB = "sweep_repository"
 """Kind of the job that compares one repository's pull requests with its queues."""
 
 PULL_REQUEST_JOB = "sweep_pull_request"
-"""Kind of the job that follows up a difference. It is of the same process as the webhooks about its pull request."""
+"""Kind of the job that revalidates or admits one pull request. It has the same process id as its webhooks."""
 
 PURGE_JOB = "purge"
-"""Kind of the job that drops what is long done with. One of its own, so that it needs nothing of GitHub."""
+"""Kind of the job that deletes old rows. It is a separate job, because it needs no request to GitHub."""
 
 _RENEW = timedelta(hours=1)
 _APART = 20
-"""Sweeps begin at least this part of the interval apart, however often processes are started: half a minute of ten."""
+"""Sweeps begin at least this fraction of the interval apart, however often processes start: half a minute of ten."""
 _OUTBOX_KEPT = timedelta(days=30)
 _HOUR = timedelta(hours=1)
-"""GitHub's tokens for installations expire after an hour, and configuration files are shared for less."""
+"""Tokens of installations expire after an hour, and cached configuration files expire sooner."""
 
 
 class Reconciler:
-    """Asks for a sweep at start and every `interval`, and carries the sweeps out."""
+    """Requests a sweep at start and every `interval`, and handles the jobs of sweeps."""
 
     def __init__(self, engine: Engine, *, interval: timedelta, matters: Matters = lambda event, action: True) -> None:
-        """`matters` tells which lost deliveries are worth asking for."""
+        """`matters` returns which lost deliveries GitHub has to redeliver."""
         self._engine = engine
         self._interval = interval
         self._due = engine.clock.now()
@@ -75,7 +75,7 @@ class Reconciler:
         self._repositories: dict[int, tuple[datetime, tuple[Repository, ...]]] = {}
 
     def handlers(self) -> dict[str, Handler]:
-        """The handlers of the sweep's jobs that ask GitHub, by kind."""
+        """Return the handlers of the sweep's jobs that send requests to GitHub, by kind."""
         return {
             SWEEP_JOB: self.sweep,
             INSTALLATION_JOB: self.sweep_installation,
@@ -88,9 +88,9 @@ class Reconciler:
         }
 
     async def run_due(self) -> bool:
-        """Ask for a sweep if one is due; whether it was.
+        """Request a sweep if one is due; whether it was.
 
-        The first one of a process looks at checks as well, and so does the first one after `schedule_now`.
+        The first sweep of a process polls checks as well, and so does the first one after `schedule_now`.
         """
         if (now := self._engine.clock.now()) < self._due:
             return False
@@ -103,7 +103,7 @@ class Reconciler:
         if not self._started:
             await self._poll_checks()
             self._started = True
-        # Only now: a sweep that could not be stored, because the database was away, is still due.
+        # Last: a sweep that could not be stored, because the database was unavailable, is still due.
         self._due = now + self._interval
         return True
 
@@ -112,20 +112,20 @@ class Reconciler:
         return self._due
 
     def schedule_now(self) -> None:
-        """Let the next sweep be due now: while the database was away, whatever GitHub told was not stored."""
+        """Make the next sweep due now: while the database was unavailable, IMQ stored no webhooks."""
         self._due, self._started = self._engine.clock.now(), False
         self._engine.wakeup.notify()
 
     async def request_deliveries(self) -> None:
-        """Ask for a look for lost deliveries."""
+        """Request a sweep of lost deliveries."""
         await self._redelivery.request()
 
     async def _poll_checks(self) -> None:
-        """Reports may have come while nobody listened: every entry under checks is looked at once, now."""
+        """Poll every front in checks once, now: reports may have come while no process ran."""
         async with self._engine.store.reading() as tx:
             queues = await tx.queues.all()
         for queue in queues:
-            # An entry that somebody changes in this moment is looked at by them.
+            # If the entry changes meanwhile, the process that changes it polls it.
             with suppress(StaleRecord):
                 await self._poll_front(queue.id)
 
@@ -137,10 +137,10 @@ class Reconciler:
                     await change.tx.queues.wake(queue_id, change.now)
 
     async def request(self, *, renew: bool = False) -> None:
-        """Store the wish for a sweep of everything; `renew` when the repositories themselves may have changed.
+        """Enqueue a sweep of all installations; `renew`: the list of repositories may have changed.
 
-        One that failed for good is forgotten: this one does what it was for. Unless it renews, it begins some time
-        after the last one: processes that are started again and again would use up GitHub's limits otherwise.
+        It replaces dead letters of earlier sweeps. Without `renew` it begins some time after the last sweep: processes
+        that restart again and again would otherwise use up GitHub's limits.
         """
         async with self._engine.change() as change:
             tx, now = change.tx, change.now
@@ -151,7 +151,7 @@ class Reconciler:
             )
 
     async def sweep(self, job: Job) -> None:
-        """List the installations and ask for each to be swept."""
+        """List the installations and enqueue a sweep of each."""
         renew, now = bool(job.request.get("renew")), self._engine.clock.now()
         known = self._installations
         if renew or known is None or now >= known[0] + _RENEW:
@@ -171,12 +171,12 @@ class Reconciler:
                 )
             for repository in await change.tx.queues.with_work():
                 if repository.installation_id not in known[1]:
-                    await ask_about(change, repository)
+                    await enqueue_examination(change, repository)
 
     async def sweep_installation(self, job: Job) -> None:
-        """List the repositories of an installation and ask for each to be swept.
+        """List the repositories of an installation and enqueue a sweep of each.
 
-        Webhooks tell when repositories come or go; the list is renewed now and then in case one was lost.
+        Webhooks report added and removed repositories; the list is read again every hour, in case one was lost.
         """
         installation_id, now = job.request["installation_id"], self._engine.clock.now()
         known = self._repositories.get(installation_id)
@@ -195,10 +195,10 @@ class Reconciler:
             listed = {repository.id for repository in known[1]}
             for repository in await change.tx.queues.with_work():
                 if repository.installation_id == installation_id and repository.id not in listed:
-                    await ask_about(change, repository)
+                    await enqueue_examination(change, repository)
 
     async def purge(self, job: Job) -> None:
-        """Drop expired keys, throttles, tokens and files, letters that were delivered long ago, and answers as old."""
+        """Delete expired keys, throttles, tokens and files, old outbox items that were delivered, and old replies."""
         async with self._engine.change() as change:
             await change.tx.keys.purge(change.now)
             await change.tx.outbox.purge(change.now - _OUTBOX_KEPT)
@@ -209,10 +209,10 @@ class Reconciler:
             await change.tx.configuration_files.purge(change.now - _HOUR)
 
     async def sweep_repository(self, job: Job) -> None:
-        """Compare one repository's pull requests with its queues, and ask for each difference to be followed up.
+        """Compare one repository's pull requests with its queues, and enqueue a job for each difference.
 
-        One request shows the hundred that changed last, with labels and heads. Where there are more, one for each
-        label that queues finds the others.
+        One request lists the hundred pull requests that changed last, with labels and heads. If there are more, one
+        request for each trigger label lists the others.
         """
         engine, repository = self._engine, Repository(**job.request)
         with working(RequestPriority.BACKGROUND), naming(f"repository {repository.full_name}"):
@@ -232,12 +232,12 @@ class Reconciler:
             await request_sweep(change, repository)
 
     async def sweep_missing_repository(self, job: Job) -> None:
-        """Find out what became of a repository that its installation does not list."""
+        """Handle a repository that its installation does not list."""
         with naming(f"repository {job.request['repository_id']}"):
-            await examine(self._engine, job)
+            await examine_repository(self._engine, job)
 
     async def sweep_pull_request(self, job: Job) -> None:
-        """Read one pull request of which the list tells something else than its entry, or that has none."""
+        """Revalidate one queued pull request, or handle a label for which no webhook came."""
         repository = Repository(**job.request["repository"])
         number = job.request["number"]
         with naming(f"pull request {number} of {repository.full_name}"):
@@ -250,11 +250,11 @@ class Reconciler:
                 await handle_enqueue_request(self._engine, request)
 
     async def sweep_lost_label(self, job: Job) -> None:
-        """The webhook of a label did not come: have its pull request judged without it."""
+        """Judge a label whose webhook did not come within the time limit."""
         await judge_unseen(self._engine, job, kind=PULL_REQUEST_JOB)
 
     async def _labeled(self, repository: Repository, latest: Mapping[int, PullRequest]) -> set[int]:
-        """Who carries a label that queues: on a branch with a queue by that branch's own rules, elsewhere by any."""
+        """Return the pull requests with a trigger label: of their branch's policy if it has a queue, else of any."""
         engine = self._engine
         triggers = await engine.policies.labels(repository)
         async with engine.store.reading() as tx:
@@ -272,9 +272,9 @@ class Reconciler:
     async def _compare(
         self, repository: Repository, labeled: set[int], heads: Mapping[int, str]
     ) -> tuple[list[int], list[int]]:
-        """Who is queued, and who is labeled but neither queued nor put off; every queue with work is woken.
+        """Return the queued pull requests, and labeled ones that are neither queued nor put off; wake all queues.
 
-        A rejected head is no news, regardless of who left the label on it or set it again.
+        A rejected head does not count as new, even if somebody set the label again.
         """
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)

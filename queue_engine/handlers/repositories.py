@@ -1,7 +1,7 @@
 """Handle repositories that are renamed, transferred, archived, or removed from the installation.
 
-A repository's id is its identity: entries survive a rename, which is stored wherever it is noticed. A repository that
-its installation no longer lists is asked for by its id before anything leaves its queues (P5).
+A repository's id is its identity: entries survive a rename. Before IMQ dequeues the entries of a repository that its
+installation no longer lists, it reads the repository by its id (P5).
 """
 
 from dataclasses import replace
@@ -22,14 +22,14 @@ from queue_engine.effects.repository_names import remember_name
 _log = structlog.get_logger("imq.repositories")
 
 MISSING_JOB = "sweep_missing_repository"
-"""Kind of the job that finds out about a repository that its installation does not list."""
+"""Kind of the job that reads a repository that its installation does not list."""
 
 _SETTLING = timedelta(minutes=1)
-"""A transfer is told by several webhooks, and lists lag behind it."""
+"""How long IMQ waits before that read: GitHub reports a transfer by several webhooks, and lists lag behind."""
 
 
-async def ask_about(change: Change, repository: Repository) -> None:
-    """Have a repository with work, which its installation does not list, asked for in a moment."""
+async def enqueue_examination(change: Change, repository: Repository) -> None:
+    """Enqueue the job that reads a repository with entries that its installation does not list."""
     process_id = f"{MISSING_JOB}:{repository.id}"
     if not await change.tx.jobs.unfinished(process_id):
         await change.tx.jobs.enqueue(
@@ -41,11 +41,11 @@ async def ask_about(change: Change, repository: Repository) -> None:
         )
 
 
-async def examine(engine: Engine, job: Job) -> None:
-    """Dequeue what is queued in a repository that is archived, or out of reach; keep its new name if it is neither.
+async def examine_repository(engine: Engine, job: Job) -> None:
+    """Dequeue all entries of a repository that is archived or not accessible; otherwise store its present name.
 
-    By then a transfer may have been told: it is asked for through the installation that it belongs to now. Raises
-    GitHubError, and StaleRecord when an entry changed in this moment.
+    A webhook may have reported a transfer meanwhile, so the read uses the repository's present installation. Raises
+    GitHubError, and StaleRecord if an entry changed meanwhile.
     """
     repository_id = job.request["repository_id"]
     async with engine.store.reading() as tx:
@@ -64,7 +64,7 @@ async def examine(engine: Engine, job: Job) -> None:
 
 
 async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, detail: str | None) -> None:
-    """Dequeue every entry; one whose merge was asked for is left to the pass that asked."""
+    """Dequeue all entries, except one with a merge request, whose pass handles it."""
     async with engine.store.reading() as tx:
         queues = await tx.queues.of_repository(repository.id)
     policies = {queue.id: await _policy(engine, queue) for queue in queues}
@@ -72,7 +72,7 @@ async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, d
         tx = change.tx
         entries = [e for e in await tx.entries.of_repository(repository.id) if e.run.merge_requested_at is None]
         if not all([await tx.entries.keep(entry) for entry in entries]):
-            raise StaleRecord(f"an entry of {repository.full_name} changed in this moment")
+            raise StaleRecord(f"an entry of {repository.full_name} changed meanwhile")
         for entry in entries:
             policy = policies.get(entry.queue_id, Policy())
             await record.dequeue(change, entry, DequeueReason(reason, detail), policy)
@@ -80,7 +80,7 @@ async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, d
 
 
 async def _policy(engine: Engine, queue: Queue) -> Policy:
-    """The rules of its branch, or the defaults where they can no longer be read."""
+    """Load the policy of the queue's branch, or the default policy if it can no longer be read."""
     try:
         return await engine.policies.of(queue.repository, queue.base_branch)
     except GitHubError:

@@ -1,7 +1,7 @@
 """Handle databases that may be restored backups: read GitHub before acting on stored data.
 
-A backup shows pull requests as queued that IMQ has landed since. An update-branch request, or an edit of a comment that
-says "Landed", would be wrong. A backup looks like a database to which no process wrote for a while.
+In a backup, pull requests are queued that IMQ has landed since. For these, an update request or an edit of the comment
+"Landed" would be wrong. IMQ suspects a backup if no process wrote to the database for a while.
 """
 
 from datetime import timedelta
@@ -15,13 +15,13 @@ from queue_engine.store.operations.restored import newest_write, refetch_all
 _log = structlog.get_logger("imq.restored")
 
 _LONGEST_PAUSE = timedelta(minutes=1)
-"""A deploy, or a kill and the restart after it, takes less. A longer pause costs one or two reads for each entry."""
+"""The longest pause without writes that is no sign of a backup: deploys and restarts take less time."""
 
 
 async def refetch_after_pause(change: Change) -> None:
-    """Have every queued pull request read first, if no process wrote to the database for a while.
+    """If no process wrote to the database for a while, have each queued pull request read before anything else.
 
-    Call it at the start of a process, before anything else is written.
+    Call this at the start of a process, before any other write. It costs one or two reads for each entry.
     """
     last = await newest_write(change.tx.connection)
     if last is None or change.now - last <= _LONGEST_PAUSE:

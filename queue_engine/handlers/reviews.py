@@ -11,26 +11,26 @@ from queue_engine.rules.reviews import missing_approval, reviews_of
 
 
 async def reviewed(engine: Engine, repository: Repository, webhook: WebhookEvent) -> None:
-    """Somebody reviewed, or a review was dismissed: where rules ask for reviews a queued one may have to leave.
+    """Handle a new or dismissed review: dequeue the entry if its rules require an approval that is now missing.
 
-    Raises StaleRecord when the entry changed while GitHub was asked.
+    Raises StaleRecord if the entry changed during the reads.
     """
     async with engine.store.reading() as tx:
         entry = await tx.entries.find(repository.id, webhook.number or 0)
     by = webhook.sender if webhook.action == "submitted" and not webhook.sender_is_bot else None
     if entry is None or (by is not None and await is_throttled(engine, repository, by)):
         return
-    # The policy first: asked for it, a process learns that rules changed of which another one has heard.
+    # Load the policy first: this also drops cached rules, if another process received a webhook of their change.
     policy = await engine.policies.of(repository, entry.base_branch)
     rules = await engine.github.branch_rules(repository, entry.base_branch)
     if not (rules.approvals or rules.code_owners):
         return
     if by is not None and await is_outsider(engine, repository, by):
-        # GitHub's rules do not count it, and all reviews are judged once more right before the merge.
+        # GitHub's rules do not count an outsider's review, and the pass judges all reviews again before the merge.
         return
-    taken = await engine.github.snapshot(repository, entry.number, login=None)
-    pull, reviews = taken.pull, await reviews_of(engine.github, repository, taken, rules)
-    missing = None if reviews is None else missing_approval(reviews, rules, taken.decision)
+    snapshot = await engine.github.snapshot(repository, entry.number, login=None)
+    pull, reviews = snapshot.pull, await reviews_of(engine.github, repository, snapshot, rules)
+    missing = None if reviews is None else missing_approval(reviews, rules, snapshot.decision)
     if missing is None:
         return
     if await left_to_pass(engine, repository, entry.number):

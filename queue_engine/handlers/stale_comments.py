@@ -1,9 +1,8 @@
 """Correct stale comments: those that say "queued" or "checking" on pull requests in no queue.
 
-They are left where the database was restored or replaced. Once a day, and some minutes after a repository was seen for
-the first time or the database came to life again, IMQ's own comments that changed since the last look are listed. Only
-comments that tell of waiting are corrected, each with the check run beside it: "Landed" and every outcome stay as they
-are.
+They remain when a database was restored or replaced. IMQ sweeps each repository once a day, some minutes after it is
+installed, and after a pause without writes. A sweep lists IMQ's own comments that changed since the last one. IMQ
+corrects only comments that show a waiting pull request, and their check runs; it never changes an outcome.
 """
 
 from dataclasses import asdict
@@ -27,24 +26,24 @@ from queue_engine.store.outbox.outbox import OutboxKind
 _log = structlog.get_logger("imq.stale_comments")
 
 STALE_COMMENTS_JOB = "sweep_comments"
-"""Kind of the job that looks for stale comments in one repository."""
+"""Kind of the job that finds stale comments in one repository."""
 
 _EVERY = timedelta(days=1)
 _FIRST_SWEEP_AFTER = timedelta(minutes=10)
 _LONGEST = timedelta(days=30)
 _ACTIVITY = "life"
-"""The part of the sweep that notes when a process last worked on this database."""
+"""Name under which the store keeps when a process last used this database."""
 _DOUBTED = "database_doubted"
-"""The part that notes when a process began to work on it after a pause."""
+"""Name under which the store keeps when a process began to use this database after a pause."""
 _LAG = timedelta(minutes=10)
-"""A list may be older than the comment, and an edit later than its notice. Both are far less."""
+"""A bound, with a wide margin, of how old a list is, and of how much later than its notice IMQ edits a comment."""
 
 
 async def record_activity(change: Change, *, longest_pause: timedelta) -> None:
-    """Note that a process works on this database now.
+    """Record that a process uses this database now.
 
-    After a longer pause the database may be a restored one, or another may have been used meanwhile: then the comments
-    of every repository are looked at soon. It costs no request to find that out.
+    After a longer pause the database may be a backup, or another one was used meanwhile: then all repositories are
+    swept for stale comments soon. This function itself sends no request.
     """
     last = await change.tx.sweeps.last(_ACTIVITY)
     if last is not None and change.now - last > longest_pause:
@@ -53,12 +52,12 @@ async def record_activity(change: Change, *, longest_pause: timedelta) -> None:
 
 
 async def doubt_comments(change: Change) -> None:
-    """Note that the database may be a restored one: comments that changed since the last look are listed soon."""
+    """Record that the database may be a backup, so that comments that changed since the last sweep are listed soon."""
     await change.tx.sweeps.done(_DOUBTED, change.now)
 
 
 async def request_sweep(change: Change, repository: Repository) -> None:
-    """Store the wish for a look at this repository's comments, if the last one is long ago, or before a pause."""
+    """Enqueue a sweep of this repository's comments, if the last one was a day ago, or before a pause."""
     last = await change.tx.sweeps.last(_part(repository.id))
     doubted = await change.tx.sweeps.last(_DOUBTED)
     since_pause = last is not None and (doubted is None or not last < doubted <= change.now)
@@ -82,7 +81,7 @@ class StaleComments:
         self._engine = engine
 
     async def sweep(self, job: Job) -> None:
-        """List what changed since the last look, and correct what is stale. Raises GitHubError."""
+        """List comments that changed since the last sweep, and correct stale ones. Raises GitHubError."""
         repository, now = Repository(**job.request), self._engine.clock.now()
         async with self._engine.store.reading() as tx:
             last = await tx.sweeps.last(_part(repository.id))
@@ -94,7 +93,7 @@ class StaleComments:
             await change.tx.sweeps.done(_part(repository.id), now)
 
     async def _correct(self, repository: Repository, comment: OwnComment) -> None:
-        """Say that it is not queued, unless it is, or the database knows of something newer than the comment."""
+        """Announce that the pull request is not queued, unless it is, or the database has a newer notice."""
         async with self._engine.store.reading() as tx:
             if not await _is_stale(tx, repository, comment):
                 return
@@ -104,7 +103,7 @@ class StaleComments:
             return
         policy = await self._engine.policies.of(repository, pull.base_branch)
         if pull.open and has_label(pull.labels, policy.trigger_labels):
-            return  # The sweep queues it, or says why not.
+            return  # The sweep of its repository queues the pull request, or rejects it.
         async with self._engine.change() as change:
             if await _is_stale(change.tx, repository, comment):
                 await self._announce_not_queued(change, repository, pull, policy)
@@ -131,7 +130,7 @@ class StaleComments:
 
 
 def newest(comments: tuple[OwnComment, ...]) -> list[OwnComment]:
-    """Of each pull request the comment that changed last, if that tells of waiting."""
+    """Return for each pull request the comment that changed last, if that comment shows a waiting pull request."""
     latest: dict[int, OwnComment] = {}
     for comment in comments:
         if (kind := kind_of(comment.body)) is None or kind == NoticeKind.ANSWERED:
@@ -152,5 +151,5 @@ async def _is_stale(tx: Transaction, repository: Repository, comment: OwnComment
 
 
 def _part(repository_id: int) -> str:
-    """The name of this part of the sweep, and of its job's process."""
+    """Return the name of a repository's sweep of comments, and of its job's process."""
     return f"{STALE_COMMENTS_JOB}:{repository_id}"

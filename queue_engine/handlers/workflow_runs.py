@@ -1,4 +1,4 @@
-"""Cancel runs of GitHub Actions on an outdated update of IMQ's, so that others get their runners."""
+"""Cancel runs of GitHub Actions on IMQ's outdated updates, which frees their runners."""
 
 from datetime import datetime
 
@@ -14,13 +14,13 @@ _log = structlog.get_logger("imq.cancel_runs")
 
 
 class WorkflowRuns:
-    """Follows the jobs of `queue_engine.effects.stale_runs`."""
+    """Handles the jobs that `queue_engine.effects.stale_runs` enqueues."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def cancel(self, job: Job) -> None:
-        """Cancel the runs on one head. Done twice it does no more; where IMQ may not, it does nothing.
+        """Cancel the runs on one head, unless IMQ lacks the permission. It may run twice.
 
         Raises RateLimitError and Unavailable.
         """
@@ -29,7 +29,7 @@ class WorkflowRuns:
             queue = await tx.queues.get(job.request["queue_id"])
             entries = () if queue is None else await tx.entries.of_repository(queue.repository.id)
         if queue is None or any(head in {entry.head, entry.queued_head, entry.run.new_head} for entry in entries):
-            # It was queued again as it is: its checks are wanted.
+            # The head was queued again: its checks count.
             return
         repository, left = queue.repository, datetime.fromisoformat(job.request["left"])
         runs = await github.workflow_runs(repository, head)
@@ -39,7 +39,7 @@ class WorkflowRuns:
                 return
 
     async def _cancel_one(self, repository: Repository, run: int, *, number: int) -> bool:
-        """Cancel one run; False if IMQ lacks the permission (`actions: write`), so that others need no try."""
+        """Cancel one run; False if IMQ lacks the permission (`actions: write`) to cancel any."""
         try:
             await self._engine.github.cancel_run(repository, run)
         except Forbidden as refusal:

@@ -1,4 +1,4 @@
-"""Facts that a decision uses, and the actions for the front entry that it can name."""
+"""The facts by which `decide` judges the front entry, and the actions that it returns."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,22 +24,22 @@ class FactKind(Enum):
 
     PULL = "pull"
     SNAPSHOT = "snapshot"
-    """The pull request, the head against its base, and the permission of who queued it, in one query."""
+    """The pull request, its head compared with its base, and the permission of the person who queued it: one query."""
     COMPARISON = "comparison"
-    """The entry's head, or the new one that an update made, against the base."""
+    """The entry's head, or the new head that an update made, compared with the base."""
     CHECKS = "checks"
     RULES = "rules"
     FRESH_RULES = "fresh_rules"
-    """The rules and the snapshot, read again: remembered rules and merge methods are forgotten first."""
+    """The rules and the snapshot, read from GitHub after IMQ dropped the cached rules and merge methods."""
     CO_AUTHORS = "co_authors"
     PERMISSION = "permission"
-    """What the person who queued it may do on the repository."""
+    """The permission of the person who queued the pull request."""
     REVIEWS = "reviews"
-    """Everybody's verdict, read only where GitHub does not check approvals when IMQ merges."""
+    """The newest review of each person, read only where GitHub does not check approvals when IMQ merges."""
     BASE_REPORTS = "base_reports"
-    """The reports on the base's tip: whether a check that failed fails there, too."""
+    """The reports on the base's tip, which show whether a failed check fails there, too."""
     WORKFLOW_RUNS = "workflow_runs"
-    """The runs of GitHub Actions on the entry's head: what can be run again, and what awaits approval."""
+    """The runs of GitHub Actions on the entry's head: which can be run again, and which await approval."""
     FORMER_REPORTS = "former_reports"
     """The reports on the head that was queued, before IMQ's own update."""
     SUITES = "suites"
@@ -52,42 +52,42 @@ class Facts:
 
     pull: PullRequest | None = None
     snapshot: Snapshot | None = None
-    """What stood around the pull request when the last snapshot was taken: reviews, conversations."""
+    """The newest snapshot, with reviews and conversations."""
     comparison: Comparison | None = None
     reports: tuple[CheckReport, ...] | None = None
     rules: BranchRules | None = None
     rules_fresh: bool = False
-    """Rules and merge methods were asked of GitHub in this pass, and not remembered."""
+    """Whether this pass read rules and merge methods from GitHub, not from the cache."""
     reviews: tuple[Review, ...] | None = None
     base_reports: tuple[CheckReport, ...] | None = None
     workflow_runs: tuple[WorkflowRun, ...] | None = None
     former_reports: tuple[CheckReport, ...] | None = None
     suites: tuple[CheckSuite, ...] | None = None
     ci_seen_at: datetime | None = None
-    """When a check reported on another commit of the repository while this queue waited for one to start."""
+    """When a check reported on another commit of the repository, while this queue waited for a check to start."""
     co_authors: tuple[str, ...] | None = None
-    """Who else wrote its commits, as `CommandName <address>`, for the words of the commit that lands it."""
+    """The other authors of its commits, as `Name <address>`, for the message of the commit that lands it."""
     permission: Permission | None = None
-    """What the person who queued it may do on the repository now."""
+    """The present permission of the person who queued the pull request."""
     update_refused: str | None = None
-    """GitHub's words, when it refused to update the branch in this pass."""
+    """GitHub's message, if GitHub refused to update the branch in this pass."""
     update_forbidden: bool = False
+    """Whether GitHub refused the update because IMQ lacks a permission, not because of the pull request."""
     head_protected: bool = False
-    """IMQ did not ask for the update: it would push to a protected branch."""
-    """The refusal was a missing right, not a fact about the pull request."""
+    """Whether IMQ sent no update request, because the update would push to a protected branch."""
     landed_sha: str | None = None
-    """The commit that GitHub answered the entry's merge with, if it was asked for and its answer is known."""
+    """The commit that landed the entry, by GitHub's answer to the merge request; None if there is no such answer."""
     merge_refused: str | None = None
-    """GitHub's words, when it refused to merge in this pass."""
+    """GitHub's message, if GitHub refused to merge in this pass."""
     refused_methods: frozenset[MergeMethod] = frozenset()
-    """Merge methods that GitHub refused in this pass because they are not allowed here."""
+    """Merge methods that GitHub refused in this pass because repository or branch do not allow them."""
     merge_denied: Reason | None = None
-    """The reason that the refusal stands for where its status leaves no doubt that it is final."""
+    """The reason of a refused merge whose HTTP status says that a retry cannot succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFact:
-    """Ask GitHub for this fact, then decide again."""
+    """Read this fact from GitHub, then decide again."""
 
     fact: FactKind
 
@@ -98,15 +98,15 @@ class Save:
 
     entry: Entry
     ended: datetime | None = None
-    """When the last of its checks ended, as GitHub tells it, if this is the verdict that they have passed."""
+    """When the last of its checks completed by GitHub's clock, if this change says that they passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Store the entry and leave the queue alone until `until` or until something happens.
+    """Store the entry; the queue is not due before `until`, unless an event wakes it.
 
-    `pending` are the reports under way, for people to read. `not_starting` are checks that nothing has started in all
-    the time that they may take: the queue says so, until one starts.
+    `pending` are the checks that run, which the comment shows. `not_starting` are checks that did not start within
+    their time limit: they block the queue until a check starts.
     """
 
     entry: Entry
@@ -117,14 +117,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Store the entry (status `updating`), then ask GitHub to update its branch."""
+    """Store the entry with status `updating`, then send the request to update its branch."""
 
     entry: Entry
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Store the entry (the merge noted as asked for), then merge its head."""
+    """Store the entry with the instant of the merge request, then send the request to merge its head."""
 
     entry: Entry
     method: MergeMethod
@@ -135,14 +135,14 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """The merge happened as this commit (None: GitHub does not say which): compare trees, then let the entry go."""
+    """GitHub merged the entry as this commit, None if unknown: compare the trees, then remove the entry."""
 
     landed_sha: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Dequeue:
-    """The entry leaves its queue for this reason."""
+    """Dequeue the entry for this reason."""
 
     reason: Reason
     detail: str | None = None
@@ -151,7 +151,7 @@ class Dequeue:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Store the entry, which keeps its consent and its place in order; its queue goes on without it for now."""
+    """Store the entry as blocked: it keeps its consent and its position in the order, and the queue proceeds."""
 
     entry: Entry
     reason: Reason
@@ -160,7 +160,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """Store the entry (the rerun noted as asked for), then have these failed checks run again on the same head."""
+    """Store the entry with the instant of the rerun request, then have these failed checks run again on its head."""
 
     entry: Entry
     checks: tuple[CheckReport, ...]
@@ -168,7 +168,7 @@ class Rerun:
 
 @dataclass(frozen=True, slots=True)
 class HoldBase:
-    """Store the entry, which keeps its place, and let the queue wait for its base to pass this check again."""
+    """Store the entry, which keeps its position, and hold the queue until the base passes this check again."""
 
     entry: Entry
     check: CheckReport

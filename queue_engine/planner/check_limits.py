@@ -1,8 +1,8 @@
-"""Limit how long checks may take, counted from their start where it shows. Pure.
+"""Limit how long checks may take, from their start where IMQ knows it. Pure.
 
-GitHub's `started_at` does not tell when a job of Actions began: people have seen it renewed at the start
-(actions/runner #1881) and kept from when the job was queued (strands-labs/robots #2509). So what counts is when a look
-first saw the check running.
+`started_at` of a job of GitHub Actions is not reliable. It may be set again when the job starts (actions/runner #1881),
+or show when the job was queued (strands-labs/robots #2509). So the time counts from the first poll that found the check
+running.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadF
 from queue_engine.rules.checks import CommitChecks, former_names
 
 _NAMED = 10
-"""Checks that an explanation names."""
+"""How many checks an explanation names."""
 
 
 def check_limit(entry: Entry, policy: Policy) -> timedelta:
@@ -29,12 +29,12 @@ def check_limit(entry: Entry, policy: Policy) -> timedelta:
 
 
 def check_deadline(entry: Entry, policy: Policy) -> datetime:
-    """Until when the checks of its head may take: each check that starts begins their time again."""
+    """When the time limit of the entry's checks ends; each check that starts begins the time again."""
     return max(entry.status_since, entry.run.checks_started_at or entry.status_since) + check_limit(entry, policy)
 
 
 def with_started(entry: Entry, verdict: CommitChecks, now: datetime) -> Entry:
-    """The entry after a look at its checks: which of them have started, and when the last of these did."""
+    """Record which checks of the entry have started, and when the newest of these did."""
     running = tuple(report for report in verdict.pending if report.started)
     new = {*verdict.ended, *(report.name for report in running)} - set(entry.run.started_checks)
     if not new:
@@ -43,7 +43,7 @@ def with_started(entry: Entry, verdict: CommitChecks, now: datetime) -> Entry:
     if not new & {report.name for report in running}:
         at = min(verdict.last_completed or now, now)
     elif entry.run.polls == 0 and not any(report.by_actions for report in running):
-        # The first look at this head, and Apps that say themselves when they began.
+        # The first poll of this head, and all running checks are of Apps whose `started_at` is reliable.
         reported = (report.started_at for report in running if report.started_at is not None)
         at = min(max(reported, default=entry.status_since), now)
     started = tuple(sorted({*entry.run.started_checks, *new}))
@@ -51,11 +51,11 @@ def with_started(entry: Entry, verdict: CommitChecks, now: datetime) -> Entry:
 
 
 def overdue(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """Checks have not ended in their time: they are too slow, never come, or the CI starts nothing at all.
+    """Judge checks that exceeded their time limit: they are too slow, never report, or the CI starts no check at all.
 
-    A queued check has not started, whatever the time; GitHub itself cancels it after a day (docs: usage limits). One
-    that is absent is believed to be late only if it reported on the head that was queued, and nothing has started on
-    this one: a path filter skips both heads alike.
+    A queued check has not started, however long it waits; GitHub cancels it after a day (docs: usage limits). An absent
+    check counts as late only if it reported on the queued head, and no check has started on the present head: a path
+    filter skips both heads alike.
     """
     if any(report.started for report in verdict.pending):
         return timed_out(entry, verdict.awaited, policy, verdict.pending)
@@ -74,7 +74,7 @@ def overdue(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, n
     if not known & set(verdict.awaited):
         return timed_out(entry, verdict.awaited, policy)
     if facts.ci_seen_at is not None and now >= facts.ci_seen_at + policy.first_report:
-        # The CI is up, and starts nothing on this head.
+        # The CI works, and starts no check on this head.
         return timed_out(entry, verdict.awaited, policy)
     return _not_starting(entry, verdict.awaited, verdict, policy, now, ci_seen_at=facts.ci_seen_at)
 
@@ -88,7 +88,7 @@ def _not_starting(
     *,
     ci_seen_at: datetime | None = None,
 ) -> Wait:
-    """Wait for a check to start: its report tells, and a look now and then in case that its webhook was lost."""
+    """Wait until a check starts: a webhook reports that, and rare polls find it if the webhook was lost."""
     again = now + policy.check_look.base
     if ci_seen_at is not None:
         again = min(again, ci_seen_at + policy.first_report)
@@ -106,24 +106,24 @@ def _not_starting(
 
 
 def waits_for_start(entry: Entry, head: str) -> bool:
-    """Whether this front is still the one, with this candidate, for which no check has started."""
+    """Whether the front still tests this candidate, and no check has started on it."""
     return entry.status is EntryStatus.CHECKING and entry.run.candidate == head and not entry.run.started_checks
 
 
 def timed_out(entry: Entry, awaited: tuple[str, ...], policy: Policy, pending: tuple[CheckReport, ...] = ()) -> Dequeue:
-    """It leaves: these checks did not end within their time; `pending` are those that have begun."""
+    """Dequeue the entry, because these checks did not complete in time; `pending` are those that have started."""
     detail = f"{few(awaited)} (limit: {_limit_explained(entry, policy)})"
     return Dequeue(Reason.CHECKS_TIMED_OUT, detail=detail, checks=pending)
 
 
 def few(names: tuple[str, ...]) -> str:
-    """Names for a sentence that has to stay readable."""
+    """Join names for a sentence; many are shortened to the first ones and a number."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _limit_explained(entry: Entry, policy: Policy) -> str:
-    """The limit of the checks' time, in words, and where it comes from."""
+    """The time limit of the checks in words, and its origin."""
     limit = f"{round(check_limit(entry, policy) / timedelta(minutes=1))} minutes"
     if policy.check_timeout is not None:
         return f"{limit}, as configured"

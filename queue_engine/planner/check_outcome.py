@@ -1,9 +1,8 @@
-"""Judge the checks of the front entry: wait, proceed, or whose fault a failure is. Pure.
+"""Judge the checks of the front entry: wait, proceed, or find the cause of a failure. Pure.
 
-Nobody is blamed before those ahead have settled, by construction: only the front is tested, on top of exactly what
-has landed, and each entry ahead of it has landed or left. What remains is asked in this order: does it pass when it
-is run again (then it was flaky)? Does it fail on the base as well (then the base is red)? Did it tell anything at all
-(or did its runner break down)? Only then it is the change's own.
+Only the front is tested, on top of exactly the commits that have landed. So entries ahead cannot cause a failure. A
+failed check is judged in this order. If it passes in a rerun, it is flaky. If it fails on the base as well, the base
+is red. If its runner broke down, its result says nothing about the change. Otherwise the change broke it.
 """
 
 from collections.abc import Iterable
@@ -38,18 +37,18 @@ from queue_engine.rules.checks import (
 from queue_engine.rules.transitions import after_poll, enter
 
 BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "error"})
-"""GitHub's words for a check that ended without having told anything about the change. `action_required` is not among
-them: it asks somebody to do something about this very change."""
+"""GitHub's conclusions of checks whose result says nothing about the change. `action_required` is not among them: it
+asks a person to act on this change."""
 
 _UNDER_WAY = "already running"
-"""In the words with which GitHub refuses to run a workflow again before it has ended (403)."""
+"""Part of GitHub's message when it refuses to rerun a workflow that has not ended (403)."""
 
 _NO_EVIDENCE = frozenset({"cancelled", "stale", "action_required"})
-"""Ends of a check on the base that do not show the base to be red."""
+"""Conclusions of a check on the base that do not show the base to be red."""
 
 
 def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """The next step of an entry that waits for its checks."""
+    """Return the next action for an entry that waits for its checks."""
     if facts.merge_refused is not None and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
         # GitHub misses a check that these reports may not tell of: judged again, they would pass again and again.
         return Wait(entry, entry.run.next_poll_at)
@@ -63,12 +62,12 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
     if facts.reports is None:
         known = required or entry.run.pending_checks or entry.run.merge_refusals
         limit = check_deadline(entry, policy) if known else entry.status_since + policy.first_report
-        # A look that found something to wait for has bounded the next one itself.
+        # A poll that found pending checks has limited the time of the next one itself.
         due = (entry.run.next_poll_at or now) if entry.run.polls else min(entry.run.next_poll_at or now, limit)
         if not required and _all_reported(entry.run) and (asked := await_former(entry, facts, policy, now)) is not None:
             return asked
         if not required and _all_reported(entry.run):
-            # Green is believed only then: an earlier look would be followed by a second one.
+            # Passed checks count only after that time: an earlier poll would need a second one.
             due += policy.settle
         if now >= due:
             return ReadFact(FactKind.CHECKS)
@@ -83,7 +82,7 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
     if verdict.state is CheckState.PASSED:
         return _settled(entry, verdict, facts, policy, now, required=bool(required))
     deadline = check_deadline(entry, policy)
-    # The first look tells whether a run is parked, a webhook if one is later; slow looks cost one request each.
+    # The first poll finds runs that await approval, webhooks report later ones; so slow polls cost one request each.
     if (not entry.run.polls or now >= deadline) and (unapproved := unapproved_runs(facts, verdict)) is not None:
         return unapproved
     entry = with_started(entry, verdict, now)
@@ -97,12 +96,12 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
 
 
 def _all_reported(run: Run) -> bool:
-    """Whether webhooks have told of all that is awaited, or of something where nothing is known to be."""
+    """Whether webhooks reported all pending checks, or at least one check where none is known to be pending."""
     return bool(run.completed_checks) and set(run.pending_checks) <= set(run.completed_checks)
 
 
 def _await_first_report(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """Nothing is required and nothing has reported: it gets a short time, or that of what reported before."""
+    """Accept passed checks at once if checks are required and none was rerun; else others may still appear."""
     deadline = entry.status_since + policy.first_report
     if now < deadline:
         return _keep_checking(entry, verdict, policy, now, deadline)
@@ -124,8 +123,8 @@ def _keep_checking(entry: Entry, verdict: CommitChecks, policy: Policy, now: dat
 def _settled(
     entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime, *, required: bool
 ) -> Action:
-    """Green: believed at once where checks are required and none was run again; else later ones may still appear."""
-    # After a rerun, too: jobs that depend on the one that failed appear a moment after it has passed.
+    """Accept passed checks at once if checks are required and none was rerun; otherwise others may still appear."""
+    # A rerun needs the moment, too: jobs that depend on the failed one appear only after it has passed.
     passed = _passed(entry, verdict, policy, now, settled=required and not entry.run.rerun_checks)
     if required or isinstance(passed, Wait):
         return passed
@@ -133,21 +132,21 @@ def _settled(
 
 
 def _passed(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, *, settled: bool) -> Action:
-    """Green. Unless that is `settled`, later jobs and workflows get a moment to appear before it is believed."""
+    """Make the entry ready, since its checks passed. Unless `settled`, give later jobs a moment to appear first."""
     if not settled and verdict.last_completed is not None:
         due = verdict.last_completed + policy.settle
         if now < due:
             return Wait(replace(entry, run=replace(entry.run, next_poll_at=due)), due)
     ready = enter(entry, EntryStatus.READY, now)
     ready = replace(ready, run=replace(ready.run, pending_checks=(), completed_checks=()))
-    # GitHub refused to merge this very head for a check that it misses: the time of that goes on.
+    # GitHub refused to merge this head because a check is missing: the time limit of that check continues.
     return Save(
         replace(ready, status_since=entry.status_since) if entry.run.merge_refusals else ready, verdict.last_completed
     )
 
 
 def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """A check that has to pass has failed: whose fault that is."""
+    """Find the cause of a required check's failure: flaky, the base, the runner, or the change."""
     if entry.run.reruns < policy.check_reruns and all(check.by_actions for check in verdict.failed):
         if facts.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
@@ -162,8 +161,8 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
     on_base = [_report_on_base(check, facts.base_reports) for check in verdict.failed]
     own = tuple(check for check, report in zip(verdict.failed, on_base, strict=True) if not _is_red(report))
     if not own:
-        # It stands as it is until the base is green; then it deserves one more run, whatever it has had before. Where
-        # nothing is ever to be run again its failure stands, and the base, looked at once more, says whose it is.
+        # The failure is judged when the base is green: the check gets one rerun then, even if it had its reruns before.
+        # Where reruns are off, the check's result counts, and IMQ compares it with the base again.
         waiting = replace(
             entry, run=replace(entry.run, reruns=max(policy.check_reruns - 1, 0), polls=0, next_poll_at=None)
         )
@@ -173,7 +172,7 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
     )
     deadline = check_deadline(entry, policy)
     if unsettled and now < deadline:
-        # The base is being checked still, and nothing but that can tell whose fault it is.
+        # The same checks still run on the base, and only their results show the cause.
         waiting = after_poll(entry, policy.ask_again, now)
         waiting = replace(
             waiting, run=replace(waiting.run, next_poll_at=min(waiting.run.next_poll_at or now, deadline))
@@ -183,14 +182,14 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
 
 
 def _report_on_base(check: CheckReport, on_base: Iterable[CheckReport]) -> CheckReport | None:
-    """The report of the same source on the base: of several, on other events say, the one that tells most of it."""
+    """Find the check's report on the base. Of several, for example of several events, a failed one counts first."""
     on_base = [report for report in on_base if _source(report) == _source(check)]
     decisive = (next((r for r in on_base if _is_red(r)), None), next((r for r in on_base if not r.completed_at), None))
     return next((report for report in (*decisive, *on_base) if report is not None), None)
 
 
 def _source(report: CheckReport) -> tuple[str, int | None, bool]:
-    """Where a report comes from: an App may have a run and a status of one name."""
+    """Identify the source of a report: an App may have a check run and a status of one name."""
     return report.name, report.app_id, report.run_id is None
 
 
@@ -208,7 +207,7 @@ def _blame(entry: Entry, failed: tuple[CheckReport, ...]) -> Dequeue:
 def _run_again(
     entry: Entry, verdict: CommitChecks, reports: tuple[CheckReport, ...], policy: Policy, now: datetime
 ) -> Action:
-    """Have what failed run once more, as soon as GitHub lets it: not while other jobs of its workflow run go on."""
+    """Rerun the failed checks, as soon as the other jobs of their workflow runs have ended; GitHub refuses before."""
     runs = {check.actions_run for check in verdict.failed}
     running = tuple(r for r in reports if r.actions_run in runs and r.state is CheckState.PENDING)
     deadline = check_deadline(entry, policy)
@@ -227,7 +226,7 @@ def _run_again(
     again = {check.name for check in verdict.failed}
     asked = replace(
         entry,
-        # The new run of the checks has the whole time for itself.
+        # The rerun gets the whole time limit.
         status_since=now,
         run=replace(
             entry.run,
@@ -246,9 +245,9 @@ def _run_again(
 
 
 def _rerun_in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """A rerun was asked for and its answer is not known: it happened if newer runs have appeared, else ask again.
+    """Find out whether a rerun whose answer was lost has begun: newer check runs prove it. Otherwise request it again.
 
-    Asking twice starts nothing twice: GitHub refuses while a workflow run goes on.
+    A second request starts no second rerun: GitHub refuses one while the workflow runs.
     """
     old = tuple(r for r in facts.reports or () if run_key(r) in entry.run.rerun_checks and r.state is CheckState.FAILED)
     if not old:
@@ -264,10 +263,10 @@ def _rerun_in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -
 def rerun_answered(
     entry: Entry, failed: Iterable[CheckReport], words: str | None, policy: Policy, now: datetime
 ) -> Entry:
-    """The entry after the answer to its rerun: accepted (`words` None), or refused in these words of GitHub.
+    """Record GitHub's answer to a rerun request: accepted if `words` is None, else the message of the refusal.
 
-    What GitHub does not run again counts as it stands, and is not asked for a second time. A workflow run that goes
-    on is waited for: its other jobs have not ended, or this very rerun has begun already.
+    If GitHub refuses a rerun, the check's result counts, and no rerun is requested again. While the workflow still
+    runs, IMQ waits: its other jobs have not ended, or this rerun has begun already.
     """
     if words is None:
         return replace(entry, run=replace(entry.run, rerun_at=None, polls=0, next_poll_at=now + policy.check_look.base))

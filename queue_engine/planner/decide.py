@@ -1,13 +1,12 @@
-"""Decide the next step of the front and its run: a pure function from both and the facts seen to one action.
+"""Decide the next action for the front and its run: a pure function of both and the facts that this pass read.
 
-Facts are asked for one by one, and only when the decision turns on them: that is what keeps requests few. The
-caller fetches what a `ReadFact` names, adds it to `Facts` and asks again; everything in `Facts` is from this very pass.
+`decide` asks for facts one by one, and only for those that its decision depends on, so that requests are few. The
+caller reads the fact that `ReadFact` names, adds it to `Facts` and calls `decide` again.
 
-Before a merge one pass does this, in this order: it reads the pull request, which still has consent; its checks pass
-by reports of this very pass; the head is compared with the base (not behind, or proved by its parents if it is an
-update); the snapshot shows what people took back since (permission, approval, a resolved conversation); the merge
-names the head. No entry leaves over rules or merge methods that are only remembered: IMQ reads them again first
-(`FactKind.FRESH_RULES`).
+Before a merge, one pass verifies all of this, in this order. The pull request still has consent. The head contains the
+base's tip, and an update is proved by its parents. The checks pass by reports of this pass. The person who queued it
+still may queue. Reviews and conversations meet the rules. The merge request names the head. Before cached rules or
+merge methods dequeue an entry, IMQ reads them again (`FactKind.FRESH_RULES`).
 """
 
 from dataclasses import replace
@@ -41,12 +40,12 @@ from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_d
 
 
 def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """The one next step of the front entry."""
+    """Return the one next action for the front entry."""
     if facts.comparison is not None and facts.comparison.head.sha != (entry.run.new_head or entry.head):
-        # A new head appeared, or was bound, since this was read: it tells nothing of the head in question now.
+        # This compared a former head: a new one has appeared, or was bound, since.
         facts = replace(facts, comparison=None)
     if entry.run.merge_requested_at is not None and facts.landed_sha is not None:
-        # GitHub's own answer says so: no read could tell more.
+        # GitHub answered the merge request: no read could add anything.
         return Landing(facts.landed_sha)
     if facts.pull is None and entry.needs_refetch:
         return ReadFact(FactKind.SNAPSHOT if entry.status is EntryStatus.READY else FactKind.PULL)
@@ -63,10 +62,10 @@ def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
 
 
 def _in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """A merge was asked for and its answer lost; GitHub shows the pull request open, which may lag behind the merge.
+    """Find out whether GitHub merged, after the answer to a merge was lost and a read shows the pull request open.
 
-    A base that has not moved past the head holds no merge. One that has may hold ours: then looking again comes
-    before any update, a few times.
+    If the head still contains the base's tip, nothing was merged. Otherwise the base may contain this very merge, and
+    the read may lag: IMQ polls a few times before it updates anything.
     """
     if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)
@@ -78,7 +77,7 @@ def _in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
 
 def _pending(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if not entry.head_proved:
-        # It was updated, and gave its turn to a hotfix: an update of an unproved head would hide what it came from.
+        # It was updated, then preempted by a hotfix: another update would hide the parents of the unproved head.
         if facts.comparison is None:
             return ReadFact(FactKind.COMPARISON)
         if (unproved := _prove(entry, facts.comparison, policy)) is not None:
@@ -88,7 +87,7 @@ def _pending(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Actio
     if facts.comparison is None and facts.snapshot is not None and facts.snapshot.behind:
         return Update(updating(entry, facts.snapshot.base_tip, policy, now))
     if facts.comparison is None:
-        # The query tells all that a merge in this pass rests on; what it lacks is asked for by itself.
+        # One snapshot has most facts that a merge in this pass needs; missing ones are read one by one.
         return ReadFact(FactKind.SNAPSHOT if facts.snapshot is None else FactKind.COMPARISON)
     if facts.comparison.behind > 0:
         return Update(updating(entry, facts.comparison.base_tip, policy, now))
@@ -110,24 +109,24 @@ def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
     if facts.pull.mergeable is False:
         return Dequeue(Reason.CONFLICT)
     if late and entry.run.polls == 0:
-        # Nobody looked in all that time: IMQ was away, and may have been killed before it asked at all.
+        # No poll in all that time: IMQ was not running, and may have been killed before it sent the request.
         return Update(updating(entry, entry.run.base_tip, policy, now))
     if late:
         return Dequeue(Reason.MERGEABLE_UNKNOWN if facts.pull.mergeable is None else Reason.UPDATE_TIMED_OUT)
     if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
         return Wait(entry, entry.run.next_poll_at)
-    # The call may have been lost, by GitHub or by a kill between intent and request; the head makes it idempotent.
+    # GitHub may have lost the request, or IMQ was killed before it sent it; the named head makes it idempotent.
     return Update(after_poll(entry, policy.update_look, now, waited=1))
 
 
 def _judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """Bind the head that appeared while updating: our own on GitHub's word until proved, any other once proved."""
+    """Bind the head that appeared while updating. A head pushed by IMQ's login is proved later, any other before."""
     if entry.run.new_head_is_ours:
         return Save(bind_head(entry, head, policy, now, proved=False))
     if facts.pull is None:
         return ReadFact(FactKind.PULL)
     if not may_be_updated_silently(entry.repository, facts.pull):
-        # The webhook that names the sender may be on its way still; without it a fork's new head is a stranger's.
+        # The webhook that names the sender may come late; without it a fork's new head counts as another person's.
         if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
             return Wait(entry, entry.run.next_poll_at)
         return Dequeue(Reason.HEAD_CHANGED)
@@ -145,7 +144,7 @@ def _checking(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
 
 
 def _follow_base(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """The base is said to have moved: what runs now can no longer land, so update at once rather than at the end."""
+    """Update at once after the base moved: the commit that is tested now can no longer land."""
     if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)
     if (unproved := _prove(entry, facts.comparison, policy)) is not None:
@@ -163,7 +162,7 @@ def _start_over(entry: Entry, base_tip: str | None, policy: Policy, now: datetim
 
 
 def _prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None:
-    """Prove an update by its parents, once; None when there is nothing left to prove."""
+    """Prove an update by its parents, once; None if the head is proved already."""
     if entry.head_proved:
         return None
     if not is_own_update(entry.updated_from, comparison, policy):
@@ -183,7 +182,7 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if facts.comparison is None and entry.head_proved and facts.snapshot is not None and facts.snapshot.behind:
         return _start_over(entry, facts.snapshot.base_tip, policy, now)
     if facts.comparison is None:
-        # A pull request read by itself does not tell all that a merge rests on: one snapshot does.
+        # A read of the pull request alone lacks facts that a merge needs; a snapshot has them.
         return ReadFact(FactKind.SNAPSHOT if facts.snapshot is None else FactKind.COMPARISON)
     if (unproved := _prove(entry, facts.comparison, policy)) is not None:
         return unproved
@@ -194,7 +193,7 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= policy.trouble_timeout:
         return Dequeue(Reason.GITHUB_TROUBLE)
     if facts.reports is None:
-        # It waited since it was found green: for GitHub, or for a queue that was blocked.
+        # The entry waited since its checks passed: for GitHub, or because its queue was blocked.
         return ReadFact(FactKind.CHECKS)
     if not _is_green(entry, facts, policy):
         checking = enter(entry, EntryStatus.CHECKING, now)
@@ -203,7 +202,9 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
         return ReadFact(FactKind.PERMISSION)
     if may_queue(policy, entry.queued_by, facts.permission) is not None:
         return Dequeue(Reason.PERMISSION_LOST)
-    if (unmet := _of_bypassed_rulesets(facts, facts.rules) or _of_people(facts.snapshot, facts.rules)) is not None:
+    if (
+        unmet := _unmet_bypassed_rules(facts, facts.rules) or _withdrawn_approval(facts.snapshot, facts.rules)
+    ) is not None:
         return unmet
     return _merge(entry, facts.pull, facts.comparison, facts.rules, facts, policy, now)
 
@@ -217,12 +218,12 @@ def _merge(
     policy: Policy,
     now: datetime,
 ) -> Action:
-    """Merge by a method that the branch allows; ask for what the choice of it still needs."""
+    """Merge by a method that the branch allows; first read the facts that this choice needs."""
     linear = rules.linear_history or forbids_merge_commits(facts.merge_refused)
     rules = replace(rules, linear_history=linear)
     mergeable = replace(pull, methods=tuple(one for one in pull.methods if one not in facts.refused_methods))
     method = merge_method(mergeable, rules, policy)
-    if method is None and _rests_on_remembered(facts):
+    if method is None and _may_be_cached(facts):
         return ReadFact(FactKind.FRESH_RULES)
     if method is None:
         reason, asked_for = no_method(pull, rules, policy)
@@ -243,9 +244,9 @@ def _merge(
     return Merge(ready, method, *commit_message(pull, method, policy, facts.co_authors or ()))
 
 
-def _of_bypassed_rulesets(facts: Facts, rules: BranchRules) -> Action | None:
-    """What IMQ checks itself because GitHub does not when IMQ merges; None where nothing is in the way."""
-    if rules.bypassed and _rests_on_remembered(facts):
+def _unmet_bypassed_rules(facts: Facts, rules: BranchRules) -> Action | None:
+    """Enforce the rules that GitHub does not enforce for IMQ, which may bypass them; None if all are met."""
+    if rules.bypassed and _may_be_cached(facts):
         return ReadFact(FactKind.FRESH_RULES)
     if rules.bypassed:
         return Dequeue(Reason.RULESET_BYPASSED, detail="; ".join(rules.bypassed))
@@ -258,24 +259,26 @@ def _of_bypassed_rulesets(facts: Facts, rules: BranchRules) -> Action | None:
     return None if missing is None else Dequeue(missing[0], detail=missing[1])
 
 
-def _rests_on_remembered(facts: Facts) -> bool:
-    """Whether the rules and merge methods may be remembered ones; a refused merge has had them forgotten."""
+def _may_be_cached(facts: Facts) -> bool:
+    """Whether the rules and merge methods may come from the cache; IMQ drops cached ones after a refused merge."""
     return not facts.rules_fresh and facts.merge_refused is None
 
 
-def _of_people(taken: Snapshot | None, rules: BranchRules) -> Dequeue | None:
-    """What people have taken back since it was queued, as far as the last snapshot tells: an approval was dismissed,
-    changes were requested, or a conversation was opened. GitHub refuses the merge only where it checks that itself."""
-    if taken is None:
+def _withdrawn_approval(snapshot: Snapshot | None, rules: BranchRules) -> Dequeue | None:
+    """Dequeue the entry if the snapshot shows a dismissed approval, requested changes, or an open conversation.
+
+    GitHub refuses the merge only where it enforces that itself.
+    """
+    if snapshot is None:
         return None
-    reviews = counted_reviews(taken, rules)
-    if reviews is not None and (missing := missing_approval(reviews, rules, taken.decision)) is not None:
+    reviews = counted_reviews(snapshot, rules)
+    if reviews is not None and (missing := missing_approval(reviews, rules, snapshot.decision)) is not None:
         return Dequeue(missing[0], detail=missing[1])
-    return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and taken.resolved is False else None
+    return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and snapshot.resolved is False else None
 
 
 def _is_green(entry: Entry, facts: Facts, policy: Policy) -> bool:
-    """Whether its checks pass, by the reports of this pass; to GitHub not all that count are required ones."""
+    """Whether the entry's checks pass by the reports of this pass, including checks that only IMQ requires."""
     required = required_checks(facts.rules, policy)
     expected = () if required else former_checks(entry.run)
     verdict = judge(required, of_now(entry.run, facts.reports or ()), policy.ignored_checks, expected)

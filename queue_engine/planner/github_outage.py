@@ -1,7 +1,7 @@
-"""Decide how long an entry waits while GitHub fails, and when it has waited long enough.
+"""Decide how long an entry waits while GitHub fails, and when it is dequeued.
 
-Every queue waits by itself, in the database: the trouble that one installation has slows down no other, and the wait
-goes on after a restart. Hints that come meanwhile are kept, and change nothing about it (`Queues.wake`).
+Each queue stores its own wait in the database. So an outage for one installation delays no other, and the wait survives
+a restart. Webhooks do not shorten the wait (`Queues.wake`).
 """
 
 from collections.abc import Callable
@@ -19,35 +19,33 @@ from queue_engine.planner.actions import Dequeue, Wait
 _SHORTEST = timedelta(seconds=1)
 
 _IN_DOUBT = 6
-"""A merge in doubt is not given up lightly, so many times less than other work: only GitHub can say what happened."""
-
+"""How many times longer IMQ retries while the answer to a merge request is lost: only GitHub knows the outcome."""
 
 _SHOWN_AFTER = timedelta(minutes=1)
-"""Shorter trouble is over before anybody could have read of it."""
+"""How long GitHub fails before the comment says so: a shorter outage is over before anybody reads of it."""
 
 
 def shows_retrying(entry: Entry, now: datetime) -> bool:
-    """Whether GitHub's trouble with an entry has lasted so long that people are told of it."""
+    """Whether GitHub has failed for so long that the entry's comment says that IMQ retries."""
     return entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= _SHOWN_AFTER
 
 
 def on_github_error(
     entry: Entry, error: GitHubError, policy: Policy, now: datetime, random: Callable[[], float]
 ) -> Wait | Dequeue:
-    """What becomes of an entry whose pass ended with this error.
+    """Retry the entry whose pass ended with this error, or dequeue it.
 
-    A limit is waited out as long as asked. An outdated read is asked again within seconds, and counts as trouble only
-    when that did not help: `trouble_since` is not set before. Trouble is waited out in the series of
-    `backoff.TROUBLE`, each time longer until something succeeds, for a bounded time. Any other refusal would be the
-    same again: the entry leaves.
+    After a rate limit, IMQ waits as long as GitHub asks. A stale read is retried within seconds, and counts as an
+    outage only if that fails: `github_failing_since` is not set before. During an outage the waits grow as
+    `backoff.TROUBLE` says, within a time limit. GitHub would repeat any other refusal, so the entry is dequeued.
     """
     if isinstance(error, RateLimitError):
         return Wait(entry, retry_at(error, now))
-    # A key that is not accepted is the operator's trouble: it is mended while entries wait.
+    # The operator has to replace a rejected key; the entries wait for that.
     if not is_retryable(error) and not isinstance(error, Unauthorized):
         return Dequeue(Reason.GITHUB_TROUBLE, error.message)
     if isinstance(error, StaleRead) and not OUTDATED.exhausted(entry.run.github_failures):
-        # It passes within seconds, and is no trouble until then.
+        # Replicas catch up within seconds: until then this is no outage.
         again = now + backoff.wait(OUTDATED, entry.run.github_failures, random=random)
         return Wait(replace(entry, run=replace(entry.run, github_failures=entry.run.github_failures + 1)), again)
     since = entry.run.github_failing_since or now
@@ -64,10 +62,10 @@ def on_github_error(
 
 
 def retry_at(limited: RateLimitError, now: datetime) -> datetime:
-    """When a call that met a limit is made again: as GitHub asks, and never at once."""
+    """When to retry a rate-limited request: as GitHub asks, and never at once."""
     return now + max(limited.retry_after, _SHORTEST)
 
 
 def longest_wait(entry: Entry) -> timedelta:
-    """How long the wait is at most if the entry's next step meets trouble."""
+    """The longest wait that follows if GitHub fails in the entry's next step."""
     return backoff.longest(backoff.TROUBLE, entry.run.github_failures)

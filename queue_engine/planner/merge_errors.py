@@ -1,7 +1,7 @@
-"""Classify GitHub's refusals: one status has several causes, which facts and then its words distinguish.
+"""Classify GitHub's refusals: one HTTP status has several causes, which facts and then GitHub's message distinguish.
 
-Sources: GitHub's documentation of `update-branch` (422, 403) and of merging (405, 409); the words are those of its
-answers, as people have reported them.
+Sources: GitHub's documentation of `update-branch` (422, 403) and of merging (405, 409), and messages that people have
+reported.
 """
 
 import re
@@ -18,7 +18,7 @@ from queue_engine.planner.check_limits import check_limit, timed_out
 from queue_engine.rules.transitions import after_poll, blocked, enter, up_to_date, with_new_head
 
 WORDS: tuple[tuple[str, Reason], ...] = (
-    # What only a maintainer or the operator can change comes first: nobody is sent for an approval in vain.
+    # Obstacles that only a maintainer or the operator can remove come first: an approval would not help.
     ("merge queue", Reason.NATIVE_QUEUE_REQUIRED),
     # An App lacks a permission (kong-operator #4536, auto-pull-request-merge #481), a token of a person a scope (mantid
     # #41541).
@@ -41,8 +41,7 @@ WORDS: tuple[tuple[str, Reason], ...] = (
     ("must have verified signatures", Reason.SIGNATURES_MISSING),
     ("missing successful active", Reason.DEPLOYMENT_MISSING),
 )
-"""What of GitHub's words, in small letters, tells which reason; the first that is found counts."""
-
+"""Phrases of GitHub's messages, in lower case, and the reason that each stands for; the first match counts."""
 
 _BASE_MODIFIED = "base branch was modified"
 _HEAD_OUTDATED = "head branch is out of date"
@@ -61,22 +60,22 @@ _CHECK_NAMED = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r""""[^"\n]*"|`[^`\n]*/[^`\n]*`|(?<=required workflow )'[^\n]*?'(?= is )""")
-"""Names of checks and workflows, and paths of files, as GitHub quotes them: one may be called "merge queue"."""
+"""Names of checks, workflows and files, as GitHub quotes them; they are no phrases, even if one is "merge queue"."""
 _PASSING = (_BASE_MODIFIED, _HEAD_OUTDATED, _HEAD_MODIFIED, _STATUS_CHECK, *_AWAITS_RESULTS)
-"""Words for what passes and has nothing to do with conflicts."""
+"""Phrases of refusals that pass by themselves and have nothing to do with conflicts."""
 
 
 def named(words: str) -> Reason | None:
-    """The reason that GitHub's words name, if they are known; never what the name of a check or a file says."""
+    """Return the reason that GitHub's message stands for, None if unknown; names of checks and files do not count."""
     small = _without_names(words)
-    return next((reason for said, reason in WORDS if said in small), None)
+    return next((reason for phrase, reason in WORDS if phrase in small), None)
 
 
 def judge_refused_update(entry: Entry, words: str, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """422 has several causes, told apart by facts: a new head, nothing to update, a conflict, or a real refusal.
+    """Find the cause of a refused update (422) by facts: a new head, nothing to update, a conflict, or a rule.
 
-    GitHub refuses by what is there now, and the pull request is read from a replica: the head that somebody pushed
-    meanwhile (mergify #443) may show seconds later.
+    GitHub refuses by its present data, but answers reads from replicas: a head that was pushed meanwhile (mergify #443)
+    may show seconds later.
     """
     if facts.head_protected:
         return Dequeue(Reason.HEAD_PROTECTED, detail=words)
@@ -110,7 +109,7 @@ def _why_forbidden(entry: Entry, pull: PullRequest) -> Reason:
 
 
 def judge_refused_merge(entry: Entry, words: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
-    """405 and 409 cover passing and lasting refusals alike; None means: try again at once with fresh facts."""
+    """Judge a refused merge: 405 and 409 may pass or may be final. None: try again at once with fresh facts."""
     if named(words) is Reason.WORKFLOWS_PERMISSION:
         return await_permission(entry, words, policy, now)
     if facts.merge_denied is not None:
@@ -124,9 +123,9 @@ def judge_refused_merge(entry: Entry, words: str, facts: Facts, policy: Policy, 
         return None
     if known is not None:
         return Dequeue(known, detail=words)
-    unexplained = not any(said in words.lower() for said in _PASSING) and not forbids_merge_commits(words)
+    unexplained = not any(phrase in words.lower() for phrase in _PASSING) and not forbids_merge_commits(words)
     if facts.pull is not None and facts.pull.mergeable is None and unexplained:
-        # GitHub refuses so as long as it has not worked out whether there is a conflict, which may take minutes.
+        # GitHub refuses like this until it has computed whether there is a conflict, which may take minutes.
         return _await_mergeable(entry, words, policy, now)
     if awaits_check(words):
         return _await_check(entry, words, _names(words), policy, now)
@@ -137,19 +136,19 @@ def judge_refused_merge(entry: Entry, words: str, facts: Facts, policy: Policy, 
 
 
 def _lacks_base(facts: Facts) -> bool | None:
-    """Whether the head lacks commits of its base; None: that was not read yet."""
+    """Whether the head lacks commits of its base; None if this pass has not read that."""
     if facts.comparison is not None:
         return facts.comparison.behind > 0
     return None if facts.snapshot is None or facts.snapshot.behind is None else facts.snapshot.behind > 0
 
 
 def _await_workflow(entry: Entry, words: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
-    """Wait for a check under way where a ruleset requires workflows. None: no such rule, or nothing is under way.
+    """Wait for running checks where a ruleset requires workflows. None: there is no such rule, or no check runs.
 
     GitHub lists no checks for that rule. It says "Required workflow 'X' is not satisfied" (devantler-tech/platform
-    #3136, of its own merge queue), whether X runs, failed or never started: only the facts tell.
+    #3136, of its own merge queue), whether X runs, failed or never started. So IMQ reads rules and checks.
     """
-    if any(said in words.lower() for said in _PASSING):
+    if any(phrase in words.lower() for phrase in _PASSING):
         return None
     if facts.rules is None:
         return ReadFact(FactKind.RULES)
@@ -162,10 +161,10 @@ def _await_workflow(entry: Entry, words: str, facts: Facts, policy: Policy, now:
 
 
 def _ask_again(entry: Entry, words: str, policy: Policy, now: datetime) -> Action | None:
-    """Retry for as long as what passes may take; a rule that GitHub words in a new way is retried in vain.
+    """Retry until the time limit of refusals that may pass. IMQ also retries a final refusal that it does not know.
 
-    People have met "is expected" and "is in progress" for minutes after the check had passed (automerge-action #35,
-    kargo #6397).
+    GitHub may say "is expected" or "is in progress" for minutes after the check has passed (automerge-action #35, kargo
+    #6397).
     """
     tried_enough = entry.run.merge_refusals >= policy.merge_refusals
     deadline = (entry.run.refused_since or now) + policy.refusal_timeout
@@ -182,10 +181,10 @@ def _ask_again(entry: Entry, words: str, policy: Policy, now: datetime) -> Actio
 
 
 def await_permission(entry: Entry, words: str, policy: Policy, now: datetime) -> Block | Dequeue:
-    """Block an entry until IMQ is granted the permission to change workflows; its queue goes on meanwhile (P5).
+    """Block an entry until a maintainer grants IMQ the permission to change workflows; its queue proceeds (P5).
 
-    Nobody ejects a pull request for what only a maintainer can grant. A webhook tells of the grant; in case it is
-    lost, IMQ tries again, each time after as long as it has waited. Only after the limit of all waits it leaves.
+    A webhook reports the grant. In case that webhook is lost, IMQ retries, and doubles its wait each time. The entry is
+    dequeued only at the limit of all waits.
     """
     since = entry.blocked_since or now
     if now - since >= policy.hold_timeout:
@@ -195,22 +194,23 @@ def await_permission(entry: Entry, words: str, policy: Policy, now: datetime) ->
 
 
 def awaits_check(words: str | None) -> bool:
-    """Whether GitHub refuses a merge for nothing but checks that have not ended, or not begun."""
+    """Whether GitHub refuses a merge only because checks have not completed, or not started."""
     small = (words or "").lower()
-    awaited = _STATUS_CHECK in small or any(said in small for said in _AWAITS_RESULTS)
+    awaited = _STATUS_CHECK in small or any(phrase in small for phrase in _AWAITS_RESULTS)
     outcome = _without_names(_CHECK_NAMED.sub("", small))
-    return awaited and not any(said in outcome for said in _ENDED_BADLY)
+    return awaited and not any(phrase in outcome for phrase in _ENDED_BADLY)
 
 
 def _names(words: str) -> tuple[str, ...]:
-    """The checks and code scanning tools that GitHub says it misses, as far as it names them."""
+    """Return the missing checks and code scanning tools that GitHub's message names."""
     return tuple(check or tool for check, tool in _CHECK_NAMED.findall(words))
 
 
 def _await_check(entry: Entry, words: str, names: tuple[str, ...], policy: Policy, now: datetime) -> Action:
-    """Wait for the check that GitHub misses, as long as for any other, counted from its first refusal.
+    """Wait for a check that GitHub misses, within the time limit of checks, from the first refusal on.
 
-    A few quick looks, in case that it was started again or became required just now; then its report tells.
+    A few quick polls come first, in case that the check was rerun or became required just now. Then IMQ waits for its
+    report.
     """
     since = entry.run.refused_since or now
     if now - since >= check_limit(entry, policy) and entry.run.merge_refusals >= policy.merge_refusals:
@@ -223,16 +223,16 @@ def _await_check(entry: Entry, words: str, names: tuple[str, ...], policy: Polic
 
 
 def _checked_again(entry: Entry, since: datetime, again: datetime, now: datetime) -> Save:
-    """All checks are looked at once more: one is required that was not known of, or was started again."""
+    """Check the entry again: a check has become required, or was rerun."""
     checking = enter(entry, EntryStatus.CHECKING, now)
     run = replace(checking.run, merge_requested_at=None, next_poll_at=again)
     return Save(replace(checking, status_since=since, run=run))
 
 
 def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) -> Action:
-    """Ask again until GitHub has had the time that it gets, but never fewer times than for any other refusal.
+    """Retry until the time limit for GitHub's computation ends, but at least as often as after any other refusal.
 
-    Who is ready may have waited for hours, at a freeze, before its first refusal.
+    The limit counts from the first refusal: a ready entry may have waited for hours before, at a freeze.
     """
     deadline = (entry.run.refused_since or now) + policy.update_timeout
     if now >= deadline and entry.run.merge_refusals >= policy.merge_refusals:
@@ -244,9 +244,9 @@ def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) ->
 
 
 def refused_merge(words: str, method: MergeMethod, refused: frozenset[MergeMethod]) -> Facts:
-    """What is known after a refused merge; `refused` are the methods that GitHub refused before in this pass.
+    """Return the facts after a refused merge; `refused` are the methods that GitHub refused before in this pass.
 
-    A refusal that names the method excludes it: GitHub does not show an App which methods a repository allows.
+    A refusal that names the method excludes the method: GitHub does not show an App which ones a repository allows.
     """
     excludes = named(words) is Reason.METHOD_NOT_ALLOWED or (
         method is MergeMethod.MERGE and forbids_merge_commits(words)
@@ -255,7 +255,7 @@ def refused_merge(words: str, method: MergeMethod, refused: frozenset[MergeMetho
 
 
 def forbids_merge_commits(words: str | None) -> bool:
-    """Classic protection shows linear history only to who may read settings; others learn it from the refusal."""
+    """Whether GitHub refuses merge commits. Without the right to read settings, only this refusal shows that rule."""
     return words is not None and "merge commits" in _without_names(words)
 
 

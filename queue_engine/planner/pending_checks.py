@@ -1,4 +1,4 @@
-"""Judge checks that have not reported: whether they may still come, and whose approval they need. Pure."""
+"""Judge checks that have not reported: whether they may still report, or their workflows await approval. Pure."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -16,15 +16,16 @@ from queue_engine.rules.transitions import after_poll
 
 
 def unapproved_runs(facts: Facts, verdict: CommitChecks) -> Action | None:
-    """Report workflow runs that wait for a maintainer's approval, if the missing checks can only come from them.
+    """Dequeue an entry whose missing checks can only come from workflow runs that await a maintainer's approval.
 
-    They hold nobody up: who approves them queues the pull request again (P5). None: nothing waits for that.
+    So such runs block no other entry (P5); the maintainer who approves them queues the pull request again. None: no
+    missing check depends on an approval.
     """
     absent = set(verdict.awaited) - {report.name for report in verdict.pending}
     if not absent and verdict.reported:
         return None
     if any(report.by_actions for report in verdict.pending):
-        # Jobs that depend on those that run appear when these have ended.
+        # Jobs that depend on running ones appear when these have ended.
         return None
     if facts.workflow_runs is None:
         return ReadFact(FactKind.WORKFLOW_RUNS)
@@ -36,10 +37,10 @@ def unapproved_runs(facts: Facts, verdict: CommitChecks) -> Action | None:
 def missing_where_nothing_is_required(
     entry: Entry, facts: Facts, verdict: CommitChecks, policy: Policy, now: datetime
 ) -> Action | None:
-    """Look for what has yet to report on a green head where nothing is required. None: nothing has.
+    """Wait for further checks after all reported ones passed, where no check is required. None: none is missing.
 
-    After IMQ's own update every check of the queued head has to report again, and suites under way are waited for: a
-    fast App is green long before a slow one appears.
+    After IMQ's own update every check of the queued head has to report again. IMQ also waits for suites under way,
+    because a fast App passes long before a slow one reports.
     """
     if (asked := with_former(entry, facts)) is not None:
         return asked
@@ -56,7 +57,7 @@ def missing_where_nothing_is_required(
     deadline = check_deadline(entry, policy)
     if now >= deadline:
         return timed_out(entry, under_way, policy)
-    # No name is awaited: any report may be the last one, and has the checks looked at.
+    # No check is pending by name, so each report makes the entry due.
     waiting = after_poll(entry, policy.check_look, now)
     due = min(waiting.run.next_poll_at or now, deadline)
     return Wait(
@@ -66,7 +67,7 @@ def missing_where_nothing_is_required(
 
 
 def with_former(entry: Entry, facts: Facts) -> ReadFact | Save | None:
-    """Find out, once for each update of IMQ's own, what reported on the head that was queued. None: it is known."""
+    """Read, once for each of IMQ's own updates, which checks reported on the queued head. None: they are known."""
     if entry.head == entry.queued_head or entry.run.former_checks is not None:
         return None
     if facts.former_reports is None:
@@ -75,9 +76,9 @@ def with_former(entry: Entry, facts: Facts) -> ReadFact | Save | None:
 
 
 def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> ReadFact | Save | None:
-    """Wait for the webhooks of all that reported on the queued head before the first look at IMQ's update of it.
+    """Put off the first poll of IMQ's update until all checks of the queued head have reported on it, by webhooks.
 
-    Checks that end minutes after each other then cost one look together. None: the look is due.
+    So checks that complete minutes after each other cost one poll together. None: the poll is due.
     """
     asked = with_former(entry, facts)
     if not isinstance(asked, Save):
@@ -90,7 +91,7 @@ def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> R
 
 
 def not_repeated(verdict: CommitChecks) -> Dequeue:
-    """It leaves: these checks reported on the queued head, and never on IMQ's update of it."""
+    """Dequeue the entry, because these checks reported on the queued head, but not on IMQ's update of it."""
     return Dequeue(Reason.CHECKS_NOT_REPEATED, detail=few(verdict.awaited), checks=verdict.pending)
 
 

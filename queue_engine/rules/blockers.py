@@ -1,8 +1,8 @@
 """Find what blocks a queue: pauses, a broken configuration, freezes, checks that do not start, a red base. Pure.
 
-A queue may have several blockers at once, each in a slot of its own. An entry goes on only if all of them exempt it.
-An update that GitHub was asked for, or a merge in doubt, ends first, whatever blocks the queue. The queue keeps which
-blockers were announced to which entries, so that each is announced once.
+A queue may have several blockers at once, each in a slot of its own. An entry proceeds only if all of them exempt it.
+A requested update, or a merge whose answer is lost, is completed first, whatever blocks the queue. The queue stores
+which blockers were announced to which entries, so that each is announced once.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -20,7 +20,7 @@ from queue_engine.rules.checks import judge
 
 
 def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, ...]:
-    """Every blocker that the queue has now, the most important first."""
+    """Return all blockers of the queue, the most important first."""
     found = [
         Blocker(pause.reason, pause.detail, pause.until, pause.until, recorded=True)
         for pause in queue.pauses
@@ -39,12 +39,12 @@ def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, .
 
 
 def waits_for_base(blockers: Sequence[Blocker]) -> bool:
-    """Whether a red base is all that blocks the queue: under another blocker IMQ does not read the base."""
+    """Whether a red base is the only blocker of the queue: IMQ does not poll the base under another blocker."""
     return [blocker.reason for blocker in blockers] == [Reason.BASE_RED]
 
 
 def next_poll_at(blockers: Sequence[Blocker]) -> datetime | None:
-    """When the blockers are looked at again, if time alone may change them."""
+    """When to look at the blockers again; None if only an event can change them."""
     alone = waits_for_base(blockers)
     polls = (blocker.look_at for blocker in blockers if alone or blocker.reason is not Reason.BASE_RED)
     return min((at for at in polls if at is not None), default=None)
@@ -53,9 +53,9 @@ def next_poll_at(blockers: Sequence[Blocker]) -> datetime | None:
 def unannounced(
     before: BlockerNotices | None, blockers: Sequence[Blocker], entries: Sequence[Entry]
 ) -> tuple[tuple[Entry, tuple[Blocker, ...]], ...]:
-    """Each entry that has something new to be told, with the blockers that concern it now: none when it goes on.
+    """Return each entry whose notice is outdated, with the blockers that concern it now; none if it may proceed.
 
-    When no blocker is left, every entry is told: whom a blocker concerned may have changed since it was announced.
+    When the last blocker ends, all entries are returned: a former blocker may have concerned any of them.
     """
     if before is None:
         concerned = ((entry, _concerning(entry, blockers)) for entry in entries)
@@ -69,30 +69,30 @@ def _concerning(entry: Entry, blockers: Sequence[Blocker]) -> tuple[Blocker, ...
 
 
 def _same(some: Sequence[Blocker], others: Sequence[Blocker]) -> bool:
-    """Whether people read the same of both."""
+    """Whether both make the same notice."""
     return [replace(each, look_at=None) for each in some] == [replace(each, look_at=None) for each in others]
 
 
 def in_flight(entry: Entry) -> bool:
-    """Whether something is under way that has to end first, whatever stands in the way of the rest."""
+    """Whether an update or a merge was requested, which has to end first, whatever blocks the queue."""
     return entry.status is EntryStatus.UPDATING or entry.run.merge_requested_at is not None
 
 
 def is_blocked(entry: Entry, now: datetime) -> bool:
-    """Whether IMQ lacks a permission to land it, and does not try again yet."""
+    """Whether IMQ lacks a permission to land the entry, and its next try is not due."""
     return entry.blocked_until is not None and entry.blocked_until > now
 
 
 def unblocked_at(entries: Iterable[Entry], now: datetime) -> datetime | None:
-    """When the first of those that are blocked is tried again; None if none is."""
+    """When the first blocked entry is tried again; None if none is blocked."""
     return min((e.blocked_until for e in entries if is_blocked(e, now) and e.blocked_until is not None), default=None)
 
 
 def select_front(entries: Sequence[Entry], blockers: Sequence[Blocker], now: datetime) -> Entry | None:
-    """The entry to work on, of a queue in order; None if no entry may go on.
+    """Select the entry to work on from a queue in order; None if no entry may proceed.
 
-    An entry that has begun stays the front, unless it may not go on and another may, or a preempting hotfix comes.
-    Hotfixes do not preempt each other.
+    An entry that has begun stays the front, unless a blocker stops only it, or a hotfix preempts it. Hotfixes do not
+    preempt each other.
     """
     front = entries[0]
     if in_flight(front):
@@ -104,16 +104,16 @@ def select_front(entries: Sequence[Entry], blockers: Sequence[Blocker], now: dat
 
 
 def waits_until(red: RedBase, entry: Entry, policy: Policy) -> datetime:
-    """Until when this entry waits for its base to be green again, at the longest."""
+    """When this entry is dequeued if its base stays red."""
     return max(red.since, entry.enqueued_at) + policy.hold_timeout
 
 
 def base_checked(
     red: RedBase, tip: str, reports: Sequence[CheckReport], policy: Policy, now: datetime
 ) -> RedBase | None:
-    """What is known of a base after a look at the reports on its tip; None: nothing holds its queue any more.
+    """Return the state of a red base after a poll of its tip's reports; None if it holds its queue no longer.
 
-    A tip on which nothing has reported after a while is not known to be red: checks may run on pull requests only.
+    A tip without any report for a while is not red: checks may run on pull requests only.
     """
     if tip != red.tip:
         red = replace(red, tip=tip, looks=0)
@@ -133,9 +133,9 @@ def untested_checked(
     policy: Policy,
     now: datetime,
 ) -> RedBase | None:
-    """What is known of a tip that a push by hand made, after a look at the reports on it; None: its checks passed.
+    """Return the state of an untested tip after a poll of its reports; None if its checks passed.
 
-    One that fails makes the base a red one. Where nothing is required, later workflows get their time to appear.
+    A failed check makes the base red. Where no check is required, later workflows get time to appear.
     """
     if tip != red.tip:
         red = replace(red, tip=tip, looks=0)
@@ -150,7 +150,7 @@ def untested_checked(
 
 
 def failed_jobs(red: RedBase, tip: str, reports: Sequence[CheckReport], policy: Policy) -> tuple[CheckReport, ...]:
-    """The reports of GitHub Actions by which the base is red, if they were not run again on this tip yet."""
+    """Return the failed jobs of GitHub Actions that make the base red, if IMQ has not rerun them on this tip."""
     if red.rerun == tip or red.untested or not policy.check_reruns:
         return ()
     of_check = [r for r in reports if (r.name, r.app_id) == (red.check, red.app_id)]
@@ -160,6 +160,6 @@ def failed_jobs(red: RedBase, tip: str, reports: Sequence[CheckReport], policy: 
 
 
 def base_unread(red: RedBase, policy: Policy, now: datetime) -> RedBase:
-    """The same after a look that told nothing new: the next one is later than the last."""
+    """Count a poll that found no change; the next interval is longer."""
     after = MonitorEntry(now, red.looks).answered(policy.check_look, now)
     return replace(red, looks=after.polls, look_at=after.next_at)

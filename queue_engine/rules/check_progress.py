@@ -1,4 +1,4 @@
-"""Count which of an entry's awaited checks have reported, by webhooks and reads."""
+"""Count which of an entry's pending checks have completed, by webhooks and polls."""
 
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.model import Entry, EntryStatus
@@ -6,12 +6,12 @@ from queue_engine.domain.run import Run
 
 
 def pending_checks(run: Run) -> tuple[str, ...]:
-    """The checks that a run waits for, without those that have completed since the last look."""
+    """Return the checks that a run waits for, without those that have completed since the last poll."""
     return tuple(name for name in run.pending_checks if name not in run.completed_checks)
 
 
 def tally(entry: Entry) -> tuple[int, int] | None:
-    """How many checks have ended, of how many; None while it is not known what is awaited."""
+    """Return how many checks have completed, of how many; None while IMQ does not know which checks it waits for."""
     if entry.status is not EntryStatus.CHECKING or not entry.run.pending_checks:
         return None
     ended = set(entry.run.completed_checks)
@@ -19,7 +19,7 @@ def tally(entry: Entry) -> tuple[int, int] | None:
 
 
 def progress(before: Entry, after: Entry) -> ProgressEvent | None:
-    """What to tell of this change of an entry, if its checks have gone on; its id is the correlation."""
+    """Return the progress event for this change of an entry, if more checks have completed."""
     was, now = tally(before), tally(after)
     if was is not None and after.status is EntryStatus.READY:
         now = (was[1], was[1])

@@ -17,23 +17,23 @@ from queue_engine.domain.workflow_runs import WorkflowRun
 
 @dataclass(frozen=True, slots=True)
 class CommitChecks:
-    """The judgement: one state for the commit, and the checks that make it so."""
+    """The state of a commit's checks together, and the checks that cause it."""
 
     state: CheckState
     awaited: tuple[str, ...]
-    """Names still to come, required and absent ones included, sorted."""
+    """Names of pending and of absent checks, sorted."""
     pending: tuple[CheckReport, ...]
-    """Reports that have begun and not ended."""
+    """Reports of checks that have not completed."""
     failed: tuple[CheckReport, ...]
     ended: tuple[str, ...]
-    """Names that count and are not awaited any more, sorted."""
+    """Names of completed checks that count, sorted."""
     reported: bool
-    """Whether anything that counts has reported."""
+    """Whether any check that counts has reported."""
     last_completed: datetime | None
 
 
 def required_checks(rules: BranchRules | None, policy: Policy) -> frozenset[RequiredCheck]:
-    """What protection, rulesets and the repository's configuration demand together."""
+    """Return the checks that protection, rulesets and the repository's configuration require together."""
     return policy.required_checks | (rules.required_checks if rules else frozenset())
 
 
@@ -45,7 +45,7 @@ def judge(
 ) -> CommitChecks:
     """Judge the checks of a commit. If none is required, all reports must pass, including all `expected` ones.
 
-    `ignored` are names, or patterns with `*`, of checks that then do not count; what is required always does.
+    `ignored` are names, or patterns with `*`, of checks that do not count; required checks always count.
     """
     reports = tuple(reports)
     required = frozenset(required)
@@ -70,17 +70,17 @@ def judge(
 
 
 def run_key(report: CheckReport) -> str:
-    """One run of one check, as a run remembers it: ids tell an old run from its rerun, whatever the clocks say."""
+    """Return the key of one check run; its id distinguishes a check run from its rerun, whatever the clocks say."""
     return f"{report.run_id}:{report.name}"
 
 
 def rerun_names(run: Run) -> tuple[str, ...]:
-    """Names of the checks that were run again on the candidate, each once."""
+    """Return the names of the checks that were rerun on the candidate, each once."""
     return tuple(dict.fromkeys(key.partition(":")[2] for key in run.rerun_checks))
 
 
 def of_now(run: Run, reports: Iterable[CheckReport]) -> tuple[CheckReport, ...]:
-    """The reports as they count: a run that was asked to run again is pending until a newer one has appeared."""
+    """Return the reports as they count: a check run with a requested rerun is pending until a newer one appears."""
     return tuple(
         replace(r, state=CheckState.PENDING, conclusion="queued", completed_at=None)
         if run_key(r) in run.rerun_checks
@@ -90,26 +90,27 @@ def of_now(run: Run, reports: Iterable[CheckReport]) -> tuple[CheckReport, ...]:
 
 
 def _matches(required: RequiredCheck, report: CheckReport) -> bool:
-    """Bound to an App it counts from that App only: anybody who may push may set a status of any name."""
+    """Whether the report is of this required check. A check bound to an App counts only from that App, because anyone
+    with push access may set a status of any name."""
     return required.name == report.name and required.app_id in {None, report.app_id}
 
 
 def former_names(reports: Iterable[CheckReport]) -> tuple[str, ...]:
-    """What reported on the head before IMQ's update, as a run remembers it: `app:name`, no App for any."""
+    """Return the keys of checks that reported on the head before IMQ's update: `app:name`, without App for a status."""
     return tuple(sorted({f"{'' if r.app_id is None else r.app_id}:{r.name}" for r in reports}))
 
 
 def former_checks(run: Run) -> frozenset[RequiredCheck]:
-    """The checks that reported on the head before IMQ's update, as far as they were asked for."""
+    """Return the checks that reported on the head before IMQ's update; none if IMQ has not read them."""
     former = (each.partition(":") for each in run.former_checks or ())
     return frozenset(RequiredCheck(name, int(app) if app else None) for app, _, name in former)
 
 
 def with_runs(reports: Iterable[CheckReport], runs: Iterable[WorkflowRun], head: str | None) -> tuple[CheckReport, ...]:
-    """The reports, each job of Actions with the workflow run that is proved to be its own.
+    """Return the reports, each job of GitHub Actions with its proved workflow run.
 
-    The proof is GitHub's list of the repository's runs, by the check suite and this very head. A check's address
-    proves nothing: the App that reports it chooses it.
+    The proof is GitHub's list of the repository's runs on this head, by the check suite. A check's URL proves nothing,
+    since the App that reports the check chooses the URL.
     """
     of_suite = {run.suite: run.id for run in runs if run.head_sha == head}
     return tuple(replace(r, actions_run=of_suite.get(r.suite or 0)) if r.by_actions else r for r in reports)
@@ -120,7 +121,7 @@ def _is_ignored(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Whether a name is of this pattern, in which `*` stands for any characters; each part is looked for once."""
+    """Whether a name matches this pattern, in which `*` stands for any characters; takes linear time."""
     first, *others = pattern.split("*")
     if not others:
         return name == pattern

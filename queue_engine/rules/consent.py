@@ -1,7 +1,7 @@
-"""P4: only the queued head lands, or IMQ's own update of it. Pure judgements over plain data.
+"""P4: only the queued head lands, or IMQ's own update of it. Pure, over plain data.
 
-A push that follows IMQ's update by IMQ's own login binds the new head at once; its parents prove it before it can
-land. A fork's new head that no such push announced is taken for another person's.
+A push by IMQ's own login after IMQ's update request binds the new head at once; its parents prove it before it can
+land. Without such a push, a fork's new head counts as another person's.
 """
 
 from collections.abc import Iterable
@@ -18,9 +18,9 @@ _MORE_THAN_WRITE = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 
 
 def entry_consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | None:
-    """The reason for which this entry no longer has consent, or None.
+    """Return why this entry no longer has consent, or None.
 
-    A head that differs while an update of ours is under way is no withdrawal yet: it is to be proved.
+    While IMQ's own update is under way, a different head is no withdrawal: it has to be proved first.
     """
     head = pull.head_sha if entry.status is EntryStatus.UPDATING else entry.head
     return consent_lost(
@@ -44,15 +44,17 @@ def consent_lost(
     queued_by: str,
     trusted_labels: Iterable[str],
 ) -> Reason | None:
-    """The reason for which consent to land `head` on `base_branch`, given by this person and the labels
-    `trusted_labels` for, no longer stands, or None."""
+    """Return why the consent to land `head` on `base_branch` has ended, or None.
+
+    `queued_by` gave the consent, by one of the `trusted_labels` or by a command.
+    """
     if pull.merged:
         return Reason.MERGED_ELSEWHERE
     if not pull.open:
         return Reason.CLOSED
     if pull.base_branch != base_branch:
         return Reason.BASE_CHANGED
-    # What a configuration that cannot be read says of labels is not known; its queues hold until it can be.
+    # While the configuration cannot be read, its trigger labels are unknown, and its queues hold.
     known = policy.fault is None
     if known and not policy.has_trigger_label(pull.labels):
         return Reason.LABEL_REMOVED
@@ -79,11 +81,11 @@ def consent_lost(
 
 
 def may_be_updated_silently(repository: Repository, pull: PullRequest) -> bool:
-    """Whether an update without a webhook may be recognized by its parents alone.
+    """Whether parents alone may prove an update for which no webhook came.
 
-    Parents prove what was merged, not how: anyone who pushes can craft a merge with the right parents and any content.
-    On a branch of the repository itself only people who may push there could, and they could queue it as well. A
-    fork's owner needs no right at all on the repository, so there GitHub must have named IMQ as the sender, too.
+    Parents prove which commits were merged, not the content: anyone with push access can craft such a merge. On a
+    branch of the repository itself, these people may queue as well. A fork's owner needs no right on the repository.
+    So for forks GitHub must have named IMQ as the sender, too.
     """
     return pull.head_repository == repository.full_name
 
@@ -91,9 +93,9 @@ def may_be_updated_silently(repository: Repository, pull: PullRequest) -> bool:
 def is_own_update(updated_from: str | None, comparison: Comparison, policy: Policy) -> bool:
     """Whether the compared head is IMQ's update: its parents are the old head and a commit of the base, in this order.
 
-    The second parent is a commit of the base exactly if it is the merge base of head and base. This is asked of every
-    update, by any sender. Parents prove what was merged, not its content: where write permission is not enough to
-    queue, GitHub's signature has to say as well that IMQ made the merge.
+    The second parent is a commit of the base exactly if it is the merge base of head and base. This holds for every
+    update, by any sender. Parents do not prove the content. So where write permission is not enough to queue, GitHub's
+    signature has to prove that IMQ made the merge.
     """
     if updated_from is None or comparison.head.parents != (updated_from, comparison.merge_base):
         return False
@@ -101,5 +103,5 @@ def is_own_update(updated_from: str | None, comparison: Comparison, policy: Poli
 
 
 def needs_signature(policy: Policy) -> bool:
-    """Whether an update of IMQ has to carry GitHub's signature: people who may write may not all queue."""
+    """Whether an update of IMQ needs GitHub's signature: if write permission is not enough to queue."""
     return policy.may_queue in _MORE_THAN_WRITE

@@ -1,10 +1,10 @@
-"""P4: find consent that somebody has withdrawn, by webhooks. Pure judgements over plain data.
+"""P4: find withdrawn consent by webhooks. Pure, over plain data.
 
-A read shows a pull request as it is now. One that became a draft and is ready again looks unchanged, and so does one
-whose label a person took off and another person, who may not queue, has set again. IMQ was told of both. It judges by
-a read that is newer than both where reads lag, where webhooks come in a burst, and after a restart.
+A read shows a pull request as it is now. A pull request that became a draft and is ready again looks unchanged. So does
+one whose label a person removed, and another person without the right set again. Webhooks reported both changes. But
+where reads lag, webhooks come in a burst, or IMQ restarts, the read may be newer than both.
 
-GitHub's times have whole seconds: within one second the order counts in which IMQ was told.
+GitHub's times have whole seconds: within one second the order of the webhooks' arrival counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from queue_engine.domain.reasons import Reason
 def withdrawn_since_label(
     pull: PullRequest, *, base_branch: str, policy: Policy, labeled_at: datetime, by: str
 ) -> Reason | None:
-    """Why the label that this person set then is no consent any more; None if nothing against it was told since."""
+    """Return why the label that this person set then is no consent any more; None if no webhook reports that."""
     since = _changes_since(pull, labeled_at, by, place=len(pull.told))
     return _withdrawn(since, base_branch, policy, by=by, trusted_labels=())
 
@@ -33,10 +33,10 @@ def withdrawn_since_queued(
     queued_by: str,
     trusted_labels: Iterable[str],
 ) -> Reason | None:
-    """Why a queued pull request has no consent any more; None if nothing against it was told since.
+    """Return why a queued pull request has no consent any more; None if webhooks reported no withdrawal.
 
-    `queued_at` is when IMQ queued it, which counts once the consent itself was told too long ago. Of its labels those
-    `trusted_labels` for count, if they are known.
+    `queued_at` is when IMQ queued it, which counts if the webhook of the consent is no longer stored. If
+    `trusted_labels` are known, only these labels count.
     """
     consents = [(place, one) for place, one in enumerate(pull.told) if isinstance(one, Consent)]
     if consents:
@@ -48,14 +48,16 @@ def withdrawn_since_queued(
 
 
 def last_change(pull: PullRequest) -> datetime | None:
-    """When it changed last, by what was read and what webhooks told: a person who asks now has seen that change."""
-    told = [one.updated_at for one in pull.told if isinstance(one, PullRequestState)]
-    return max((at for at in (*told, pull.updated_at) if at is not None), default=None)
+    """Return the pull request's last change, by the read and by webhooks: a later command is consent to it."""
+    changes = [one.updated_at for one in pull.told if isinstance(one, PullRequestState)]
+    return max((at for at in (*changes, pull.updated_at) if at is not None), default=None)
 
 
 def _changes_since(pull: PullRequest, at: datetime, by: str | None, *, place: int) -> list[PullRequestState]:
-    """What was told since a consent of that time: of the same second, what was told after the label, or after `place`
-    if no webhook told of that label."""
+    """Return the states that webhooks reported after a consent of that time.
+
+    Of the same second, those that arrived after the label's webhook count, or after `place` if that webhook is missing.
+    """
     states = [(number, one) for number, one in enumerate(pull.told) if isinstance(one, PullRequestState)]
     labels = [number for number, one in states if one.label_set and (one.updated_at, one.by) == (at, by)]
     place = max(labels, default=place)
@@ -65,7 +67,7 @@ def _changes_since(pull: PullRequest, at: datetime, by: str | None, *, place: in
 def _withdrawn(
     since: Sequence[PullRequestState], base_branch: str, policy: Policy, *, by: str, trusted_labels: tuple[str, ...]
 ) -> Reason | None:
-    # What a configuration that cannot be read says of labels is not known.
+    # While the configuration cannot be read, its trigger labels are unknown.
     if policy.fault is None and _unlabeled(since, policy, by, trusted_labels):
         return Reason.LABEL_REMOVED
     for state in since:
@@ -79,9 +81,9 @@ def _withdrawn(
 
 
 def _unlabeled(since: Sequence[PullRequestState], policy: Policy, by: str, trusted_labels: tuple[str, ...]) -> bool:
-    """Whether a person took the last label off that queues and, if these are known, is trusted_labels for.
+    """Whether a person removed the last trigger label; if `trusted_labels` are known, only those count.
 
-    The person who queued the pull request may set it again: that renews the consent, and costs no place.
+    The person who queued the pull request may set the label again: that renews the consent, and keeps the position.
     """
 
     def queues(label: str | None) -> bool:

@@ -1,6 +1,6 @@
 """Find which entries of a queue have room, and which wait for it beyond the queue's depth limit. Pure.
 
-Whether an entry waits follows from its position alone, so that an entry ahead that leaves makes room for the next.
+Only the position decides whether an entry waits: when an entry ahead leaves, the next one gets its room.
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ def waits_for_room(position: int, policy: Policy) -> bool:
 
 
 def held_behind(position: int, policy: Policy) -> int:
-    """How many entries get room before one that waits for it at this position."""
+    """Return how many waiting entries get room before the one at this position."""
     return position - policy.max_depth
 
 
 def with_room(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
-    """The entries of a queue, in order, that have room."""
+    """Return the entries of an ordered queue that have room."""
     return tuple(entries[: policy.max_depth or None])
 
 
 def depth_within(total: int, policy: Policy) -> int:
-    """How many of so many entries have room."""
+    """Return how many of `total` entries have room."""
     return min(total, policy.max_depth or total)
 
 
 def held_until(entry: Entry, policy: Policy) -> datetime | None:
-    """Until when an entry waits for room at the longest (P5); None if it does not wait."""
+    """When an entry that waits for room is dequeued (P5); None if it does not wait."""
     return None if entry.held_since is None else entry.held_since + policy.hold_timeout

@@ -1,4 +1,4 @@
-"""Derive the duration of checks from a branch's past entries. Pure functions."""
+"""Derive the time limit of checks, and the figures of landings, from a branch's past entries. Pure functions."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.timeline_event import TimelineEvent
 
 _ENOUGH = 8
-"""With fewer stays than this there is no history to speak of."""
+"""The number of past entries below which durations give no limit."""
 
 _SHARE = 0.95
 _MARGIN_FACTOR = 1.5
@@ -17,7 +17,7 @@ _SHORTEST, _LONGEST = timedelta(minutes=10), timedelta(hours=24)
 
 
 def check_limit_by(durations: Sequence[timedelta]) -> timedelta | None:
-    """How long checks may take that took so long before: the 95th percentile with a margin; None: too few to tell."""
+    """Return the time limit for checks, by past durations: the 95th percentile plus a margin; None: too few."""
     if len(durations) < _ENOUGH:
         return None
     usual = sorted(durations)[ceil(_SHARE * len(durations)) - 1]
@@ -25,10 +25,10 @@ def check_limit_by(durations: Sequence[timedelta]) -> timedelta | None:
 
 
 def figures_of(entry: Entry, events: Iterable[TimelineEvent], now: datetime) -> dict[str, float]:
-    """What an entry that lands now leaves to history, in seconds: time in the queue, at its front, in its checks.
+    """Return the durations of an entry that lands now, in seconds: in the queue, at its front, in its checks.
 
-    `events` are those of its pull request, oldest first. Its checks are a part of its time at the front, whatever
-    they did while the queue was blocked.
+    `events` are those of its pull request, oldest first. The time in checks never exceeds the time at the front, even
+    if checks ran while the queue was blocked.
     """
     front = now - (entry.run.started_at or now)
     figures = {
@@ -40,9 +40,9 @@ def figures_of(entry: Entry, events: Iterable[TimelineEvent], now: datetime) -> 
 
 
 def time_in_checks(events: Iterable[TimelineEvent], entry_id: str) -> timedelta:
-    """How long an entry was being checked, by the events of its pull request, oldest first; all its tries together.
+    """Return how long an entry was in checks, all runs together; `events` of its pull request are oldest first.
 
-    Where checks passed it is known when they ended, which may have been long before anybody looked.
+    If checks passed, the event has the instant at which they completed, which may be long before IMQ's next read.
     """
     total, since = timedelta(0), None
     for event in events:

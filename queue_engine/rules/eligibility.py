@@ -1,4 +1,4 @@
-"""Judge whether a labelled pull request may join its queue. Pure, over plain data."""
+"""Judge whether a labeled pull request may join its queue. Pure, over plain data."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ from queue_engine.rules.reviews import missing_approval
 _STRENGTH = tuple(Permission)
 
 UNKNOWN_HEAD = "unseen"
-"""In place of the head that was labelled, where IMQ did not receive the label's webhook: no pull request has it."""
+"""In place of the labeled head, where the label's webhook did not arrive; it equals no pull request's head."""
 
 _NAMED, _SHORT = 5, 7
-"""Commits that a refusal names, and how many letters of each."""
+"""How many commits a refusal names, and how many characters of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredFacts:
-    """What a base branch demands, and what is known of how the pull request meets it."""
+    """The rules of a base branch, with the facts that show whether the pull request meets them."""
 
     rules: BranchRules
     reviews: Iterable[Review] | None = None
-    """None where they cannot tell anything."""
+    """None where reviews cannot matter."""
     unsigned: Sequence[str] = ()
-    """Its commits without a valid signature; none are read where none have to have one."""
+    """Commits of the pull request without a valid signature; read only where rules require signatures."""
     decision: ReviewOutcome | None = None
     resolved: bool | None = None
     """Whether every conversation is resolved."""
@@ -43,12 +43,12 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """There is nothing to decide or to announce."""
+    """Do nothing, and announce nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Reject the pull request for this reason; `detail` names the object, and may hold text of others."""
+    """Reject the pull request for this reason; `detail` names the object, and may contain text by other people."""
 
     reason: Reason
     detail: str | None = None
@@ -59,10 +59,9 @@ Answer = Admit | Ignore | Reject
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """Who asks for a pull request to be queued, with which right, and what that person saw when setting the label.
+    """The request of a person to queue a pull request: who, with which permission, for which head and base branch.
 
-    Consent is for this head and this base branch and no others (P4): the pull request's author may change the base
-    branch without any right.
+    Consent is for this head and this base branch only (P4): authors may change the base branch without any permission.
     """
 
     by: str
@@ -79,26 +78,23 @@ def check_eligibility(
     repository: Repository,
     policy: Policy,
 ) -> Answer:
-    """Judge whether a pull request may join its queue.
-
-    Closed pull requests and labels already gone need no words.
-    """
+    """Judge whether a pull request may join its queue; closed ones, and those without the label, are ignored."""
     if not pull.open or not policy.has_trigger_label(pull.labels):
         return Ignore()
     refusal = (
-        _of_the_person(policy, consent)
-        or _of_the_change(pull, consent, policy)
+        _reject_person(policy, consent)
+        or _reject_change(pull, consent, policy)
         or unmet_requirement(pull, repository, requirements, policy)
     )
     return Admit() if refusal is None else refusal
 
 
 def may_queue(policy: Policy, login: str, permission: Permission) -> Reason | None:
-    """Return None if this person may queue here, else the reason to report."""
+    """Return None if this person may queue on this branch, else the reason to report."""
     enough = _STRENGTH.index(permission) >= _STRENGTH.index(policy.may_queue)
     if enough or login.casefold() in policy.may_queue_too:
         return None
-    # Who may push may merge, by GitHub's own rule; anything else is this repository's.
+    # GitHub itself lets people with write permission merge; any other bound is the repository's own.
     return Reason.LABEL_WITHOUT_RIGHT if policy.may_queue is Permission.WRITE else Reason.NOT_ALLOWED_TO_QUEUE
 
 
@@ -111,14 +107,14 @@ def blocked_by_config(pull: PullRequest, policy: Policy) -> Reject | None:
     return None if pattern is None else Reject(Reason.BLOCKED_BY_TITLE, pattern)
 
 
-def _of_the_person(policy: Policy, consent: Consent) -> Reject | None:
+def _reject_person(policy: Policy, consent: Consent) -> Reject | None:
     if consent.head == UNKNOWN_HEAD:
-        return None  # It is refused in any case, and IMQ may have set the label for somebody who typed a command.
+        return None  # The request is rejected in any case, and IMQ may have set the label itself, after a command.
     reason = may_queue(policy, consent.by, consent.permission)
     return None if reason is None else Reject(reason)
 
 
-def _of_the_change(pull: PullRequest, consent: Consent, policy: Policy) -> Reject | None:
+def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Reject | None:
     if pull.base_branch != consent.base_branch:
         return Reject(Reason.BASE_CHANGED)
     if pull.stacked:
@@ -141,15 +137,15 @@ def _of_the_change(pull: PullRequest, consent: Consent, policy: Policy) -> Rejec
 def unmet_requirement(
     pull: PullRequest, repository: Repository, requirements: RequiredFacts, policy: Policy
 ) -> Reject | None:
-    """What the rules of its base branch say against it, as far as that can be known before the merge."""
+    """Reject a pull request that breaks a rule of its base branch, as far as facts before the merge show it."""
     return (
-        _ruled_out(pull, repository, requirements.rules, policy)
-        or _of_the_signatures(pull, requirements, policy)
-        or _of_the_people(requirements)
+        _reject_rules(pull, repository, requirements.rules, policy)
+        or _reject_signatures(pull, requirements, policy)
+        or _reject_reviews(requirements)
     )
 
 
-def _ruled_out(pull: PullRequest, repository: Repository, rules: BranchRules, policy: Policy) -> Reject | None:
+def _reject_rules(pull: PullRequest, repository: Repository, rules: BranchRules, policy: Policy) -> Reject | None:
     if rules.native_queue:
         return Reject(Reason.NATIVE_QUEUE_REQUIRED)
     if rules.locked:
@@ -168,7 +164,7 @@ def _ruled_out(pull: PullRequest, repository: Repository, rules: BranchRules, po
     return None
 
 
-def _of_the_signatures(pull: PullRequest, requirements: RequiredFacts, policy: Policy) -> Reject | None:
+def _reject_signatures(pull: PullRequest, requirements: RequiredFacts, policy: Policy) -> Reject | None:
     if not (requirements.unsigned and needs_signed_commits(pull, requirements.rules, policy)):
         return None
     more = len(requirements.unsigned) - _NAMED
@@ -176,7 +172,7 @@ def _of_the_signatures(pull: PullRequest, requirements: RequiredFacts, policy: P
     return Reject(Reason.SIGNATURES_MISSING, named + (f" and {more} more" if more > 0 else ""))
 
 
-def _of_the_people(requirements: RequiredFacts) -> Reject | None:
+def _reject_reviews(requirements: RequiredFacts) -> Reject | None:
     rules = requirements.rules
     if requirements.reviews is not None and (
         missing := missing_approval(requirements.reviews, rules, requirements.decision)

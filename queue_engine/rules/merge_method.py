@@ -10,14 +10,14 @@ from queue_engine.domain.reasons import Reason
 
 
 def wanted_method(labels: Iterable[str], policy: Policy) -> MergeMethod | None:
-    """The method that a label asks for, of several the configuration's first; else the configured one, if any is."""
+    """Return the method of a label, of several the configuration's first; without one, the configured method."""
     carried = {label.casefold() for label in labels}
     asked = (method for label, method in policy.method_labels.items() if label.casefold() in carried)
     return next(asked, policy.method)
 
 
 def merge_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> MergeMethod | None:
-    """The wanted method, or the first allowed of merge, squash, rebase; None if that is not allowed, or none is."""
+    """Return the wanted method if it is allowed; if none is wanted, the first allowed of merge, squash, rebase."""
     allowed = [method for method in pull.methods if _leaves(rules, method)]
     wanted = wanted_method(pull.labels, policy)
     if wanted is None:
@@ -26,8 +26,10 @@ def merge_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> Merge
 
 
 def no_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> tuple[Reason, str | None]:
-    """Why there is no method for it, and which one is asked for, if one is: a history that is to be linear stands
-    against merge commits alone; all else is what repository and rules allow."""
+    """Return why there is no method, and the wanted method, if there is one.
+
+    The reason is a linear history if only that rule excludes merge commits; else repository or rules allow no method.
+    """
     wanted = wanted_method(pull.labels, policy)
     unrestricted = merge_method(pull, replace(rules, linear_history=False), policy)
     reason = Reason.LINEAR_HISTORY_REQUIRED if unrestricted is MergeMethod.MERGE else Reason.METHOD_NOT_ALLOWED
@@ -35,14 +37,14 @@ def no_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> tuple[Re
 
 
 def needs_signed_commits(pull: PullRequest, rules: BranchRules, policy: Policy) -> bool:
-    """Whether GitHub takes it only if its own commits are signed: a squash is one commit that GitHub signs itself."""
+    """Whether the pull request's own commits have to be signed: GitHub signs the commit of a squash itself."""
     return rules.signatures and merge_method(pull, rules, policy) is MergeMethod.MERGE
 
 
 def commit_message(
     pull: PullRequest, method: MergeMethod, policy: Policy, co_authors: Sequence[str] = ()
 ) -> tuple[str | None, str | None]:
-    """Title and body of the commit that lands it; None leaves them to GitHub. A rebase lands commits as they are."""
+    """Return title and body of the landed commit; None leaves them to GitHub. A rebase keeps the commits' messages."""
     if method is MergeMethod.REBASE:
         return None, None
     words = merge_commit.commit_message(policy, pull, co_authors)
@@ -50,7 +52,7 @@ def commit_message(
 
 
 def _leaves(rules: BranchRules, method: MergeMethod) -> bool:
-    """Whether the branch takes what this method makes. GitHub does not sign the commits that it rebases."""
+    """Whether the branch's rules allow this method. GitHub does not sign the commits that it rebases."""
     if rules.methods is not None and method not in rules.methods:
         return False
     return not (

@@ -1,4 +1,4 @@
-"""The policy of each base branch, made of the operator's settings and the repository's file."""
+"""The port that loads the policy of each base branch, from the operator's settings and the repository's file."""
 
 from typing import Protocol
 
@@ -7,17 +7,17 @@ from queue_engine.domain.policy import Policy
 
 
 class Policies(Protocol):
-    """Answers for every base branch. Asked before a transaction, never within one: the answer may come from GitHub."""
+    """Loads the policy of a base branch. Call it before a transaction, never within one: it may read from GitHub."""
 
     async def of(self, repository: Repository, base_branch: str) -> Policy:
-        """The policy of this base branch. A configuration that cannot be used makes a policy with a `fault`.
+        """Return the policy of this base branch. An invalid configuration results in a policy with a `fault`.
 
-        Raises GitHubError when it is not known and cannot be read now.
+        Raises GitHubError if the configuration is not cached and cannot be read now.
         """
         ...
 
     async def labels(self, repository: Repository) -> tuple[str, ...]:
-        """Every trigger label of this repository, whatever the branch, as its default branch's configuration has them.
+        """Return the trigger labels of all branches, by the configuration on the default branch.
 
         Raises GitHubError as `of` does.
         """
@@ -26,14 +26,14 @@ class Policies(Protocol):
     async def admit_readers(self, repository: Repository, login: str) -> bool:
         """Whether this person may queue on some branch with read access alone.
 
-        The default branch's configuration tells. Raises GitHubError as `of` does.
+        The configuration on the default branch decides. Raises GitHubError as `of` does.
         """
         ...
 
     def remembers(self, repository_id: int, base_branch: str) -> bool:
-        """Whether this process goes by something that it read on this branch, or did not find there."""
+        """Whether this process has cached a file of this branch, or that the branch has none."""
         ...
 
     def forget(self, repository_id: int) -> None:
-        """Drop what this process remembers of this repository: a webhook says that it changed."""
+        """Drop this process's cache of this repository, after a webhook of a change."""
         ...

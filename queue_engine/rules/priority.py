@@ -1,7 +1,4 @@
-"""Derive priority, precedence and exemptions of a pull request from its labels, and whom that delays.
-
-Pure.
-"""
+"""Derive priority and exemptions of a pull request from its labels, and find which entries it delays. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,14 +10,14 @@ from queue_engine.domain.model import PROCESSING, Entry
 from queue_engine.domain.policy import Policy, has_label
 
 
-def of_these(labels: Iterable[str], trusted: Iterable[str]) -> frozenset[str]:
-    """The labels that somebody who may queue vouches for: others may set labels too, and steer nothing by them."""
+def trusted_of(labels: Iterable[str], trusted: Iterable[str]) -> frozenset[str]:
+    """Return the labels that are trusted: people without the right to queue may set labels, too, without effect."""
     trusted = tuple(trusted)
     return frozenset(label for label in labels if has_label([label], trusted))
 
 
 def precedence_of(labels: Iterable[str], policy: Policy) -> EntryOrder:
-    """The highest priority among these labels, and every permission that one of them gives."""
+    """Return the highest priority among these labels, with every exemption that one of them gives."""
     labels = tuple(labels)
     given = [each for each in policy.priorities if has_label(labels, [each.label])]
     return EntryOrder(
@@ -34,24 +31,24 @@ def precedence_of(labels: Iterable[str], policy: Policy) -> EntryOrder:
 
 @dataclass(frozen=True, slots=True)
 class PriorityEffect:
-    """Whom a precedence delays: the pull requests that came before and stand behind, and by about how much each."""
+    """The pull requests that an entry overtakes, and by about how much it delays each."""
 
     numbers: tuple[int, ...]
     by: timedelta | None
-    """The delay by one entry, as long as recent ones took; None while that is unknown."""
-    interrupts: int | None
-    """The one that loses the turn that it had; it is delayed by what its turn took so far as well."""
+    """The delay by one entry, as long as recent entries took; None while that is unknown."""
+    preempts: int | None
+    """The entry that it preempts, which also loses its time at the front so far."""
     lost: timedelta | None
     """How long the preempted entry was at the front."""
 
 
 def overtakes(entries: Sequence[Entry], entry: Entry) -> tuple[int, ...]:
-    """Numbers of those in this queue who came before an entry and stand behind it, in order."""
+    """Return the numbers of the entries that were queued before this one and are behind it, in order."""
     return tuple(each.number for each in entries if each.seq < entry.seq and each.position > entry.position)
 
 
 def delay(entries: Sequence[Entry], entry: Entry, durations: Sequence[timedelta], now: datetime) -> PriorityEffect:
-    """Whom an entry of this queue delays by its precedence, as things stand; `turns` is how long the last ones took."""
+    """Find the entries that this one delays now; `durations` is how long the last landed ones were at the front."""
     by = timedelta(seconds=median(duration.total_seconds() for duration in durations)) if durations else None
     front = entries[0]
     taken = entry.hotfix and entry.preempts and not front.hotfix and front.status in PROCESSING

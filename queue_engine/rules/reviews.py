@@ -1,6 +1,6 @@
-"""Judge reviews where rules require them, as far as they show before the merge.
+"""Judge reviews where rules require them, as far as facts before the merge show it.
 
-Whose review is missing of code owners, and whether an approval is too old, only GitHub knows: it says so at the merge.
+Only GitHub knows which code owner's review is missing, and whether an approval is outdated: it refuses the merge then.
 """
 
 from collections.abc import Iterable
@@ -14,16 +14,16 @@ from queue_engine.domain.reasons import Reason
 _VERDICTS = frozenset({ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED, ReviewState.DISMISSED})
 
 _MAY_LACK = frozenset({"blocked", "unknown"})
-"""What GitHub says while something is missing, or while it still works that out."""
+"""States of a pull request in which a review may be missing, or GitHub has not computed the state."""
 
 _MOST_ASKED = 10
-"""How many reviewers are looked up."""
+"""For how many reviewers IMQ asks GitHub for the permission."""
 
 
 def requires_reviews(pull: PullRequest, rules: BranchRules) -> bool:
-    """Whether reading the reviews may tell anything: rules demand some, and something may be missing.
+    """Whether reviews have to be read: rules require some, and one may be missing.
 
-    Of approvals that IMQ may bypass, GitHub's state of the pull request says nothing.
+    If IMQ may bypass the rule for approvals, GitHub's state of the pull request does not show missing ones.
     """
     if rules.approvals_bypassed:
         return True
@@ -31,43 +31,43 @@ def requires_reviews(pull: PullRequest, rules: BranchRules) -> bool:
 
 
 async def reviews_of(
-    github: GitHub, repository: Repository, taken: Snapshot, rules: BranchRules
+    github: GitHub, repository: Repository, snapshot: Snapshot, rules: BranchRules
 ) -> tuple[Review, ...] | None:
-    """The verdict of everybody who reviewed and may write; None where they cannot matter. Raises GitHubError.
+    """Return the newest review of each person who may write; None where reviews cannot matter. Raises GitHubError.
 
-    Only where the snapshot lacks them are they asked for. REST tells of reviewers that they belong to the project, and
-    not even that of private members (coder #24299), so that whether they may write is asked for each.
+    IMQ reads them only if the snapshot lacks them. REST shows whether a reviewer belongs to the project, but not for
+    private members (coder #24299). So IMQ asks for the permission of each reviewer.
     """
-    counted = counted_reviews(taken, rules)
-    if counted is not None or not requires_reviews(taken.pull, rules):
+    counted = counted_reviews(snapshot, rules)
+    if counted is not None or not requires_reviews(snapshot.pull, rules):
         return counted
-    verdicts = newest(await github.reviews(repository, taken.pull.number))
-    standing = [verdict for verdict in verdicts if verdict.state is not ReviewState.DISMISSED]
-    # Those of whom GitHub says that they belong first, so that strangers who review keep nobody's from counting.
-    asked = sorted(standing, key=lambda verdict: not verdict.by_writer)[:_MOST_ASKED]
+    verdicts = newest(await github.reviews(repository, snapshot.pull.number))
+    undismissed = [verdict for verdict in verdicts if verdict.state is not ReviewState.DISMISSED]
+    # Known members first, so that the reviews of many outsiders cannot use up the limit.
+    asked = sorted(undismissed, key=lambda verdict: not verdict.by_writer)[:_MOST_ASKED]
     may_write = {each.author: (await github.permission(repository, each.author or "")).may_merge for each in asked}
     return tuple(replace(each, by_writer=may_write.get(each.author, _counts_always(each))) for each in verdicts)
 
 
 def _counts_always(verdict: Review) -> bool:
-    """Whether the review of somebody who was not looked up counts: no approval does (P4)."""
+    """Whether the review of a person beyond the limit counts: an approval does not (P4)."""
     return verdict.by_writer and verdict.state is not ReviewState.APPROVED
 
 
-def counted_reviews(taken: Snapshot, rules: BranchRules) -> tuple[Review, ...] | None:
-    """The verdicts that the snapshot itself tells; None where it tells none, or they cannot matter.
+def counted_reviews(snapshot: Snapshot, rules: BranchRules) -> tuple[Review, ...] | None:
+    """Return the reviews in the snapshot; None where it has none, or they cannot matter.
 
-    GitHub's decision stands for the verdicts, except of a ruleset that IMQ may bypass.
+    GitHub's own decision replaces the reviews, unless IMQ may bypass the ruleset that requires them.
     """
-    if taken.decision is not None and _demanded(rules) and not rules.approvals_bypassed:
-        return taken.reviews or ()
-    return taken.reviews if requires_reviews(taken.pull, rules) else None
+    if snapshot.decision is not None and _demanded(rules) and not rules.approvals_bypassed:
+        return snapshot.reviews or ()
+    return snapshot.reviews if requires_reviews(snapshot.pull, rules) else None
 
 
 def newest(reviews: Iterable[Review]) -> tuple[Review, ...]:
-    """Of each person the newest review that is more than a comment; `reviews` are oldest first.
+    """Return the newest review of each person that is more than a comment; `reviews` are oldest first.
 
-    Deleted accounts are nobody: what they said does not count any more.
+    Reviews of deleted accounts do not count.
     """
     verdicts = (review for review in reviews if review.state in _VERDICTS and review.author is not None)
     return tuple({review.author: review for review in verdicts}.values())
@@ -76,11 +76,11 @@ def newest(reviews: Iterable[Review]) -> tuple[Review, ...]:
 def missing_approval(
     reviews: Iterable[Review], rules: BranchRules, decision: ReviewOutcome | None = None
 ) -> tuple[Reason, str] | None:
-    """What is missing, and of whom or how many; None when these reviews are enough as far as they tell.
+    """Return why approvals are missing, with names or numbers; None if these reviews meet the rules.
 
-    GitHub's own decision counts where it made one. It makes none for reviews that it does not count there, such as
-    those that only a ruleset demands (atlantis #6373): then they are counted here. So its approval alone is not enough
-    for a ruleset that IMQ may bypass: it may be the word of a weaker classic protection.
+    GitHub's own decision counts where there is one. GitHub makes none for reviews that only a ruleset requires
+    (atlantis #6373): then IMQ counts them. So GitHub's approval is not enough for a ruleset that IMQ may bypass: a
+    weaker classic protection may have caused it.
     """
     if decision is ReviewOutcome.APPROVED and not rules.approvals_bypassed:
         return None
@@ -92,7 +92,7 @@ def missing_approval(
     if approvals < rules.approvals:
         return Reason.APPROVAL_MISSING, f"{approvals} of {rules.approvals}"
     if decision is ReviewOutcome.REVIEW_REQUIRED:
-        # There are enough: whose is missing GitHub does not tell.
+        # There are enough approvals, and GitHub does not say whose review is missing.
         if rules.code_owners:
             return Reason.CODE_OWNER_MISSING, ""
         return Reason.APPROVAL_MISSING, "GitHub still requires a review, for example of the newest push"

@@ -1,4 +1,4 @@
-"""Transitions of an entry: what a new status resets, forgets, or keeps counting."""
+"""Change the status of an entry, and the state of its run with it. Pure."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -11,7 +11,7 @@ from queue_engine.domain.policy import Policy
 
 
 def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
-    """The entry as it begins a status: its run counts anew, and remembers when it began."""
+    """Give the entry a new status, and reset the counters of its run; the run keeps its start."""
     run = replace(
         entry.run,
         started_at=entry.run.started_at or now,
@@ -24,17 +24,17 @@ def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
 
 
 def after_poll(entry: Entry, monitor: Backoff, now: datetime, *, waited: int = 0) -> Entry:
-    """The entry after a look of its monitor that found it waiting still; the monitor's state is kept in the run.
+    """Record a poll that found no change; the next poll is later, as `monitor` says.
 
-    `waited` counts the monitor's waits before its first look. Errors of looks are counted in `github_failures`: they
-    are GitHub's, and bounded by a time instead of a number.
+    `waited` counts waits before the first poll. Polls that fail count as `github_failures` instead, which have a time
+    limit.
     """
     after = MonitorEntry(now, entry.run.polls + waited).answered(monitor, now)
     return replace(entry, run=replace(entry.run, polls=entry.run.polls + 1, next_poll_at=after.next_at))
 
 
 def up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Entry:
-    """Nothing to update: the head as it is gets checked, and may be green already."""
+    """Start checking the present head, which needs no update; its checks may have passed already."""
     checking = enter(entry, EntryStatus.CHECKING, now)
     candidate, tree = entry.head, comparison.head.tree
     run = replace(checking.run, base_tip=comparison.base_tip, candidate=candidate, tested_tree=tree, next_poll_at=now)
@@ -42,23 +42,23 @@ def up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Entry:
 
 
 def updating(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Entry:
-    """An update is about to be asked for: the run begins, or starts over, on this tip, and forgets all candidates."""
+    """Prepare an update request: the run begins, or starts over, on this tip without a candidate."""
     started = entry.run.started_at or now
     run = replace(entry.run.ended(), started_at=started, base_tip=base_tip, next_poll_at=now + policy.update_look.base)
     return replace(entry, status=EntryStatus.UPDATING, status_since=now, newer_tip=None, run=run)
 
 
 def with_new_head(entry: Entry, head: str, policy: Policy, now: datetime) -> Entry:
-    """A head was found that no webhook announced; the one that names its sender is waited for a moment."""
+    """Record a new head that a poll found, and wait a moment for the webhook that names its sender."""
     due = now + policy.update_look.base
     return replace(entry, run=replace(entry.run, new_head=head, new_head_is_ours=False, next_poll_at=due))
 
 
 def bind_head(entry: Entry, head: str, policy: Policy, now: datetime, *, proved: bool) -> Entry:
-    """A head that appeared while updating is bound as candidate; until proved it is so on GitHub's word only."""
+    """Bind a head that appeared while updating as the candidate; `proved` says whether its parents are verified."""
     kept = (report.partition(":") for report in entry.run.completed_checks)
     reported_already = any(sha == head for sha, _, _ in kept)
-    # A head that its webhook announced has no reports yet; theirs will say when looking is worth a request.
+    # A head from its webhook has no reports yet; their webhooks will make the entry due.
     due = now + policy.check_look.base if entry.run.new_head_is_ours and not reported_already else now
     checking = enter(entry, EntryStatus.CHECKING, now)
     found = replace(checking.run, candidate=head, new_head=None, new_head_is_ours=False)
@@ -67,19 +67,19 @@ def bind_head(entry: Entry, head: str, policy: Policy, now: datetime, *, proved:
 
 
 def with_refusal(entry: Entry, now: datetime) -> Entry:
-    """The entry after GitHub refused its merge for a reason that may pass."""
+    """Record that GitHub refused the merge for a reason that may pass."""
     since = entry.run.refused_since or now
     return replace(entry, run=replace(entry.run, merge_refusals=entry.run.merge_refusals + 1, refused_since=since))
 
 
 def preempted(entry: Entry, now: datetime) -> Entry:
-    """The entry after it gave its turn to another: in line again, with the head that it was bound to.
+    """Return a preempted entry to its queue as pending, with its present head. Its run ends.
 
-    Its run ends. That head is no less its own: it is proved before anything else is made of it, if it was not yet.
+    If that head is an update that is not proved, it is proved before the next update.
     """
     return replace(entry, status=EntryStatus.PENDING, status_since=now, run=entry.run.ended())
 
 
 def blocked(entry: Entry, since: datetime, until: datetime, now: datetime) -> Entry:
-    """The entry in line again, with the head that it is bound to, not to be processed before `until`."""
+    """Return the entry to its queue as pending, with its present head; it is not processed before `until`."""
     return replace(preempted(entry, now), blocked_since=since, blocked_until=until)

@@ -214,7 +214,7 @@ def test_delivery_that_succeeded_at_once_is_not_remembered() -> None:
     """Most do: a look over three days of them is carried on by a job of few bytes."""
     progress = Progress(since=NOW, begun=NOW)
     for each in (attempt(3, ok=True), attempt(2, ok=True, of=1)):
-        progress.note(each, lambda event, action: True)
+        progress.add(each, lambda event, action: True)
     assert progress.settled == {"guid-1"}
 
 

@@ -61,7 +61,7 @@ def test_queue_that_is_sound_passes(front: EntryStatus) -> None:
 def test_queue_with_wrong_position_is_broken(position: int) -> None:
     """Positions are 0..n-1 in order."""
     first, second, third = standing(PENDING, PENDING, PENDING)
-    with pytest.raises(InvariantError, match="101 stands at position"):
+    with pytest.raises(InvariantError, match="101 is at position"):
         check_queue([first, replace(second, position=position), third])
 
 
