@@ -16,6 +16,12 @@ from bot.cli.validate import validate
 from bot.logs.printable import printable
 
 
+class _Refused(click.ClickException):
+    """A process or the demo cannot start."""
+
+    exit_code = 2
+
+
 class _Commands(click.Group):
     """Commands that report a fault of the database in a sentence, without a traceback.
 
@@ -99,7 +105,10 @@ def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
     try:
         from bot.demo.run import run_demo
     except ModuleNotFoundError as missing:
-        raise click.ClickException(f"The demo needs {missing.name}. Run `make demo` in a clone of IMQ.") from None
+        raise _Refused(
+            f"The demo needs {missing.name}, which comes with IMQ's extra `demo`. In a clone of IMQ run `make demo`, "
+            "or `pip install '.[demo]'` and `imq demo` again."
+        ) from None
 
     sys.exit(run_demo(speed, seed, keep_open, lag=lag))
 
@@ -108,11 +117,17 @@ def _run(*, web: bool, worker: bool) -> None:
     settings = _settings()
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
     from bot.process import lifecycle
+    from bot.process.errors import StartRefused
+    from queue_engine.core.database.outage import fault_of
 
     try:
         asyncio.run(lifecycle.run(settings, web=web, worker=worker))
-    except (lifecycle.NotMigrated, lifecycle.NotListening) as problem:
-        raise click.ClickException(str(problem)) from None
+    except StartRefused as problem:
+        raise _Refused(printable(str(problem))) from None
+    except Exception as error:
+        if (fault := fault_of(error)) is None:
+            raise
+        raise _Refused(fault.sentence) from None
 
 
 main.add_command(token)

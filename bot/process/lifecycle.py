@@ -15,6 +15,8 @@ import structlog
 from aiohttp.web import Application, AppRunner
 
 from bot.http.site import AcceptErrors
+from bot.process.errors import NotListening, NotMigrated
+from bot.process.sqlite_file import exclusive
 from bot.process.wiring import Bot
 from bot.settings.environment import Settings
 from bot.settings.safe_values import HERE
@@ -59,18 +61,8 @@ _Part = tuple[str, Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetim
 """A loop: its name, its work, when that is due next, and the topics that wake it."""
 
 
-class NotMigrated(Exception):
-    """The database has the tables of another version."""
-
-
-class NotListening(Exception):
-    """The web process cannot listen on its address and port."""
-
-
 async def run(settings: Settings, *, web: bool, worker: bool) -> None:
-    """Run until SIGTERM or SIGINT, then drain. Raises NotMigrated on a PostgreSQL that `imq migrate` must see first.
-
-    Raises NotListening where the system refuses the address or the port.
+    """Run until SIGTERM or SIGINT, then drain. Raises StartRefused with the way out, before anything is begun.
 
     When the clock is set back, all parts are built again: those in memory then have no instants of the wrong clock, and
     the start corrects those in the database.
@@ -82,14 +74,15 @@ async def run(settings: Settings, *, web: bool, worker: bool) -> None:
     clock, role = SystemClock(), "run" if web and worker else "web" if web else "worker"
     loop.set_exception_handler(AcceptErrors(clock))
     clock_change = ClockChange(clock)
-    while not stop.is_set():
-        bot = Bot(settings, clock=clock, random=random.random, role=role)
-        try:
-            if not await _started(bot, stop, worker=worker):
-                return
-            await _run_until_stopped(bot, stop, clock_change, web=web, worker=worker)
-        finally:
-            await bot.close()
+    with exclusive(settings.database_url.get_secret_value(), role):
+        while not stop.is_set():
+            bot = Bot(settings, clock=clock, random=random.random, role=role)
+            try:
+                if not await _started(bot, stop, worker=worker):
+                    return
+                await _run_until_stopped(bot, stop, clock_change, web=web, worker=worker)
+            finally:
+                await bot.close()
 
 
 async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:

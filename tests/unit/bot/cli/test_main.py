@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from bot.cli import main, maintenance, setup
 from bot.process import lifecycle
+from bot.process.errors import FileRefused, NotListening, NotMigrated
 from bot.settings.environment import Settings
 from queue_engine.core.database.outage import OutageKind
 from tests.support.plain_words import faults
@@ -70,7 +71,7 @@ def test_migrate_command_migrates(environ: dict[str, str | None], monkeypatch: p
     assert (result.exit_code, migrated) == (0, ["postgres://u:p@db/imq"])
 
 
-@pytest.mark.parametrize("problem", [lifecycle.NotMigrated, lifecycle.NotListening])
+@pytest.mark.parametrize("problem", [NotMigrated, NotListening, FileRefused])
 def test_process_that_cannot_start_says_so_without_a_traceback(
     problem: type[Exception], environ: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,7 +82,7 @@ def test_process_that_cannot_start_says_so_without_a_traceback(
 
     monkeypatch.setattr(lifecycle, "run", run)
     result = CliRunner(env=environ).invoke(main.main, ["worker"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr == "Error: run `imq migrate` first\n"
 
 
@@ -117,14 +118,14 @@ def test_version_is_that_of_the_package() -> None:
     assert result.output.startswith("imq, version ")
 
 
-@pytest.mark.parametrize("command", [["migrate"], ["web"], ["resume", "acme/widgets"]])
+@pytest.mark.parametrize(("command", "code"), [(["migrate"], 1), (["web"], 2), (["resume", "acme/widgets"], 1)])
 def test_command_on_a_database_that_refuses_it_says_so_in_a_sentence(
-    environ: dict[str, str | None], tmp_path: Path, command: list[str]
+    environ: dict[str, str | None], tmp_path: Path, command: list[str], code: int
 ) -> None:
     """What to do is told, and no traceback through the drivers."""
     (tmp_path / "imq.db").write_bytes(b"not a database" * 300)
     result = CliRunner(env=environ | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"}).invoke(main.main, command)
-    assert (result.exit_code, result.output) == (1, f"Error: {OutageKind.CORRUPT.sentence}\n")
+    assert (result.exit_code, result.output) == (code, f"Error: {OutageKind.CORRUPT.sentence}\n")
 
 
 def test_demo_without_its_libraries_says_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,8 +134,9 @@ def test_demo_without_its_libraries_says_where_it_runs(monkeypatch: pytest.Monke
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "rich.console", None)
     result = CliRunner().invoke(main.main, ["demo"])
-    assert result.exit_code == 1
-    assert result.output.startswith("Error: The demo needs rich.console. Run `make demo`")
+    assert result.exit_code == 2
+    assert result.output.startswith("Error: The demo needs rich.console, which comes with IMQ's extra `demo`.")
+    assert "pip install '.[demo]'" in result.output
 
 
 def _helps(command: click.Command) -> Iterator[str]:

@@ -15,6 +15,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from bot.process import lifecycle
+from bot.process.errors import NotListening
 from bot.process.wiring import Bot
 from bot.settings.environment import Settings, load_settings
 from queue_engine.core.concurrency.wakeup import Wakeup
@@ -181,7 +182,7 @@ async def test_port_in_use_is_told_in_a_sentence_with_the_settings(settings: dic
     runner = await lifecycle.listen(web.Application(), load_settings({**settings, "PORT": "0"}))
     port = str(runner.addresses[0][1])
     try:
-        with pytest.raises(lifecycle.NotListening, match=f"port {port}: .* in use.* Set PORT .* IMQ_BIND"):
+        with pytest.raises(NotListening, match=f"port {port}: .* in use.* Set PORT .* IMQ_BIND"):
             await lifecycle.listen(web.Application(), load_settings({**settings, "PORT": port}))
     finally:
         await runner.cleanup()
