@@ -19,7 +19,7 @@ from cachetools import LRUCache
 
 from notifications import texts
 from notifications.render.check_run import completes, external_id, render_check_run
-from notifications.render.comment import MARKER, kind_of, must_act, render_comment
+from notifications.render.comment import kind_of, must_act, render_comment
 from notifications.render.history import MOST_LINES, Events
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.clock import Clock
@@ -110,7 +110,7 @@ class GithubWriter:
             async with self._store.transaction() as tx:
                 await tx.outbox.created(item, created, superseded_id=known)
             if not await self._delete_one(item, known):
-                bodies = await self._github.find_comments(item.repository, item.number, MARKER)
+                bodies = await self._github.find_comments(item.repository, item.number)
                 await self._delete(item, tuple(set(bodies) - {created}))
         await self._record_written(item, created)
 
@@ -152,7 +152,7 @@ class GithubWriter:
         if not item.maybe_created and notice.reason is not Reason.MERGED_ELSEWHERE:
             return _ExistingComment(item.remote_id, older, announced)
         # A deleted comment may have a successor, too.
-        bodies = await self._github.find_comments(item.repository, item.number, MARKER)
+        bodies = await self._github.find_comments(item.repository, item.number)
         found = sorted(bodies)
         if not found:
             return _ExistingComment(item.remote_id, older, announced=False)

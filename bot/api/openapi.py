@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from pydantic import BaseModel
+
 from bot import __version__
-from bot.api.routes import Answer, Caller, Problem, Route, Variable, parts, schema_of
+from bot.api.routes import Answer, Caller, Problem, Route, Variable, parts
 
 _COMPONENTS = "#/components/schemas"
 _PREFIX = "/api/v1"
@@ -64,9 +66,19 @@ def _schemas(routes: Sequence[Route]) -> Mapping[str, Any]:
     inputs = {model.__name__: model for route in routes for model in (route.body,) if model is not None}
     outputs = {model.__name__: model for route in routes for model in route.answers.values() if model is not None}
     return {
-        **schema_of(inputs, "validation", _COMPONENTS),
-        **schema_of({**outputs, Problem.__name__: Problem}, "serialization", _COMPONENTS),
+        **_schema_of(inputs, "validation"),
+        **_schema_of({**outputs, Problem.__name__: Problem}, "serialization"),
     }
+
+
+def _schema_of(models: Mapping[str, type[BaseModel]], mode: Any) -> Mapping[str, Any]:
+    """Return the JSON Schemas of these models and of the models they refer to."""
+    schemas: dict[str, Any] = {}
+    for name, model in models.items():
+        schema = model.model_json_schema(mode=mode, ref_template=f"{_COMPONENTS}/{{model}}")
+        schemas |= schema.pop("$defs", {})
+        schemas[name] = schema
+    return schemas
 
 
 def _operation(route: Route) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from aiohttp.typedefs import Handler
 from pydantic import BaseModel
@@ -86,13 +85,3 @@ class Problem(BaseModel):
     error: str
     reason: str | None = None
     detail: str | None = None
-
-
-def schema_of(models: Mapping[str, type[BaseModel]], mode: Any, prefix: str) -> Mapping[str, Any]:
-    """Return the JSON Schemas of these models and of the models they refer to; references begin with `prefix`."""
-    schemas: dict[str, Any] = {}
-    for name, model in models.items():
-        schema = model.model_json_schema(mode=mode, ref_template=f"{prefix}/{{model}}")
-        schemas |= schema.pop("$defs", {})
-        schemas[name] = schema
-    return schemas

@@ -3,21 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sandbox.rest.record import Exchange
 from sandbox.state import CheckRun, CommitStatus
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
-
-
-@dataclass(frozen=True, slots=True)
-class Reaction:
-    """How long a merge request came after the last required check, in real time."""
-
-    number: int
-    took: timedelta
 
 
 def merge_requests(requests: Iterable[Exchange]) -> dict[int, datetime]:
@@ -62,10 +53,11 @@ def last_report(runs: Iterable[CheckRun], statuses: Iterable[CommitStatus], requ
 
 def reactions(
     merges: dict[int, datetime], reports: dict[int, datetime], waiting_since: dict[int, datetime], speed: float
-) -> list[Reaction]:
-    """Return the reactions to checks that were reported while their pull request was at the front."""
+) -> list[timedelta]:
+    """Return how long, in real time, each merge request came after the last required check, if that was reported while
+    the pull request was at the front."""
     return [
-        Reaction(number, (merged - reports[number]) / speed)
+        (merged - reports[number]) / speed
         for number, merged in sorted(merges.items(), key=lambda item: item[1])
         if number in reports and reports[number] > waiting_since[number]
     ]

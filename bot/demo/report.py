@@ -102,7 +102,7 @@ def _show_figures(console: Console, environment: Environment, pulls: Mapping[int
     landed = [costs[number] for number, pull in pulls.items() if pull.merged]
     if landed:
         console.print(f"A pull request that landed took {min(landed)} to {max(landed)} requests of its own.")
-    took = [reaction.took for reaction in _reactions(environment, pulls)]
+    took = _reactions(environment, pulls)
     middle = figures.median(took)
     if middle is not None:
         console.print(
@@ -111,7 +111,7 @@ def _show_figures(console: Console, environment: Environment, pulls: Mapping[int
         )
 
 
-def _reactions(environment: Environment, pulls: Mapping[int, PullRequestHandle]) -> list[figures.Reaction]:
+def _reactions(environment: Environment, pulls: Mapping[int, PullRequestHandle]) -> list[timedelta]:
     merges = figures.merge_requests(environment.server.requests)
     checks, repository = environment.github.checks, environment.repository.record
     reports: dict[int, datetime] = {}

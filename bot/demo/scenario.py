@@ -1,7 +1,7 @@
 """Plan the steps of a run: the same for the same seed."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -52,12 +52,11 @@ class Scenario:
         return self.people[0]
 
 
-def plan(seed: int, changes: Iterable[Change] = CHANGES) -> Scenario:
+def plan(seed: int) -> Scenario:
     """Plan the scenario of this seed: people, authors, order and times."""
     chance = random.Random(seed)
     people = tuple(chance.sample(_NAMES, _PEOPLE))
-    opening_changes = tuple(changes)
-    opening = tuple(chance.sample(opening_changes, len(opening_changes)))
+    opening = tuple(chance.sample(CHANGES, len(CHANGES)))
     authors = {change.key: chance.choice(people) for change in opening}
     steps: list[Step] = []
     now = timedelta(0)

@@ -13,6 +13,7 @@ from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnsw
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import OwnComment
 from queue_engine.domain.model import Repository
+from queue_engine.domain.notice import MARKER
 
 _MAX_PAGES = 3
 
@@ -59,8 +60,8 @@ class CommentApi:
             return False
         return True
 
-    async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
-        """Find IMQ's own comments that contain `marker`, by id, oldest first; quotes by other people do not count."""
+    async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
+        """Find IMQ's own comments that have its marker, by id, oldest first; quotes by other people do not count."""
         comments = await self._connection.items(
             repository,
             CommentAnswer,
@@ -70,7 +71,7 @@ class CommentApi:
         return {
             comment.id: comment.body or ""
             for comment in sorted(comments, key=lambda comment: comment.id)
-            if marker in (comment.body or "") and await self._is_own(comment)
+            if MARKER in (comment.body or "") and await self._is_own(comment)
         }
 
     async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:

@@ -40,11 +40,6 @@ class Connections:
     def __len__(self) -> int:
         return len(self._open)
 
-    @property
-    def held(self) -> int:
-        """Return the bytes of all requests in memory."""
-        return self._held
-
     def opened(self, client: Client) -> None:
         """Count a new connection. If there are too many and no other one waits for its client, drop it."""
         self._open[client] = None

@@ -204,7 +204,7 @@ def _push(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: i
     tip = None if event.deleted else event.after
     branch = event.ref.removeprefix(_BRANCH_PREFIX)
     default = event.repository.default_branch == branch
-    named = not event.deleted and _touches(event, CONFIGURATION)
+    named = not event.deleted and _touches_configuration(event)
     return event.webhook_event(
         WebhookKind.BASE_MOVED,
         delivery,
@@ -223,13 +223,13 @@ def _lists_all_changes(push: PushEvent) -> bool:
     return not (push.forced or push.created) and 0 < len(push.commits) < _COMMITS_LISTED
 
 
-def _touches(push: PushEvent, path: str) -> bool:
-    """Whether a commit that a push lists adds, changes or removes this file, or anything beneath it.
+def _touches_configuration(push: PushEvent) -> bool:
+    """Whether a commit that a push lists adds, changes or removes the configuration, or anything beneath it.
 
     A directory of that name counts by the files in it.
     """
     named = (name for each in push.commits for files in (each.added, each.removed, each.modified) for name in files)
-    return any(name == path or name.startswith(f"{path}/") for name in named)
+    return any(name == CONFIGURATION or name.startswith(f"{CONFIGURATION}/") for name in named)
 
 
 def _rules(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:

@@ -13,9 +13,7 @@ from queue_engine.domain.reasons import REASONS, ReasonActor
 __all__ = ["MARKER", "content", "kind_of", "must_act", "render_comment"]
 
 
-def render_comment(
-    notice: Notice, *, events: Events = (), answer: CommandReply | None = None, marker: str = MARKER
-) -> str:
+def render_comment(notice: Notice, *, events: Events = (), answer: CommandReply | None = None) -> str:
     """Render the comment: the notice, the replies to the last commands, and the folded history.
 
     Replies older than the last change are left out. The comment stays well below GitHub's limit of 65,536 characters.
@@ -23,7 +21,7 @@ def render_comment(
     """
     body = paragraphs(notice, mentions=True, events=events)
     shown = None if answer is None or moved_since(events, answer.at) else render_replies(answer, notice)
-    hidden = f"{marker} {notice.kind.value} -->"
+    hidden = f"{MARKER} {notice.kind.value} -->"
     if notice.kind is NoticeKind.LANDED:
         parts = [f"{hidden}\n{opening(notice)}", shown, details_block(events, before=body)]
     else:

@@ -6,7 +6,7 @@ hidden marker), code fences, mentions and references to other issues. Values tha
 
 import re
 
-from notifications.render.escape import NAME_LIMIT, inert
+from notifications.render.escape import inert
 from queue_engine.config.merge_commit import filled
 
 LIMIT = 1_000
@@ -26,8 +26,8 @@ def custom_text(template: str, *, base: str, label: str, position: int | None = 
         for line in template[:LIMIT].splitlines()
     ]
     values = {
-        "base": inert(base, NAME_LIMIT),
-        "label": inert(label, NAME_LIMIT),
+        "base": inert(base),
+        "label": inert(label),
         "position": "-" if position is None else str(position),
     }
     return filled("\n".join(lines).strip("\n"), values)

@@ -38,13 +38,13 @@ def code(text: str, limit: int = NAME_LIMIT) -> str:
     return f"{fence}{padding}{line}{padding}{fence}"
 
 
-def inert(text: str, limit: int = NAME_LIMIT) -> str:
+def inert(text: str) -> str:
     """Escape `text` for any place in Markdown, even in a link or in a code span.
 
     Every character that could be markup is an entity: CommonMark (2.5) never takes one for markup. Mentions,
     references and URLs, which GitHub links in the rendered text, are broken up by an invisible space.
     """
-    line = one_line(text, limit) or "?"
+    line = one_line(text, NAME_LIMIT) or "?"
     parted = _AUTOLINKED.sub("\u200b", line)
     return _PUNCTUATION.sub(lambda found: f"&#{ord(found[0])};", parted)
 

@@ -18,7 +18,6 @@ came before the label. Everything else proves nothing:
 from dataclasses import asdict
 from datetime import timedelta
 
-from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
@@ -116,16 +115,4 @@ async def await_webhook(engine: Engine, repository: Repository, number: int) -> 
             process_id=f"{UNSEEN_LABEL_JOB}:{repository.id}:{number}",
             now=change.now,
             not_before=change.now + _WAIT,
-        )
-
-
-async def judge_unseen(engine: Engine, job: Job, *, kind: str) -> None:
-    """Have the pull request judged in the order of the webhooks about it, by a job of this kind."""
-    repository, number = Repository(**job.request["repository"]), job.request["number"]
-    async with engine.change() as change:
-        await change.tx.jobs.enqueue(
-            kind=kind,
-            request={"repository": asdict(repository), "number": number, "new": True, "webhook_is_late": True},
-            process_id=f"{repository.id}:{number}",
-            now=change.now,
         )

@@ -97,7 +97,7 @@ def _unknown(place: Place) -> str:
     """An unknown key, with the one that was meant: in the same section, or another section's."""
     key = str(place[-1])
     known = keys(_section(place[:-1]))
-    if at_home := [name for name, section in _sections(Rules) if key in keys(section) and key not in known]:
+    if at_home := [name for name, section in _sections() if key in keys(section) and key not in known]:
         return f"is unknown here; it belongs under {' or '.join(at_home)}"
     return f"is unknown{nearest(key, known)}"
 
@@ -116,8 +116,8 @@ def _section(place: Place) -> type[BaseModel]:
     return section
 
 
-def _sections(rules: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
-    for name, field in keys(rules).items():
+def _sections() -> Iterator[tuple[str, type[BaseModel]]]:
+    for name, field in keys(Rules).items():
         for model in _models(field.annotation):
             yield name, model
 

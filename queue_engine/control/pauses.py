@@ -56,7 +56,7 @@ async def resume(change: Change, repository: Repository, base_branch: str, *, by
     lifted = [(pause.reason, pause.detail) for pause in wanted]
     if queue.red is not None:
         await tx.red_bases.note(queue.id, None)
-        await _mark_recorded(change, queue, Reason.BASE_RED)
+        await _mark_recorded(change, queue)
         if not (lifted and queue.red.untested):
             lifted.append((Reason.BASE_RED, queue.red.check))
     return await _lift(change, queue, lifted, by=by)
@@ -70,10 +70,10 @@ async def unfreeze(change: Change, repository: Repository, base_branch: str, *, 
     return await _lift(change, queue, lifted, by=by)
 
 
-async def _mark_recorded(change: Change, queue: Queue, reason: Reason) -> None:
-    """The end of this blocker is in the timeline: the pass that announces the end does not record it again."""
+async def _mark_recorded(change: Change, queue: Queue) -> None:
+    """The end of the red base is in the timeline: the pass that announces the end does not record it again."""
     if (known := BlockerNotices.from_json(queue.announced)) is not None:
-        blockers = (replace(each, recorded=each.recorded or each.reason is reason) for each in known.blockers)
+        blockers = (replace(each, recorded=each.recorded or each.reason is Reason.BASE_RED) for each in known.blockers)
         await change.tx.queues.note_announced(queue.id, replace(known, blockers=tuple(blockers)).to_json())
 
 

@@ -268,7 +268,7 @@ class GitHubComments(Protocol):
         """`DELETE .../issues/comments/{id}`. Returns whether it was there."""
         ...
 
-    async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
+    async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
         """IMQ's own comments on this pull request whose body contains `marker`, by id, oldest first; all pages."""
         ...
 

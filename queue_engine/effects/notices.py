@@ -219,7 +219,7 @@ async def announce_reply(
     shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
     if shown is not None and shown.reason in _CLOSED and asked_at < shown.at:
         return False
-    if await tx.outbox.resend(OutboxKind.COMMENT, repository.id, number, due=now):
+    if await tx.outbox.resend(repository.id, number, due=now):
         return True
     # The command is a comment, so there may be others, and one of them may be from an earlier IMQ.
     await tx.outbox.look_first(repository, number, now)

@@ -81,7 +81,7 @@ class Inbox:
         first = {webhook.delivery: number for number, (webhook, _) in reversed(list(enumerate(received)))}
         async with self._engine.change() as change:
             keys = [(delivery, received[number][0].kind.value) for delivery, number in first.items()]
-            stored = await change.tx.keys.record(DELIVERIES, keys, change.now, status=202)
+            stored = await change.tx.keys.record(DELIVERIES, keys, change.now)
             new = [
                 webhook.delivery in stored and first[webhook.delivery] == n for n, (webhook, _) in enumerate(received)
             ]

@@ -193,7 +193,7 @@ class LostDeliveries:
                 return False
             for times in range(_TIMES):
                 again = [(f"{guid}:{times}", DELIVERIES_JOB)]
-                if await change.tx.keys.record(REDELIVERIES, again, change.now, status=202):
+                if await change.tx.keys.record(REDELIVERIES, again, change.now):
                     return True
         return False
 

@@ -19,7 +19,7 @@ from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_throttle import numbers_put_off
-from queue_engine.admission.lost_webhooks import UNSEEN_LABEL_JOB, judge_unseen
+from queue_engine.admission.lost_webhooks import UNSEEN_LABEL_JOB
 from queue_engine.admission.revalidate import contradicts, revalidate
 from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.core.concurrency.request_context import RequestPriority, working
@@ -250,8 +250,14 @@ class Reconciler:
                 await handle_enqueue_request(self._engine, request)
 
     async def sweep_lost_label(self, job: Job) -> None:
-        """Judge a label whose webhook did not come within the time limit."""
-        await judge_unseen(self._engine, job, kind=PULL_REQUEST_JOB)
+        """Judge a label whose webhook did not come in time, in the order of the webhooks about its pull request."""
+        async with self._engine.change() as change:
+            await change.tx.jobs.enqueue(
+                kind=PULL_REQUEST_JOB,
+                request={**job.request, "new": True, "webhook_is_late": True},
+                process_id=f"{job.request['repository']['id']}:{job.request['number']}",
+                now=change.now,
+            )
 
     async def _labeled(self, repository: Repository, latest: Mapping[int, PullRequest]) -> set[int]:
         """Return the pull requests with a trigger label: of their branch's policy if it has a queue, else of any."""

@@ -221,9 +221,9 @@ class Forwarding:
         """As the port says."""
         await self._github.update_comment(repository, comment_id, body)
 
-    async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
+    async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
         """As the port says."""
-        return await self._github.find_comments(repository, number, marker)
+        return await self._github.find_comments(repository, number)
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """As the port says."""

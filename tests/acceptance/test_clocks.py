@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from queue_engine.core.database.database import DatabaseInstant, metadata
 from tests.acceptance.starting import SharedClock, start_bot
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.support.unfinished_jobs import unfinished_jobs
 
 HOUR = timedelta(hours=1)
 
@@ -83,4 +84,4 @@ async def test_clock_set_wrong_and_right_again_lands_everything_once(tmp_path: P
         async with world.bot.engine.store.reading() as tx:
             # GitHub's refusal of a token is final for a job: it is shown, and the sweep has done what it was about.
             assert {letter.job_type for letter in await tx.dead_letters.list(9)} <= {"webhook"}
-            assert await tx.jobs.depth() == 0
+            assert await unfinished_jobs(tx.jobs) == 0

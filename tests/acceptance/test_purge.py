@@ -15,8 +15,8 @@ async def test_what_has_expired_is_purged_also_while_github_is_down(world: World
     world.server.faults.add(Fault(kind="fail", status=503, times=None))
     now = world.clock.now()
     async with world.bot.engine.store.transaction() as tx:
-        await tx.keys.record(DELIVERIES, [("expired", "push")], now - KEPT, status=202)
-        await tx.keys.record(DELIVERIES, [("remembered", "push")], now, status=202)
+        await tx.keys.record(DELIVERIES, [("expired", "push")], now - KEPT)
+        await tx.keys.record(DELIVERIES, [("remembered", "push")], now)
         answer = CommandReply(at=now - command_replies.KEPT, by="mona", replies=())
         await tx.answers.put(1, 1, 1, answer)
         await tx.answers.put(1, 1, 2, answer.model_copy(update={"at": now}))

@@ -22,6 +22,7 @@ from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.timing.clock import SystemClock
 from tests.acceptance.template import Forked, Template
 from tests.campaign.worker import LEASE
+from tests.support.unfinished_jobs import unfinished_jobs
 
 SECONDS = float(os.environ.get("IMQ_CAMPAIGN_SECONDS", "4"))
 SETTLING_SECONDS = 90
@@ -152,7 +153,7 @@ class Campaign:
 
 async def _unfinished(database: Database) -> int:
     async with database.reading() as connection:
-        return await Jobs(connection).depth()
+        return await unfinished_jobs(Jobs(connection))
 
 
 async def test_workers_killed_at_random_instants_do_every_job_once_and_in_order(

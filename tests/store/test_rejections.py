@@ -23,10 +23,10 @@ async def test_refusal_is_remembered_until_another_or_none_stands(t: Transaction
 async def test_delivery_recorded_twice_is_known_the_second_time(t: Transaction) -> None:
     """A redelivery keeps its id and does nothing, until it is forgotten."""
     one, other = ("guid-1", "push"), ("guid-2", "push")
-    assert await t.keys.record("webhook", [one], NOW, status=202) == {"guid-1"}
-    assert await t.keys.record("webhook", [one, other], NOW + SOON, status=202) == {"guid-2"}
+    assert await t.keys.record("webhook", [one], NOW) == {"guid-1"}
+    assert await t.keys.record("webhook", [one, other], NOW + SOON) == {"guid-2"}
     assert await t.keys.purge(NOW + KEPT) == 1
-    assert await t.keys.record("webhook", [other, one], NOW + SOON, status=202) == {"guid-1"}
+    assert await t.keys.record("webhook", [other, one], NOW + SOON) == {"guid-1"}
 
 
 async def test_delivery_recorded_by_many_at_once_is_new_to_one(store: Store) -> None:
@@ -34,6 +34,6 @@ async def test_delivery_recorded_by_many_at_once_is_new_to_one(store: Store) -> 
 
     async def record() -> bool:
         async with store.transaction() as t:
-            return bool(await t.keys.record("webhook", [("guid-1", "push")], NOW, status=202))
+            return bool(await t.keys.record("webhook", [("guid-1", "push")], NOW))
 
     assert sorted(await asyncio.gather(*(record() for _ in range(6)))) == [False] * 5 + [True]

@@ -145,17 +145,15 @@ class Keys:
         """The work failed before it had an effect: the key is free again, unless it is no longer ours."""
         await self._connection.execute(_ABANDON, _running(new))
 
-    async def record(
-        self, scope: str, received: Sequence[tuple[str, str]], now: datetime, *, status: int
-    ) -> frozenset[str]:
-        """Remember requests that are answered with `status` by being stored, each a key and its endpoint.
+    async def record(self, scope: str, received: Sequence[tuple[str, str]], now: datetime) -> frozenset[str]:
+        """Remember requests that are answered with 202 by being stored, each a key and its endpoint.
 
         Returns the keys that were not known. The caller that stored a known one also stored its effects.
         """
         # In one order for all processes, so that two that store the same keys do not deadlock.
         times = {"created_at": now, "expires_at": now + KEPT}
         values = [
-            {"scope": scope, "key": key, "endpoint": endpoint, "response_status": status, **times}
+            {"scope": scope, "key": key, "endpoint": endpoint, "response_status": 202, **times}
             for key, endpoint in sorted(received)
         ]
         recorded = await self._connection.execute(_RECORD.on(self._connection), values)

@@ -37,7 +37,6 @@ class Job:
     priority: int
     not_before: datetime
     created_at: datetime
-    updated_at: datetime
     owner: str | None
     claims: int
     holds: Mapping[str, int]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.jobs.job import FIELDS, Job, LeaseLost, claimed, job_of, lost, new_job
@@ -251,11 +251,6 @@ class Jobs:
         of_these = jobs.c.process_id.startswith(processes, autoescape=True)
         statement = select(jobs.c.request_json).where(jobs.c.kind == kind, of_these, UNFINISHED)
         return tuple((await self._connection.scalars(statement.order_by(jobs.c.seq))).all())
-
-    async def depth(self) -> int:
-        """How many jobs are pending or in progress."""
-        unfinished = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
-        return (await self._connection.execute(select(func.count()).select_from(jobs).where(unfinished))).scalar_one()
 
     async def _settle(self, job: Job, **values: object) -> None:
         if not await self._changes(SETTLE, {**claimed(job), **values}):

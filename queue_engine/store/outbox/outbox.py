@@ -128,10 +128,10 @@ class Outbox:
         }
         await self._connection.execute(sql.LOOK_FIRST.on(self._connection), row)
 
-    async def resend(self, kind: OutboxKind, repository_id: int, number: int, *, due: datetime) -> bool:
-        """Have what was wanted last sent once more at `due`, or sooner if it is to go out sooner: what it is made of
-        beside the notice has changed. False if nothing was ever wanted."""
-        its_own = _its_own(kind, repository_id, number)
+    async def resend(self, repository_id: int, number: int, *, due: datetime) -> bool:
+        """Have the comment sent once more at `due`, or sooner if it is to go out sooner: what it is made of beside the
+        notice has changed. False if no comment was ever wanted."""
+        its_own = _its_own(OutboxKind.COMMENT, repository_id, number)
         found = await self._connection.execute(sql.AGAIN, {**its_own, "its_due": due})
         self._due()
         return found.rowcount == 1

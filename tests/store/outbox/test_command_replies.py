@@ -43,12 +43,12 @@ async def test_letter_that_is_wanted_again_goes_out_with_the_notice_that_it_had(
     """An answer changes the comment although nothing about the pull request's place has changed."""
     notice = Notice(kind=NoticeKind.QUEUED, number=3, base_branch="main", head_sha="abc", at=NOW)
     async with store.transaction() as tx:
-        assert not await tx.outbox.resend(OutboxKind.COMMENT, REPOSITORY.id, 3, due=NOW)
+        assert not await tx.outbox.resend(REPOSITORY.id, 3, due=NOW)
         await tx.outbox.want(OutboxKind.COMMENT, REPOSITORY, 3, due=NOW, notice=notice)
         letter = await tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
         assert letter is not None
         await tx.outbox.done(letter, NOW)
-        assert await tx.outbox.resend(OutboxKind.COMMENT, REPOSITORY.id, 3, due=NOW + SOON)
+        assert await tx.outbox.resend(REPOSITORY.id, 3, due=NOW + SOON)
         assert await tx.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
         letter = await tx.outbox.claim(owner="w", now=NOW + SOON, lease=LEASE)
         assert letter is not None

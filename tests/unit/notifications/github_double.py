@@ -11,6 +11,7 @@ from typing import Any
 from queue_engine.core.concurrency.request_context import RequestPriority, current_work
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.model import Repository
+from queue_engine.domain.notice import MARKER
 from queue_engine.store import Store, Transaction
 from tests.unit.notifications.notices import NOW
 
@@ -147,10 +148,10 @@ class Post:
         async with self._call("delete_comment", number):
             return self.comments.pop(comment_id, None) is not None
 
-    async def find_comments(self, repository: Repository, number: int, marker: str) -> Mapping[int, str]:
+    async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
         """By marker, oldest first."""
         async with self._call("find_comments", number):
-            return {i: c.bodies[-1] for i, c in self.comments.items() if c.number == number and marker in c.bodies[-1]}
+            return {i: c.bodies[-1] for i, c in self.comments.items() if c.number == number and MARKER in c.bodies[-1]}
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """A new run."""

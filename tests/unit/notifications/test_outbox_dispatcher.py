@@ -117,7 +117,7 @@ async def test_comment_shows_the_position_of_when_it_is_edited(
     await courier.run_due()
     async with store.transaction() as tx:
         await tx.entries.remove(first)
-        await tx.outbox.resend(OutboxKind.COMMENT, REPOSITORY.id, 42, due=NOW)
+        await tx.outbox.resend(REPOSITORY.id, 42, due=NOW)
     clock.move(timedelta(minutes=5))
     await courier.run_due()
     ((before, after),) = [comment.bodies for comment in post.comments_on(42)]
@@ -248,7 +248,7 @@ async def answer_put(store: Store, clock: MovedClock) -> None:
     async with store.transaction() as tx:
         given = answer(ReplyKind.HELP, command="help").model_copy(update={"at": clock.now()})
         await tx.answers.put(REPOSITORY.id, 42, 70, given)
-        await tx.outbox.resend(OutboxKind.COMMENT, REPOSITORY.id, 42, due=clock.now())
+        await tx.outbox.resend(REPOSITORY.id, 42, due=clock.now())
 
 
 @pytest.mark.parametrize("progress", [False, True])

@@ -67,7 +67,7 @@ async def test_comment_that_announced_an_outcome_is_edited_when_the_outcome_is_t
     await want(store, OutboxKind.COMMENT, of_reason(Reason.CONFLICT).model_copy(update={"at": NOW + LEASE}))
     await courier.run_due()
     async with store.transaction() as tx:
-        assert await tx.outbox.resend(OutboxKind.COMMENT, REPOSITORY.id, 42, due=NOW)
+        assert await tx.outbox.resend(REPOSITORY.id, 42, due=NOW)
     await courier.run_due()
     assert list(post.comments) == [1002]
     assert post.calls["create_comment"] == 2

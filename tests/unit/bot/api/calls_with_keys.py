@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from bot.api.idempotent import finish_call
+from tests.support.unfinished_jobs import unfinished_jobs
 from tests.unit.bot.api.api_server import ApiServer
 
 KEY = "0f4c3f0e-6b1e-4d0a-8f0e-2f9f3d9b7c11"
@@ -38,7 +39,9 @@ class Works:
         await self._let_through()
         async with self.desk.engine.change() as change:
             await self._do(change.tx)
-            answer = await finish_call(request, change.tx, {"number": await change.tx.jobs.depth()}, status=201)
+            answer = await finish_call(
+                request, change.tx, {"number": await unfinished_jobs(change.tx.jobs)}, status=201
+            )
             if self.todo and isinstance(problem := self.todo.pop(0), Exception):
                 raise problem
         if self.todo and isinstance(problem := self.todo.pop(0), Exception):
@@ -52,7 +55,7 @@ class Works:
             raise result
         async with self.desk.engine.change() as change:
             await self._do(change.tx)
-            number = await change.tx.jobs.depth()
+            number = await unfinished_jobs(change.tx.jobs)
         return web.json_response({"number": number}, status=result)
 
     async def nothing(self, request: web.Request) -> web.Response:
@@ -66,4 +69,4 @@ class Works:
     async def done(self) -> int:
         """How many times something was done."""
         async with self.desk.engine.store.reading() as tx:
-            return int(await tx.jobs.depth())
+            return int(await unfinished_jobs(tx.jobs))

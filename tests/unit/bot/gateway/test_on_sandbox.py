@@ -10,6 +10,7 @@ import pytest
 
 from queue_engine.domain.errors import HeadConflict, Invalid, MergeError, NotFound, RateLimitError, Unavailable
 from queue_engine.domain.facts import CheckState, MergeMethod, Permission, RequiredCheck
+from queue_engine.domain.notice import MARKER
 from queue_engine.domain.webhook_event import WebhookKind
 from sandbox.rest.faults import Fault
 from tests.unit.bot.gateway.sandbox_place import Place
@@ -175,10 +176,10 @@ async def test_labels_comments_and_check_runs_are_written_and_found(place: Place
     labelling = await gateway.last_labeled_event(repository, number, "to merge/now")
     assert labelling is not None
     assert labelling.by == "mona"
-    comment = await gateway.create_comment(repository, number, "queued <!-- mark -->")
-    await gateway.update_comment(repository, comment, "merged <!-- mark -->")
-    assert await gateway.find_comments(repository, number, "<!-- mark -->") == {comment: "merged <!-- mark -->"}
-    assert [each.body for each in place.pull.comments] == ["merged <!-- mark -->"]
+    comment = await gateway.create_comment(repository, number, f"queued {MARKER} -->")
+    await gateway.update_comment(repository, comment, f"merged {MARKER} -->")
+    assert await gateway.find_comments(repository, number) == {comment: f"merged {MARKER} -->"}
+    assert [each.body for each in place.pull.comments] == [f"merged {MARKER} -->"]
     fields = {"name": "IMQ", "head_sha": place.pull.head_sha, "external_id": "e1", "status": "in_progress"}
     run = await gateway.create_check_run(repository, fields)
     assert await gateway.find_check_run(repository, place.pull.head_sha, "IMQ", "e1") == run

@@ -12,6 +12,7 @@ from bot.gateway import Gateway
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
+from queue_engine.domain.notice import MARKER
 from tests.unit.bot.answers import check_run
 from tests.unit.bot.conftest import APP_ID
 from tests.unit.bot.github_double import GitHubDouble, Says
@@ -94,12 +95,13 @@ async def test_own_comment_is_found_by_marker_and_authorship(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """Somebody's quote of the marker, and another App's comment, are not IMQ's; later pages count."""
-    marker = "<!-- imq -->"
+    marker = f"{MARKER} -->"
     github.on("GET", "/app", Says({"slug": "my-queue"}))
     first: list[dict[str, Any]] = [
         {"id": 1, "body": f"> {marker}", "user": {"login": "eve"}},
         {"id": 2, "body": marker, "user": {"login": "x[bot]"}, "performed_via_github_app": {"id": 1}},
         {"id": 3, "body": None, "user": None},
+        {"id": 6, "body": "no comment that is edited", "user": {"login": "my-queue[bot]"}},
     ]
     second = [
         {"id": 4, "body": marker, "user": {"login": "my-queue[bot]"}},
@@ -108,8 +110,7 @@ async def test_own_comment_is_found_by_marker_and_authorship(
     link = {"link": f'<{github.url}/more>; rel="next"'}
     github.on("GET", f"{REPO}/issues/3/comments", Says(first, headers=link))
     github.on("GET", "/more", Says(second))
-    assert await gateway.find_comments(repository, 3, marker) == {4: marker, 5: marker}
-    assert await gateway.find_comments(repository, 3, "<!-- other -->") == {}
+    assert await gateway.find_comments(repository, 3) == {4: marker, 5: marker}
 
 
 async def test_comment_that_is_deleted_already_is_no_error(

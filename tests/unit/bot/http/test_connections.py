@@ -91,7 +91,7 @@ def test_bytes_too_many_drop_those_who_hold_most() -> None:
     assert not any(peer.dropped for peer in (large, larger, small, done))
     small.send(50)
     assert [peer.dropped for peer in (large, larger, small, done)] == [False, True, False, False]
-    assert connections.held == 650
+    assert connections._held == 650
 
 
 def test_bytes_of_requests_at_work_are_kept() -> None:
@@ -102,7 +102,7 @@ def test_bytes_of_requests_at_work_are_kept() -> None:
     busy.waits = False
     (new,) = _open(connections, 1)
     new.send(1)
-    assert (busy.dropped, new.dropped, connections.held) == (False, True, 100)
+    assert (busy.dropped, new.dropped, connections._held) == (False, True, 100)
     busy.send(1)
     assert not idle.dropped, "it holds nothing, so that to drop it would gain nothing"
 

@@ -158,10 +158,10 @@ async def test_bytes_of_an_unfinished_request_are_given_back_with_its_connection
     """A crowd that hangs up leaves nothing behind."""
     bench.connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
     bench.connection.data_received(b"12345")
-    assert bench.all.held > 5
+    assert bench.all._held > 5
     assert bench.connection.waits
     bench.connection.connection_lost(None)
-    assert (bench.all.held, len(bench.all)) == (0, 0)
+    assert (bench.all._held, len(bench.all)) == (0, 0)
 
 
 async def test_bytes_of_a_request_at_work_are_counted_until_it_is_done(bench: Bench) -> None:
@@ -170,4 +170,4 @@ async def test_bytes_of_a_request_at_work_are_counted_until_it_is_done(bench: Be
     await bench.begun.acquire()
     assert not bench.connection.waits
     bench.connection.connection_lost(None)
-    assert bench.all.held > 0
+    assert bench.all._held > 0

@@ -28,6 +28,7 @@ from sandbox.facade.github import GitHub
 from sandbox.ground.clock import SystemClock as SandboxClock
 from sandbox.rest.server import SandboxServer
 from tests.support.databases import MakeUrl
+from tests.support.unfinished_jobs import unfinished_jobs
 
 FAR = timedelta(hours=1)
 RULES = WebhookEvent(
@@ -102,7 +103,7 @@ async def _none_left(bot: Bot) -> None:
     async with asyncio.timeout(20):
         while True:
             async with bot.engine.store.reading() as tx:
-                if await tx.jobs.depth() == 0:
+                if await unfinished_jobs(tx.jobs) == 0:
                     break
             await asyncio.sleep(0.02)  # no-sleep-ok: a process lives in real time
     # What the end of the last job woke has looked, and found nothing.

@@ -10,12 +10,12 @@ from queue_engine.admission.lost_webhooks import (
     UNSEEN_LABEL_JOB,
     await_webhook,
     is_labelled_head,
-    judge_unseen,
     precedes,
 )
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.facts import Commit, HeadPush, LabelEvent
+from queue_engine.handlers.reconciler import PULL_REQUEST_JOB, Reconciler
 from queue_engine.store import Store
 from tests.store.examples import LEASE, TICK
 from tests.unit.queue_engine.engine_setup import Setup
@@ -117,7 +117,7 @@ async def test_unseen_label_is_judged_once_after_five_minutes_in_the_order_of_it
     late = await claimed(scene, 5 * MINUTE)
     assert {job.kind for job in late} == {UNSEEN_LABEL_JOB}
     assert [(job.request["repository"]["id"], job.request["number"]) for job in late] == [(7, 1), (7, 2), (8, 1)]
-    await judge_unseen(scene.engine, late[1], kind="judge")
+    await Reconciler(scene.engine, interval=HOUR).sweep_lost_label(late[1])
     (judged,) = await claimed(scene, timedelta(0))
-    assert (judged.kind, judged.process_id) == ("judge", "7:2"), "that of the hints about it"
+    assert (judged.kind, judged.process_id) == (PULL_REQUEST_JOB, "7:2"), "that of the hints about it"
     assert (judged.request["number"], judged.request["new"], judged.request["webhook_is_late"]) == (2, True, True)

@@ -10,6 +10,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetter, DeadLetters
 from queue_engine.core.jobs.job_store import Job, Jobs
 from queue_engine.core.jobs.worker import Handler, ResultHandler, Worker, WorkerSettings
+from tests.support.unfinished_jobs import unfinished_jobs
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -111,7 +112,7 @@ async def put(database: Database, *names: str, process_id: str | None = None, ki
 
 async def depth(database: Database) -> int:
     async with database.reading() as connection:
-        return await Jobs(connection).depth()
+        return await unfinished_jobs(Jobs(connection))
 
 
 async def dead(database: Database) -> tuple[DeadLetter, ...]:

@@ -115,7 +115,7 @@ async def test_delivery_without_any_successful_attempt_is_asked_for_again(looks:
     lost, answered_later, answered = attempt(1), attempt(2), attempt(3, ok=True)
     hooks.attempts = [lost, answered_later, answered, attempt(4, ok=True, of=2), attempt(5)]
     async with looks.store.transaction() as tx:
-        await tx.keys.record(DELIVERIES, [("guid-5", "push")], NOW, status=202)
+        await tx.keys.record(DELIVERIES, [("guid-5", "push")], NOW)
     await looks.sweep()
     assert hooks.asked == [1]
 

@@ -24,6 +24,7 @@ from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.store import Store
 from tests.store.examples import NOW
 from tests.support.policies import StaticPolicies
+from tests.support.unfinished_jobs import unfinished_jobs
 
 
 class Counts:
@@ -128,4 +129,4 @@ async def test_enqueue_all_of_nothing_stores_nothing(database: Database) -> None
     """A round in which every delivery was known enqueues no job."""
     async with database.transaction() as connection:
         await Jobs(connection).enqueue_all(kind="k", requests=[], now=NOW)
-        assert await Jobs(connection).depth() == 0
+        assert await unfinished_jobs(Jobs(connection)) == 0

@@ -14,7 +14,6 @@ from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.store import Store, Transaction
-from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import queue, stand
 from tests.store.outbox.outbox_examples import want
 from tests.unit.queue_engine.examples import MINUTE, NOW, REPOSITORY, SECOND, WAITING
@@ -86,6 +85,6 @@ async def test_comments_of_entries_and_those_that_are_due_are_looked_for_after_a
         await sweep(tx, NOW)
         await refetch_after_pause(Change(tx, NOW + 2 * MINUTE))
         for number in (1, 2):
-            await tx.outbox.resend(OutboxKind.COMMENT, REPOSITORY.id, number, due=NOW)
+            await tx.outbox.resend(REPOSITORY.id, number, due=NOW)
         letters = [await tx.outbox.claim(owner="w", now=NOW, lease=MINUTE) for _ in (1, 2, 3)]
     assert {letter.number: letter.maybe_created for letter in letters if letter} == {1: True, 2: False, 3: True}

@@ -10,6 +10,7 @@ from queue_engine.core.database.database import Database, database_url
 from queue_engine.core.jobs.job_store import Jobs
 from tests.support.claims import claim_one
 from tests.support.databases import MakeUrl, PostgresServer
+from tests.support.unfinished_jobs import unfinished_jobs
 
 NOW = datetime(2026, 3, 29, 1, 30, 0, 123456, tzinfo=UTC)
 
@@ -49,7 +50,7 @@ async def test_transaction_with_an_exception_leaves_nothing(database: Database) 
     with pytest.raises(RuntimeError):
         await _enqueue_and_fail(database)
     async with database.reading() as connection:
-        assert await Jobs(connection).depth() == 0
+        assert await unfinished_jobs(Jobs(connection)) == 0
 
 
 async def _enqueue_and_fail(database: Database) -> None:
@@ -74,7 +75,7 @@ async def test_transaction_cancelled_half_way_leaves_nothing_and_holds_up_nobody
     with pytest.raises(asyncio.CancelledError):
         await task
     async with database.transaction() as connection:
-        assert await Jobs(connection).depth() == 0
+        assert await unfinished_jobs(Jobs(connection)) == 0
 
 
 async def test_reading_refuses_to_write(database: Database) -> None:
@@ -87,12 +88,12 @@ async def test_reading_refuses_to_write(database: Database) -> None:
 async def test_reading_sees_one_instant_while_others_write(database: Database) -> None:
     """Two statements of one reading never see two states."""
     async with database.reading() as reader:
-        before = await Jobs(reader).depth()
+        before = await unfinished_jobs(Jobs(reader))
         async with database.transaction() as writer:
             await Jobs(writer).enqueue(kind="k", request={}, process_id="p", now=NOW)
-        assert await Jobs(reader).depth() == before
+        assert await unfinished_jobs(Jobs(reader)) == before
     async with database.reading() as reader:
-        assert await Jobs(reader).depth() == before + 1
+        assert await unfinished_jobs(Jobs(reader)) == before + 1
 
 
 async def test_instants_come_back_in_utc_to_the_microsecond(database: Database) -> None:
@@ -152,12 +153,12 @@ async def test_sqlite_twelve_processes_enqueue_at_once_and_all_succeed(make_sqli
         async with database.transaction() as connection:
             jobs = Jobs(connection)
             # Read before writing: the pattern that fails unless the transaction begins as a writing one.
-            await jobs.depth()
+            await unfinished_jobs(jobs)
             await jobs.enqueue(kind="k", request={}, process_id="p", now=NOW)
 
     await asyncio.gather(*(enqueue(database) for database in databases))
     async with databases[0].reading() as connection:
-        assert await Jobs(connection).depth() == 12
+        assert await unfinished_jobs(Jobs(connection)) == 12
     for database in databases:
         await database.close()
 

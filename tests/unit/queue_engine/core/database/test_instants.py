@@ -42,7 +42,7 @@ async def test_instants_within_their_bounds_stay_as_they_are(database: Database)
         await store.enqueue(kind="k", request={}, process_id="a", now=NOW, not_before=NOW + HOUR)
         await store.enqueue(kind="k", request={}, process_id="b", now=NOW)
         assert await claim_one(store, owner="w", now=NOW, lease=LEASE) is not None
-        await Keys(connection).record("s", [("key", "e")], NOW, status=202)
+        await Keys(connection).record("s", [("key", "e")], NOW)
         assert await clamp_instants(connection, NOW, BOUNDS) == 0
 
 
@@ -50,7 +50,7 @@ async def test_key_recorded_under_a_clock_that_was_ahead_is_kept_as_long_as_any_
     """It is not forgotten at once, which would have its request done twice; nor kept for years."""
     async with database.transaction() as connection:
         keys = Keys(connection)
-        await keys.record("s", [("key", "e")], NOW + YEAR, status=202)
+        await keys.record("s", [("key", "e")], NOW + YEAR)
         await clamp_instants(connection, NOW, BOUNDS)
         assert await keys.known("s", "key", NOW + KEPT - SOON)
         assert not await keys.known("s", "key", NOW + KEPT)

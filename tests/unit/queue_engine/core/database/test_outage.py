@@ -25,6 +25,7 @@ from queue_engine.core.timing.clock import SystemClock
 from queue_engine.migrations import migrate
 from tests.support.databases import MakeUrl, PostgresServer
 from tests.support.private_postgres import PrivatePostgres
+from tests.support.unfinished_jobs import unfinished_jobs
 
 AT_ONCE = timedelta(milliseconds=20)
 
@@ -57,7 +58,7 @@ async def store(database: Database, name: str = "a") -> None:
 
 async def depth(database: Database) -> int:
     async with database.reading() as connection:
-        return await Jobs(connection).depth()
+        return await unfinished_jobs(Jobs(connection))
 
 
 async def fault_when(work: Awaitable[object]) -> OutageKind | None:

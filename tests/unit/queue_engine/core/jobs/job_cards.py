@@ -19,6 +19,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.jobs.job_store import Job, Jobs, LeaseLost
 from queue_engine.core.jobs.job_table import POISON_DEATHS, failed_jobs, jobs
+from tests.support.unfinished_jobs import unfinished_jobs
 
 T = TypeVar("T")
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -158,5 +159,5 @@ class JobCards(RuleBasedStateMachine):
             [tuple(row) for row in rows],
             {letter.id: (letter.attempts, letter.retryable, letter.failed_at) for letter in letters},
             await store.next_due(),
-            await store.depth(),
+            await unfinished_jobs(store),
         )

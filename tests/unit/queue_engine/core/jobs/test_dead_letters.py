@@ -12,6 +12,7 @@ from queue_engine.core.jobs.dead_letters import DeadLetter, DeadLetters
 from queue_engine.core.jobs.job_store import Job, Jobs, JobStatus, LeaseLost
 from queue_engine.core.observability.trace import continued
 from tests.support.claims import claim_one
+from tests.support.unfinished_jobs import unfinished_jobs
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=30)
@@ -76,7 +77,7 @@ async def test_bury_moves_the_job_with_all_that_is_needed_to_do_it_again(connect
         created_at=NOW,
         trace=letter.trace,
     )
-    assert await Jobs(connection).depth() == 0
+    assert await unfinished_jobs(Jobs(connection)) == 0
     assert await Jobs(connection).get_results("of a") == ()
 
 
@@ -88,7 +89,7 @@ async def test_bury_after_the_lease_was_lost_is_refused(connection: AsyncConnect
     with pytest.raises(LeaseLost):
         await DeadLetters(connection).add(lost, "late", NOW, attempts=1, retryable=True)
     assert await DeadLetters(connection).count() == 0
-    assert await Jobs(connection).depth() == 1
+    assert await unfinished_jobs(Jobs(connection)) == 1
 
 
 async def test_reprocess_gives_the_job_back_as_if_it_had_never_been_tried(connection: AsyncConnection) -> None:
@@ -148,7 +149,7 @@ async def test_reprocess_of_what_is_on_its_way_already_does_it_once(connection: 
     await letters.put(letter)
     assert await letters.reprocess(job_id, LATER)
     assert await letters.count() == 0
-    assert await Jobs(connection).depth() == 1
+    assert await unfinished_jobs(Jobs(connection)) == 1
 
 
 async def test_keep_of_what_died_again_replaces_what_was_kept(connection: AsyncConnection) -> None:
@@ -175,7 +176,7 @@ async def test_discard_deletes_for_good(connection: AsyncConnection) -> None:
         await bury(connection, name)
     await letters.discard_all("sweep", "never seen")
     assert await names(letters) == ["a"]
-    assert await Jobs(connection).depth() == 0
+    assert await unfinished_jobs(Jobs(connection)) == 0
 
 
 async def test_list_goes_from_page_to_page_without_losing_or_doubling_one(connection: AsyncConnection) -> None:

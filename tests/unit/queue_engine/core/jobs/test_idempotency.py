@@ -186,4 +186,4 @@ async def test_recorded_key_is_known_until_it_expires_and_then_new_again(databas
         async with database.transaction() as connection:
             keys = Keys(connection)
             assert await keys.known("webhook", "a", at) == (at == NOW + KEPT - TICK)
-            assert await keys.record("webhook", [("b", "push"), ("a", "push")], at, status=202) == expected
+            assert await keys.record("webhook", [("b", "push"), ("a", "push")], at) == expected

@@ -133,7 +133,7 @@ class KeysMachine(RuleBasedStateMachine):
         """Requests that are answered by being stored."""
         expected = {name for name in names if self._note(scope, name) is None}
         received = [(name, "push") for name in names]
-        assert self._within(lambda keys: keys.record(scope, received, self.now, status=202)) == expected
+        assert self._within(lambda keys: keys.record(scope, received, self.now)) == expected
         for name in expected:
             self.notes[scope, name] = Note("push", self.now + KEPT, None, self.now, KeyReply(202, None))
 

@@ -1,0 +1,12 @@
+"""Count the jobs that are pending or in progress, which only tests and benchmarks ask for."""
+
+from sqlalchemy import func, select
+
+from queue_engine.core.jobs.job_store import Jobs
+from queue_engine.core.jobs.job_table import UNFINISHED, jobs
+
+
+async def unfinished_jobs(store: Jobs) -> int:
+    """Return how many jobs of the store are pending or in progress."""
+    found = await store._connection.execute(select(func.count()).select_from(jobs).where(UNFINISHED))
+    return found.scalar_one()
