@@ -23,8 +23,8 @@ from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import effective_labels
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
-from queue_engine.rules.consent import entry_consent_lost, is_own_update
-from queue_engine.rules.eligibility import blocked_by_config, may_queue
+from queue_engine.rules.consent import consent_lost, is_own_update
+from queue_engine.rules.eligibility import Reject, may_queue
 from queue_engine.rules.transitions import with_new_head
 
 _log = structlog.get_logger("imq.revalidate")
@@ -84,8 +84,7 @@ async def contradicts(engine: Engine, repository: Repository, listed: PullReques
         return False
     policy = (await case.with_policy(engine, entry.base_branch)).policy
     pull = await effective_labels(engine.store, repository, listed, entry.trusted_labels, policy)
-    changed, reason = _verdict(entry, pull, policy, engine.clock.now())
-    return changed is not None or reason is not None
+    return _verdict(entry, pull, policy, engine.clock.now()) != (None, None)
 
 
 async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullRequest, push: Push) -> Case | None:
@@ -97,8 +96,8 @@ async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: Pull
     if entry.run.merge_requested_at is not None or policy.on_push is not PushPolicy.REQUEUE:
         return None
     # While an update is under way too, the head that was queued is compared with the one that was pushed.
-    reason = entry_consent_lost(replace(entry, status=EntryStatus.PENDING), pull, policy)
-    if reason is not Reason.HEAD_CHANGED:
+    lost = consent_lost(replace(entry, status=EntryStatus.PENDING), pull, policy)
+    if lost != Reject(Reason.HEAD_CHANGED):
         return None
     if pull.head_sha != push.head_sha:
         return case
@@ -127,35 +126,33 @@ async def _judge(
         entry = await change.tx.entries.find(before.repository.id, before.number)
         if entry is None:
             return None
-        changed, reason = _verdict(entry, pull, policy, change.now)
-        if changed is None and reason is None:
+        changed, lost = _verdict(entry, pull, policy, change.now)
+        if changed is None and lost is None:
             return entry
         if (entry.id, entry.version) != (before.id, before.version) and entry.run.merge_requested_at is None:
             raise StaleRecord(f"pull request {pull.number} was read before its entry changed")
-        if reason is Reason.MERGED_ELSEWHERE and await merged_by_imq(change.tx, entry, change.now):
+        if lost == Reject(Reason.MERGED_ELSEWHERE) and await merged_by_imq(change.tx, entry, change.now):
             changed = replace(entry, needs_refetch=True, run=replace(entry.run, merge_requested_at=change.now))
         if changed is not None:
             saved = await change.tx.entries.save(changed)
             await change.tx.queues.wake(entry.queue_id, change.now)
             return saved
-        assert reason is not None
+        assert lost is not None
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
-        bar = blocked_by_config(pull, policy)
-        detail = bar.detail if bar is not None and bar.reason is reason else None
-        why = DequeueReason(reason, detail, people=people, delivery=delivery)
+        why = DequeueReason(lost.reason, lost.detail, people=people, delivery=delivery)
         await record.dequeue(change, entry, why, policy)
-    _log.info("left", repository=before.repository.full_name, number=pull.number, reason=reason.value)
+    _log.info("left", repository=before.repository.full_name, number=pull.number, reason=lost.reason.value)
     return None
 
 
-def _verdict(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> tuple[Entry | None, Reason | None]:
+def _verdict(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> tuple[Entry | None, Reject | None]:
     """The entry with what its own pass is to look into, or the reason to leave, or neither."""
     if entry.run.merge_requested_at is not None:
         return replace(entry, needs_refetch=True), None
     new_head = pull.open and entry.status is EntryStatus.UPDATING and pull.head_sha != entry.head
     if new_head and entry.run.new_head != pull.head_sha:
         return with_new_head(entry, pull.head_sha, policy, now), None
-    reason = entry_consent_lost(entry, pull, policy)
-    if reason is None and pull.mergeable is False and entry.status is EntryStatus.PENDING:
-        reason = Reason.CONFLICT
-    return None, reason
+    lost = consent_lost(entry, pull, policy)
+    if lost is None and pull.mergeable is False and entry.status is EntryStatus.PENDING:
+        lost = Reject(Reason.CONFLICT)
+    return None, lost

@@ -104,20 +104,14 @@ class MergeRequest(_Told):
     head: str | None = None
 
 
-class CommandConsent(_Told):
-    """Somebody commented `/queue` at that time of GitHub's, and it was taken for consent to this head."""
-
-    kind: Literal["commanded"] = "commanded"
-    head: str
-    at: Instant
-
-
 class Consent(_Told):
-    """Somebody asked for a pull request to be queued, at that time of GitHub's."""
+    """Somebody asked for a pull request to be queued, at that time of GitHub's; or, as `commanded`, commented `/queue`,
+    which IMQ took for consent to `head`."""
 
-    kind: Literal["consented"] = "consented"
+    kind: Literal["consented", "commanded"] = "consented"
     at: Instant
     by: str | None = None
+    head: str | None = None
 
 
 class Push(_Told):
@@ -180,7 +174,6 @@ Statement = Annotated[
     | OwnLabel
     | MergeResult
     | MergeRequest
-    | CommandConsent
     | Consent
     | Push
     | CheckResult

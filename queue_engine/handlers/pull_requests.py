@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import Case, load_case
-from queue_engine.admission.command_consent import overtaken
+from queue_engine.admission.command_consent import is_commands
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_order import await_earlier, postpone
 from queue_engine.admission.label_throttle import LabelThrottle
@@ -97,8 +97,6 @@ class PullRequestChanges:
             case, matters = await self._retitled(case, entry, webhook.title)
             if not matters:
                 return
-        if webhook.action in {"synchronize", "edited"} and await overtaken(engine, case, webhook):
-            return
         if webhook.action == "synchronize" and await self._own_update(repository, webhook):
             return
         if not await left_to_pass(engine, repository, webhook.number):
@@ -135,8 +133,10 @@ class PullRequestChanges:
         own = webhook.sender == await self._engine.github.own_login()
         async with self._engine.change() as change:
             entry = await change.tx.entries.find(repository.id, webhook.number or 0)
-            if entry is None or webhook.head_sha == entry.head:
+            if entry is None:
                 return True
+            if webhook.head_sha == entry.head:
+                return not await is_commands(change.tx, repository, entry.number, entry.head, change.now)
             if not (own and entry.status is EntryStatus.UPDATING and webhook.before == entry.head):
                 return False
             await change.tx.entries.save(

@@ -76,8 +76,16 @@ def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullR
 
 
 def webhooks_since(known: Sequence[Known], now: datetime) -> tuple[PullRequestState | Consent, ...]:
-    """Return recent facts from webhooks, and when somebody queued it, in the order in which IMQ received them."""
-    return tuple(one.told for one in _of_late(known, now) if isinstance(one.told, PullRequestState | Consent))
+    """Return recent facts from webhooks, and when somebody queued it, in the order in which IMQ received them.
+
+    A push may leave `updated_at` as it was.
+    """
+    return tuple(
+        one.told
+        for one in known
+        if isinstance(one.told, Consent)
+        or (isinstance(one.told, PullRequestState) and (one.told.before is not None or _is_of_late(one.told, now)))
+    )
 
 
 def merged_as(known: Sequence[Known]) -> str | None:
@@ -93,7 +101,11 @@ def requested_merge(known: Sequence[Known]) -> str | None:
 
 def _of_late(known: Sequence[Known], now: datetime) -> list[Known]:
     """Without what happened long ago and was only delivered again."""
-    return [one for one in known if not isinstance(one.told, PullRequestState) or one.told.updated_at > now - KEPT]
+    return [one for one in known if not isinstance(one.told, PullRequestState) or _is_of_late(one.told, now)]
+
+
+def _is_of_late(state: PullRequestState, now: datetime) -> bool:
+    return state.updated_at > now - KEPT
 
 
 def _says_merged(one: Known) -> bool:

@@ -32,7 +32,7 @@ from queue_engine.planner.actions import (
 from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
 from queue_engine.rules.checks import former_checks, judge, of_now, required_checks
-from queue_engine.rules.consent import entry_consent_lost, is_own_update, may_be_updated_silently
+from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.rules.merge_method import commit_message, merge_method, no_method
 from queue_engine.rules.reviews import counted_reviews, missing_approval
@@ -52,8 +52,8 @@ def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if facts.pull is not None:
         if facts.pull.merged and entry.run.merge_requested_at is not None:
             return Landing(facts.pull.merge_sha)
-        if (reason := entry_consent_lost(entry, facts.pull, policy)) is not None:
-            return Dequeue(reason)
+        if (lost := consent_lost(entry, facts.pull, policy)) is not None:
+            return Dequeue(lost.reason, lost.detail)
         if entry.needs_refetch:
             return Save(replace(entry, needs_refetch=False))
         if entry.run.merge_requested_at is not None and facts.merge_refused is None:

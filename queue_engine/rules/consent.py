@@ -4,80 +4,48 @@ A push by IMQ's own login after IMQ's update request binds the new head at once;
 land. Without such a push, a fork's new head counts as another person's.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
-
 from queue_engine.domain.facts import Comparison, Permission, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.rules.consent_changes import withdrawn_since_queued
-from queue_engine.rules.eligibility import blocked_by_config
+from queue_engine.rules.consent_changes import CHANGED_SINCE_COMMAND, changed_since_command, withdrawn_since_queued
+from queue_engine.rules.eligibility import Reject, blocked_by_config
 
 _MORE_THAN_WRITE = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 
 
-def entry_consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | None:
+def consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reject | None:
     """Return why this entry no longer has consent, or None.
 
     While IMQ's own update is under way, a different head is no withdrawal: it has to be proved first.
     """
-    head = pull.head_sha if entry.status is EntryStatus.UPDATING else entry.head
-    return consent_lost(
-        pull,
-        base_branch=entry.base_branch,
-        head=head,
-        policy=policy,
-        queued_at=entry.enqueued_at,
-        queued_by=entry.queued_by,
-        trusted_labels=entry.trusted_labels,
-    )
+    if (reason := _lost_by_state(entry, pull, policy)) is not None:
+        return Reject(reason)
+    if (bar := blocked_by_config(pull, policy)) is not None:
+        return bar
+    if (reason := withdrawn_since_queued(pull, entry, policy)) is not None:
+        return Reject(reason)
+    if (reason := changed_since_command(pull.told, entry.queued_head)) is not None:
+        return Reject(reason, CHANGED_SINCE_COMMAND[reason])
+    changed = entry.status is not EntryStatus.UPDATING and pull.head_sha != entry.head
+    return Reject(Reason.HEAD_CHANGED) if changed else None
 
 
-def consent_lost(
-    pull: PullRequest,
-    *,
-    base_branch: str,
-    head: str,
-    policy: Policy,
-    queued_at: datetime,
-    queued_by: str,
-    trusted_labels: Iterable[str],
-) -> Reason | None:
-    """Return why the consent to land `head` on `base_branch` has ended, or None.
-
-    `queued_by` gave the consent, by one of the `trusted_labels` or by a command.
-    """
+def _lost_by_state(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | None:
     if pull.merged:
         return Reason.MERGED_ELSEWHERE
     if not pull.open:
         return Reason.CLOSED
-    if pull.base_branch != base_branch:
+    if pull.base_branch != entry.base_branch:
         return Reason.BASE_CHANGED
-    # While the configuration cannot be read, its trigger labels are unknown, and its queues hold.
-    known = policy.fault is None
-    if known and not policy.has_trigger_label(pull.labels):
+    # What a configuration that cannot be read says of labels is not known; its queues hold until it can be.
+    if policy.fault is None and not policy.has_trigger_label(pull.labels):
         return Reason.LABEL_REMOVED
-    if known and not policy.served:
+    if policy.fault is None and not policy.served:
         return Reason.BRANCH_NOT_SERVED
     if pull.draft:
         return Reason.DRAFT
-    if pull.head_repository is None:
-        return Reason.FORK_DELETED
-    blocked = blocked_by_config(pull, policy)
-    if blocked is not None:
-        return blocked.reason
-    withdrawn = withdrawn_since_queued(
-        pull,
-        base_branch=base_branch,
-        policy=policy,
-        queued_at=queued_at,
-        queued_by=queued_by,
-        trusted_labels=trusted_labels,
-    )
-    if withdrawn is not None:
-        return withdrawn
-    return Reason.HEAD_CHANGED if pull.head_sha != head else None
+    return Reason.FORK_DELETED if pull.head_repository is None else None
 
 
 def may_be_updated_silently(repository: Repository, pull: PullRequest) -> bool:

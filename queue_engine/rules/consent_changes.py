@@ -7,13 +7,20 @@ where reads lag, webhooks come in a burst, or IMQ restarts, the read may be newe
 GitHub's times have whole seconds: within one second the order of the webhooks' arrival counts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.known_facts import Consent, PullRequestState
+from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy, has_label
 from queue_engine.domain.reasons import Reason
+
+CHANGED_SINCE_COMMAND: Mapping[Reason, str] = {
+    Reason.HEAD_CHANGED: "commits were pushed in the same second as the command, or after it",
+    Reason.BASE_CHANGED: "the base branch was changed in the same second as the command, or after it",
+}
+"""What people read if a newer change voids a command."""
 
 
 def withdrawn_since_label(
@@ -24,27 +31,34 @@ def withdrawn_since_label(
     return _withdrawn(since, base_branch, policy, by=by, trusted_labels=())
 
 
-def withdrawn_since_queued(
-    pull: PullRequest,
-    *,
-    base_branch: str,
-    policy: Policy,
-    queued_at: datetime,
-    queued_by: str,
-    trusted_labels: Iterable[str],
-) -> Reason | None:
+def withdrawn_since_queued(pull: PullRequest, entry: Entry, policy: Policy) -> Reason | None:
     """Return why a queued pull request has no consent any more; None if webhooks reported no withdrawal.
 
-    `queued_at` is when IMQ queued it, which counts if the webhook of the consent is no longer stored. If
-    `trusted_labels` are known, only these labels count.
+    The instant at which IMQ queued it counts if the webhook of the consent is no longer stored. If trusted labels are
+    known, only these labels count.
     """
-    consents = [(place, one) for place, one in enumerate(pull.told) if isinstance(one, Consent)]
+    consents = [(place, one) for place, one in enumerate(pull.told) if isinstance(one, Consent) and one.head is None]
     if consents:
         place, consent = consents[-1]
         since = _changes_since(pull, consent.at, consent.by, place=place)
     else:
-        since = [one for one in pull.told if isinstance(one, PullRequestState) and one.updated_at > queued_at]
-    return _withdrawn(since, base_branch, policy, by=queued_by, trusted_labels=tuple(trusted_labels))
+        since = [one for one in pull.told if isinstance(one, PullRequestState) and one.updated_at > entry.enqueued_at]
+    return _withdrawn(since, entry.base_branch, policy, by=entry.queued_by, trusted_labels=entry.trusted_labels)
+
+
+def changed_since_command(told: Sequence[PullRequestState | Consent], head: str) -> Reason | None:
+    """Return why a command to queue this head is no consent; None if no command queued it, or nothing voids it.
+
+    A webhook reported a push to the head, or a changed base branch, only after the command: the person who commented
+    may not have seen it.
+    """
+    places = [place for place, one in enumerate(told) if isinstance(one, Consent) and one.head == head]
+    for state in told[places[0] :] if places else ():
+        if isinstance(state, PullRequestState) and state.base_changed:
+            return Reason.BASE_CHANGED
+        if isinstance(state, PullRequestState) and state.before is not None and state.head == head:
+            return Reason.HEAD_CHANGED
+    return None
 
 
 def last_change(pull: PullRequest) -> datetime | None:

@@ -1,22 +1,25 @@
 """P4: which head and base branch a command consents to, and what becomes of one that was overtaken."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from queue_engine.admission.case import load_case
-from queue_engine.admission.command_consent import DETAIL, changed_since, consents, overtaken
+from queue_engine.admission.command_consent import changed_since, consents, is_commands
 from queue_engine.core.database.database import Database
-from queue_engine.domain.known_facts import KEPT, CommandConsent, Fact, Known, PullRequestState, of_pull
+from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
+from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.handlers.pull_requests import PullRequestChanges
+from queue_engine.rules.consent_changes import CHANGED_SINCE_COMMAND
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.unit.queue_engine.engine_setup import Setup
-from tests.unit.queue_engine.examples import HOUR, NOW, REPOSITORY, SECOND
+from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, REPOSITORY, SECOND, pull
 
 AFTER, BEFORE = NOW + SECOND, NOW - SECOND
+COMMAND = Consent(kind="commanded", head="head-1", at=NOW)
 
 
 @pytest.fixture
@@ -43,11 +46,11 @@ def told(
         (told(before=None), NOW, None),
         (told(before=None, base_changed=True), NOW, Reason.BASE_CHANGED),
         (told(before=None, base_changed=True, at=BEFORE), BEFORE, None),
-        (CommandConsent(head="head-1", at=NOW), NOW, None),
+        (COMMAND, NOW, None),
     ],
 )
 def test_change_of_the_commands_second_or_told_after_it_may_be_newer(
-    fact: PullRequestState | CommandConsent, told_at: datetime, newer: Reason | None
+    fact: PullRequestState | Consent, told_at: datetime, newer: Reason | None
 ) -> None:
     """GitHub's times have whole seconds, and deliveries come in any order."""
     assert changed_since([Known(fact, told_at)], "head-1", NOW) is newer
@@ -84,11 +87,11 @@ async def know(scene: Setup, fact: PullRequestState, *, number: int = 1, at: dat
         await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(number), told=fact)], at)
 
 
-async def commanded(scene: Setup) -> list[CommandConsent]:
+async def commanded(scene: Setup) -> list[Consent]:
     """The commands on pull request 1 that were taken for consent."""
     async with scene.store.reading() as tx:
         known = await tx.known.about(REPOSITORY.id, [of_pull(1)], since=NOW - HOUR)
-    return [one.told for one in known.get(of_pull(1), ()) if isinstance(one.told, CommandConsent)]
+    return [one.told for one in known.get(of_pull(1), ()) if isinstance(one.told, Consent)]
 
 
 async def test_command_consents_to_the_head_that_nobody_pushed_since(scene: Setup) -> None:
@@ -96,7 +99,7 @@ async def test_command_consents_to_the_head_that_nobody_pushed_since(scene: Setu
     await know(scene, told(), number=2)
     await know(scene, told(at=NOW - HOUR), at=NOW - KEPT)
     assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
-    assert await commanded(scene) == [CommandConsent(head="head-1", at=NOW)]
+    assert await commanded(scene) == [COMMAND]
 
 
 async def test_command_does_not_consent_to_a_head_that_may_be_newer(scene: Setup) -> None:
@@ -106,58 +109,58 @@ async def test_command_does_not_consent_to_a_head_that_may_be_newer(scene: Setup
     assert await commanded(scene) == []
 
 
-async def is_overtaken(scene: Setup) -> bool:
-    """Whether a push to `head-1` that GitHub tells now overtook the command of this second, which came first."""
-    await know(scene, told())
+async def test_head_of_a_command_is_known_for_a_quarter_of_an_hour(scene: Setup) -> None:
+    """A push to it that is told meanwhile is looked at; one to another head, or to a labeled one, is not."""
+    assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
+    async with scene.store.transaction() as tx:
+        await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(2), told=Consent(at=NOW, by="mona"))], NOW)
+    async with scene.store.reading() as tx:
+        assert await is_commands(tx, REPOSITORY, 1, "head-1", NOW)
+        assert not await is_commands(tx, REPOSITORY, 1, "head-2", NOW)
+        assert not await is_commands(tx, REPOSITORY, 2, "head-1", NOW)
+        assert not await is_commands(tx, REPOSITORY, 1, "head-1", NOW + KEPT + SECOND)
+
+
+async def push_told(scene: Setup) -> Entry | None:
+    """The entry of pull request 1 after a webhook told of a push to its queued head."""
     hint = WebhookEvent(
         kind=WebhookKind.CONSENT,
+        action="synchronize",
         delivery="push",
         installation_id=REPOSITORY.installation_id,
         repository_id=REPOSITORY.id,
         number=1,
         head_sha="head-1",
     )
-    return await overtaken(scene.engine, await load_case(scene.engine, REPOSITORY, 1, delivery=hint.delivery), hint)
-
-
-async def left(scene: Setup) -> tuple[Reason | None, str | None, str | None]:
-    """Why pull request 1 left, by the timeline and its comment, and the delivery that it left by."""
+    scene.github.pull = pull(told=(COMMAND, told()), labels=frozenset({POLICY.trigger_label}))
+    await PullRequestChanges(scene.engine).changed(REPOSITORY, hint)
     async with scene.store.reading() as tx:
-        events = await tx.timeline.of_pull_request(REPOSITORY.id, 1)
-        notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
-    event = events[-1]
-    assert (notice and notice.reason) == event.reason
-    return event.reason, (event.data or {}).get("detail"), event.delivery
+        return await tx.entries.find(REPOSITORY.id, 1)
 
 
-async def test_push_that_overtook_the_command_dequeues_and_says_why(scene: Setup) -> None:
+async def test_push_that_is_told_after_the_command_dequeues_and_says_why(scene: Setup) -> None:
     """The command had queued a head that its author may not have seen."""
-    queue = await scene.front()
+    await scene.front()
     assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
-    assert await is_overtaken(scene)
+    assert await push_told(scene) is None
     async with scene.store.reading() as tx:
-        assert await tx.entries.of_queue(queue.id) == ()
+        event = (await tx.timeline.of_pull_request(REPOSITORY.id, 1))[-1]
         notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
-    assert await left(scene) == (Reason.HEAD_CHANGED, DETAIL, "push")
+    detail = CHANGED_SINCE_COMMAND[Reason.HEAD_CHANGED]
+    assert (event.reason, event.data["detail"], event.delivery) == (Reason.HEAD_CHANGED, detail, "push")
     assert notice is not None
-    assert "ada" in notice.people, "its author has to act"
+    assert (notice.reason, notice.detail, "ada" in notice.people) == (Reason.HEAD_CHANGED, detail, True)
 
 
-@pytest.mark.parametrize(
-    ("changes", "commanded_head", "at"),
-    [
-        ({}, "head-1", timedelta(seconds=1)),
-        ({}, "head-2", timedelta(0)),
-        ({"queued_head": "head-2"}, "head-1", timedelta(0)),
-        ({"merge_requested_at": NOW}, "head-1", timedelta(0)),
-    ],
-)
-async def test_push_dequeues_nothing_that_no_overtaken_command_queued(
-    scene: Setup, changes: dict[str, Any], commanded_head: str, at: timedelta
-) -> None:
-    """A command typed later, one for another head, another head that is queued since, or a merge in doubt."""
-    queue = await scene.front(**changes)
-    assert await consents(scene.engine, REPOSITORY, 1, commanded_head, NOW + at)
-    assert not await is_overtaken(scene)
-    async with scene.store.reading() as tx:
-        assert len(await tx.entries.of_queue(queue.id)) == 1
+async def test_push_to_a_head_that_no_command_queued_costs_no_request(scene: Setup) -> None:
+    """The label's webhook named that head."""
+    await scene.front()
+    assert await push_told(scene) is not None
+    assert "pull" not in scene.github.asked
+
+
+async def test_push_that_is_told_while_github_merges_is_left_to_the_pass(scene: Setup) -> None:
+    """Only the pass knows what became of the merge."""
+    await scene.front(status=EntryStatus.READY, merge_requested_at=NOW)
+    assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
+    assert await push_told(scene) is not None

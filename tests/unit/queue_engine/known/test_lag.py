@@ -8,8 +8,8 @@ from pydantic import BaseModel
 
 from queue_engine.domain.known_facts import (
     CheckResult,
-    CommandConsent,
     CommitStatus,
+    Consent,
     HeldLabel,
     Known,
     KnownName,
@@ -74,7 +74,7 @@ def test_facts_that_a_read_does_not_show_hold_it_up_for_nothing() -> None:
         lag.current(1, kind, "pull 1", [Known(ReviewChange(author="a", state="approved"), NOW)], NOW + SECOND)
     assert lag.of(1, PULL, NOW + SECOND) == NONE
     assert lag.of(1, REVIEWS, NOW + SECOND) == SECOND
-    assert lag.wait(1, REVIEWS, "pull 1", [Known(CommandConsent(head="h", at=NOW), NOW)], NOW) == NONE
+    assert lag.wait(1, REVIEWS, "pull 1", [Known(Consent(at=NOW), NOW)], NOW) == NONE
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_read_waits_for_every_fact_that_it_shows(kind: ReadKind, shown: set[type
         PullRequestState,
         OwnLabel,
         MergeResult,
-        CommandConsent,
+        Consent,
         Push,
         CheckResult,
         CommitStatus,

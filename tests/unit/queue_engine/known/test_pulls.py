@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.known_facts import KEPT, SETTLED, Known, MergeResult, OwnLabel, PullRequestState
-from queue_engine.known.pulls import corrected, outdated_pull
+from queue_engine.domain.known_facts import KEPT, SETTLED, Consent, Known, MergeResult, OwnLabel, PullRequestState
+from queue_engine.known.pulls import corrected, outdated_pull, webhooks_since
 from tests.unit.queue_engine.examples import NOW, pull
 
 SECOND = timedelta(seconds=1)
@@ -166,3 +166,11 @@ def test_merged_pull_request_is_believed_whatever_was_told_in_its_second() -> No
     merged = read(open=False, merged=True)
     assert outdated_pull(merged, [told()], NOW) is None
     assert outdated_pull(merged, [told(), Known(MergeResult(sha="landed"), NOW)], NOW) is None
+
+
+def test_push_counts_since_it_was_told_and_other_changes_since_they_happened() -> None:
+    """A push may leave `updated_at` as it was; a close of long ago was only delivered again."""
+    consent = Known(Consent(at=NOW, by="mona"), NOW)
+    push = told(updated_at=NOW - KEPT, before="head-0")
+    closed, late = told(updated_at=NOW - KEPT, open=False), told(updated_at=NOW - KEPT + SECOND)
+    assert webhooks_since([push, consent, closed, late], NOW) == (push.told, consent.told, late.told)

@@ -3,11 +3,12 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.facts import Permission
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.facts import Permission, PullRequest
+from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.rules.consent import entry_consent_lost, is_own_update
+from queue_engine.rules.consent import consent_lost, is_own_update
+from queue_engine.rules.eligibility import Reject
 from tests.unit.queue_engine.examples import (
     CHECKING,
     PENDING,
@@ -31,13 +32,18 @@ WITHDRAWALS = [
 ]
 
 
+def _lost(queued: Entry, read: PullRequest, policy: Policy) -> Reason | None:
+    lost = consent_lost(queued, read, policy)
+    return None if lost is None else lost.reason
+
+
 @pytest.mark.parametrize("status", WAITING)
 @pytest.mark.parametrize(("changes", "reason"), WITHDRAWALS)
 def test_consent_withdrawn_in_any_waiting_status_is_noticed(
     status: EntryStatus, changes: dict[str, Any], reason: Reason
 ) -> None:
     """Close, draft, base edit, label removal, a deleted fork: the same everywhere in the queue."""
-    assert entry_consent_lost(entry(status=status), pull(**changes), POLICY) is reason
+    assert _lost(entry(status=status), pull(**changes), POLICY) is reason
 
 
 @pytest.mark.parametrize("status", WAITING)
@@ -53,40 +59,40 @@ def test_consent_ends_in_any_waiting_status_when_the_configuration_keeps_it_out(
     status: EntryStatus, policy: Policy, changes: dict[str, Any], reason: Reason
 ) -> None:
     """A blocking label or title set while it waits counts as at admission."""
-    assert entry_consent_lost(entry(status=status), pull(**changes), policy) is reason
+    assert _lost(entry(status=status), pull(**changes), policy) is reason
 
 
 def test_consent_is_not_judged_by_labels_of_a_configuration_that_cannot_be_read() -> None:
     """What its labels mean is not known; all that the configuration has no say in still counts."""
     broken = Policy(trigger_labels=("go",), served=False, fault="line 2: what?")
-    assert entry_consent_lost(entry(), pull(), broken) is None
-    assert entry_consent_lost(entry(), pull(draft=True), broken) is Reason.DRAFT
-    assert entry_consent_lost(entry(), pull(head_sha="evil"), broken) is Reason.HEAD_CHANGED
+    assert _lost(entry(), pull(), broken) is None
+    assert _lost(entry(), pull(draft=True), broken) is Reason.DRAFT
+    assert _lost(entry(), pull(head_sha="evil"), broken) is Reason.HEAD_CHANGED
 
 
 @pytest.mark.parametrize("status", WAITING)
 def test_consent_to_an_unchanged_pull_request_stands(status: EntryStatus) -> None:
     """Title, assignees, other labels and mergeability are no matter of consent."""
     same = pull(title="Better words", assignees=("eve",), labels=frozenset({"merge-queue"}), mergeable=None)
-    assert entry_consent_lost(entry(status=status), same, POLICY) is None
+    assert _lost(entry(status=status), same, POLICY) is None
 
 
 @pytest.mark.parametrize("status", [PENDING, CHECKING, READY])
 def test_push_while_no_update_is_under_way_withdraws_consent(status: EntryStatus) -> None:
     """By any pusher: consent was for another head."""
-    assert entry_consent_lost(entry(status=status), pull(head_sha="evil"), POLICY) is Reason.HEAD_CHANGED
+    assert _lost(entry(status=status), pull(head_sha="evil"), POLICY) is Reason.HEAD_CHANGED
 
 
 def test_push_while_updating_is_left_to_the_proof() -> None:
     """The new head may be the update that was asked for."""
-    assert entry_consent_lost(entry(status=UPDATING), pull(head_sha="head-2"), POLICY) is None
+    assert _lost(entry(status=UPDATING), pull(head_sha="head-2"), POLICY) is None
 
 
 def test_consent_is_for_the_bound_head_not_the_queued_one() -> None:
     """After an update, a push back to the queued head is a push like any other."""
     updated = entry(status=CHECKING, head="head-2", updated_from="head-1")
-    assert entry_consent_lost(updated, pull(head_sha="head-2"), POLICY) is None
-    assert entry_consent_lost(updated, pull(head_sha="head-1"), POLICY) is Reason.HEAD_CHANGED
+    assert _lost(updated, pull(head_sha="head-2"), POLICY) is None
+    assert _lost(updated, pull(head_sha="head-1"), POLICY) is Reason.HEAD_CHANGED
 
 
 @pytest.mark.parametrize(
@@ -100,7 +106,14 @@ def test_consent_is_for_the_bound_head_not_the_queued_one() -> None:
 )
 def test_consent_withdrawn_in_several_ways_gives_the_plainest_reason(changes: dict[str, Any], reason: Reason) -> None:
     """What ended matters more than how it looked when it ended."""
-    assert entry_consent_lost(entry(), pull(**changes), POLICY) is reason
+    assert _lost(entry(), pull(**changes), POLICY) is reason
+
+
+def test_consent_lost_by_the_configuration_names_the_label_or_the_pattern() -> None:
+    """People read which of their labels it was."""
+    policy = Policy(blocking_labels=frozenset({"docs"}))
+    blocked = pull(labels=frozenset({"docs", "merge-queue"}))
+    assert consent_lost(entry(), blocked, policy) == Reject(Reason.BLOCKED_BY_LABEL, "docs")
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,16 @@ from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.known_facts import Consent, PullRequestState
 from queue_engine.domain.reasons import Reason
-from queue_engine.rules.consent_changes import last_change, withdrawn_since_label, withdrawn_since_queued
+from queue_engine.rules.consent import consent_lost
+from queue_engine.rules.consent_changes import (
+    CHANGED_SINCE_COMMAND,
+    changed_since_command,
+    last_change,
+    withdrawn_since_label,
+    withdrawn_since_queued,
+)
 from queue_engine.rules.eligibility import Admit, Answer, Ignore, Reject, RequiredFacts
-from tests.unit.queue_engine.examples import POLICY, REPOSITORY, pull, rules
+from tests.unit.queue_engine.examples import POLICY, REPOSITORY, entry, pull, rules
 
 LABEL = POLICY.trigger_label
 AT = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -47,14 +54,8 @@ def since_label(*told: PullRequestState | Consent) -> Reason | None:
 
 def since_queued(*told: PullRequestState | Consent) -> Reason | None:
     """The judgement of an entry that mona queued, and that IMQ stored some seconds later."""
-    return withdrawn_since_queued(
-        pull(told=told),
-        base_branch="main",
-        policy=POLICY,
-        queued_at=AT + timedelta(seconds=10),
-        queued_by="mona",
-        trusted_labels=(LABEL,),
-    )
+    queued = entry(enqueued_at=AT + timedelta(seconds=10), queued_by="mona", trusted_labels=(LABEL,))
+    return withdrawn_since_queued(pull(told=told), queued, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -129,3 +130,38 @@ def test_admission_without_a_known_right_is_refused() -> None:
     request = EnqueueRequest(Case(REPOSITORY, 1), by="mona", head_sha="head-1")
     refused = judged(request, Snapshot(pull()), RequiredFacts(rules("ci")), POLICY)
     assert refused == Reject(Reason.LABEL_WITHOUT_RIGHT)
+
+
+PUSH = state(0, before="head-0")
+OTHER_BASE = state(0, base_changed=True)
+COMMAND = Consent(kind="commanded", at=AT, head="head-1")
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ((COMMAND, PUSH), Reason.HEAD_CHANGED),
+        ((COMMAND, CONSENT, PUSH, state(3)), Reason.HEAD_CHANGED),
+        ((COMMAND, state(-9, before="head-0")), Reason.HEAD_CHANGED),
+        ((COMMAND, OTHER_BASE), Reason.BASE_CHANGED),
+        ((COMMAND, PUSH, OTHER_BASE), Reason.HEAD_CHANGED),
+        ((PUSH, OTHER_BASE, COMMAND), None),
+        ((COMMAND, state(0, before="head-1", head="head-2")), None),
+        ((COMMAND, state(3)), None),
+        ((CONSENT, PUSH, OTHER_BASE), None),
+        ((Consent(kind="commanded", at=AT, head="head-2"), PUSH, OTHER_BASE), None),
+        ((), None),
+    ],
+)
+def test_command_is_void_when_a_push_or_a_changed_base_is_told_after_it(
+    told: tuple[PullRequestState | Consent, ...], reason: Reason | None
+) -> None:
+    """GitHub does not say which head a comment was made on, and a push may leave its times as they were."""
+    assert changed_since_command(told, "head-1") is reason
+    lost = consent_lost(entry(queued_by="mona"), pull(told=told), POLICY)
+    assert lost == (None if reason is None else Reject(reason, CHANGED_SINCE_COMMAND[reason]))
+
+
+def test_command_renews_no_consent_by_itself() -> None:
+    """What was told since the entry was queued still counts: the command may have been refused."""
+    assert since_queued(LABELLED, CONSENT, state(2, draft=True), COMMAND) is Reason.DRAFT
