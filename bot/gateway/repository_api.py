@@ -41,9 +41,8 @@ class RepositoryApi(CommentApi):
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """`GET /repos/{owner}/{repo}/contents/.github/imq.yml` at a branch, without one at the default branch.
 
-        Raises Invalid when it is no text. The caller is about to queue something, so a token for writes is fetched.
+        Raises Invalid when it is no text.
         """
-        await self._connection.prepare_writes(repository)
         if base_branch is None:
             return await self._file(repository, dict(owner_and_repo(repository)), "")
         return await self._file(repository, {**owner_and_repo(repository), "ref": base_branch}, "?ref={ref}")

@@ -41,20 +41,8 @@ from queue_engine.executor.landing import land, land_elsewhere
 from queue_engine.executor.pass_errors import PassError
 from queue_engine.executor.save import Checks, EntryUpdates
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
-from queue_engine.planner.actions import (
-    Block,
-    Dequeue,
-    FactKind,
-    Facts,
-    HoldBase,
-    Landing,
-    Merge,
-    ReadFact,
-    Rerun,
-    Save,
-    Update,
-    Wait,
-)
+from queue_engine.planner import actions
+from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact, Step, Wait
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.planner.github_outage import longest_wait, on_github_error, retry_at, shows_retrying
@@ -80,6 +68,8 @@ async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> dat
     """
     try:
         policy = await engine.policies.of(queue.repository, queue.base_branch)
+    except RateLimitError as limited:  # It changes nothing for any entry, so none is read.
+        return retry_at(limited, engine.clock.now())
     except GitHubError as error:
         return await _Pass(engine, queue, held, Policy()).on_unreadable_policy(error)
     return await _Pass(engine, queue, held, policy).run()
@@ -138,25 +128,38 @@ class _Pass:
         found = await find_front(self._engine, self._queue.id, self._policy)
         if isinstance(found, QueueWait):
             return found
-        front, self._depth, self._hold_ends = found.entry, found.depth, found.hold_ends
+        front, self._depth, self._hold_ends, self._stall = found.entry, found.depth, found.hold_ends, found.stall
         if (front.id, front.version) != self._facts_for:
             # A webhook changed the front, or another entry is the front: facts read before may be outdated.
             self._facts, self._facts_for = Facts(), (front.id, front.version)
-        self._stall = found.stall
         self._facts = replace(self._facts, ci_seen_at=found.stall.ci_seen_at if found.stall else None)
         return front
 
     async def _step(self, entry: Entry) -> datetime | None:
-        """Carry out one action; returns when the queue is due again if the action was to wait."""
+        """Read facts and carry out the next action; returns when the queue is due again if the action was to wait.
+
+        Something may change during a read: only a wait follows at once, all else after the front is found again.
+        """
+        for reads in range(len(FactKind) + 1):
+            action = await self._decide(entry)
+            if not isinstance(action, ReadFact):
+                return await self._act(entry, action) if not reads or isinstance(action, Wait) else None
+            before = self._facts
+            due = await self._read_fact(entry, action.fact)
+            if due is not None or self._facts is before or not self._held():
+                return due
+        return None
+
+    async def _decide(self, entry: Entry) -> Action:
         if entry.run.merge_requested_at is not None:
             async with self._engine.store.reading() as tx:
                 landed = await answered_merge(tx, entry, self._engine.clock.now())
             self._facts = replace(self._facts, landed_sha=landed)
-        action = decide(entry, self._facts, self._policy, self._engine.clock.now())
+        return decide(entry, self._facts, self._policy, self._engine.clock.now())
+
+    async def _act(self, entry: Entry, action: Step) -> datetime | None:
         match action:
-            case ReadFact(fact):
-                return await self._read_fact(entry, fact)
-            case Save(changed, ended):
+            case actions.Save(changed, ended):
                 await self._save(entry, changed, ended=ended)
                 return None
             case Wait(changed, until, pending, not_starting):
@@ -166,20 +169,20 @@ class _Pass:
                     announce = recovered or settled.run.pending_checks != entry.run.pending_checks
                     await self._save(entry, settled, announce=announce, checks=pending)
                 return await record_stall(self._engine, self._queue, self._stall, changed, not_starting) or until
-            case Update(changed):
+            case actions.Update(changed):
                 return await self._update(entry, changed)
-            case Merge(changed):
+            case actions.Merge(changed):
                 return await self._merge(await self._save(entry, changed, before_merge=True), action)
-            case Landing(sha):
+            case actions.Landing(sha):
                 return await self._land(entry, sha)
-            case Dequeue(reason, detail, checks):
+            case actions.Dequeue(reason, detail, checks):
                 return await self._dequeue(entry, reason, detail, checks)
-            case Block(changed, reason, words):
+            case actions.Block(changed, reason, words):
                 await self._updates.block(entry, changed, reason, words)
                 return None
-            case Rerun(changed, failed):
+            case actions.Rerun(changed, failed):
                 return await self._rerun(await self._save(entry, changed), failed)
-            case HoldBase(changed, check, tip):
+            case actions.HoldBase(changed, check, tip):
                 await self._save(entry, changed)
                 return await hold_for_base(self._engine, self._queue, self._policy, check, tip)
 
@@ -221,8 +224,7 @@ class _Pass:
         self._facts = Facts()
         try:
             self._facts = await github_requests.update(self._engine.github, saved)
-        except RateLimitError as limited:
-            # No request was sent: the time limit of the update begins with the next try.
+        except RateLimitError as limited:  # Nothing was sent: the time limit begins with the next try.
             due = retry_at(limited, self._engine.clock.now())
             await self._save(saved, replace(saved, status_since=due, run=replace(saved.run, polls=0, next_poll_at=due)))
             return due
@@ -230,12 +232,11 @@ class _Pass:
             return await self._on_error(saved, error)
         return None
 
-    async def _merge(self, entry: Entry, how: Merge) -> datetime | None:
+    async def _merge(self, entry: Entry, how: actions.Merge) -> datetime | None:
         refused, self._facts = self._facts.refused_methods, Facts()
         try:
             answer = await github_requests.merge(self._engine.github, entry, how, refused)
-        except RateLimitError as limited:
-            # GitHub did not merge, so there is no lost answer to find.
+        except RateLimitError as limited:  # GitHub did not merge, so there is no lost answer to find.
             await record_refused_merge(self._engine, entry)
             await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=None)))
             return retry_at(limited, self._engine.clock.now())
@@ -296,7 +297,7 @@ class _Pass:
             await self._save(entry, replace(entry, needs_refetch=True))
             return None
         match on_github_error(entry, error, self._policy, self._engine.clock.now(), self._engine.random):
-            case Dequeue(reason, detail):
+            case actions.Dequeue(reason, detail):
                 return await self._dequeue(entry, reason, detail)
             case Wait(changed, until):
                 if changed != entry:

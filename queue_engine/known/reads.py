@@ -252,6 +252,8 @@ class GitHubReads(Forwarding):
                     words = f"just named, not found: {missing.message}"
                     raise self._outdated(repository, subject, words, kind) from missing
                 raise
+        if outdated is _never and kind is None:
+            return answer
         known = (await self._facts.about(repository.id, {subject})).get(subject, ())
         now = self._clock.now()
         why = outdated(answer, known, now)

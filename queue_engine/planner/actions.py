@@ -175,4 +175,5 @@ class HoldBase:
     tip: str
 
 
-Action = ReadFact | Save | Wait | Update | Merge | Landing | Dequeue | Block | Rerun | HoldBase
+Step = Save | Wait | Update | Merge | Landing | Dequeue | Block | Rerun | HoldBase
+Action = ReadFact | Step

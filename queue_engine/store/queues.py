@@ -207,6 +207,8 @@ class Queues:
             lent = {"its_ids": locked, "lease_owner": owner, "leased_until": now + lease}
             await self._connection.execute(_TAKE, lent)
             taken += [queue_id for queue_id in ids if queue_id in locked]
+            if len(ids) < at_most and len(locked) == len(ids):
+                break
         if not taken:
             return ()
         claimed = {queue.id: queue for queue in await self._many(_SOME, its_ids=taken)}
