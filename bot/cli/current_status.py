@@ -69,6 +69,6 @@ def _position(found: PullRequestStatus) -> Iterator[str]:
         position = found.entry.position.position + 1
         yield f"Queued for {found.base_branch} at position {position}, {found.state}."
     elif found.held_behind is not None:
-        yield "Waiting to join the queue."
+        yield "Waiting for room in the queue."
     elif found.rejected is not None:
         yield f"Its head {found.rejected.head_sha[:7]} was rejected at {found.rejected.at:%Y-%m-%d %H:%M} UTC."

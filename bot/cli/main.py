@@ -101,7 +101,7 @@ def resume(repository: str, branch: str) -> None:
 )
 @click.option("--keep-open", is_flag=True, help="Keep the sandbox and the bot running at the end.")
 def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
-    """Land ten pull requests on a local GitHub."""
+    """Queue ten pull requests on a local GitHub: good ones land, the others are ejected with a reason."""
     try:
         from bot.demo.run import run_demo
     except ModuleNotFoundError as missing:

@@ -23,7 +23,7 @@ ASKED_BY = " by {by}"
 _PRECEDENCE = {"delays": ", ahead of {delays}", "delay": " (about {delay} later each)"}
 
 HISTORY: Mapping[str, HistoryText] = {
-    "held": HistoryText("Waiting to join the queue for {base}"),
+    "held": HistoryText("Waiting for room in the queue for {base}"),
     "queued": HistoryText("Queued for {base}", {"position": " at position {position}", "by": ASKED_BY, **_PRECEDENCE}),
     "refused": HistoryText("Not queued for {base}"),
     "pending": HistoryText("Preempted by a hotfix", {"yields_to": ", {yields_to}"}),

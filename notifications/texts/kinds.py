@@ -26,7 +26,7 @@ KINDS: Mapping[NoticeKind, KindText] = {
     NoticeKind.FAILED: KindText("❌ Removed from the queue for {base}", "Removed from the queue"),
     NoticeKind.CANCELLED: KindText("↩️ Dequeued from {base}", "Dequeued"),
     NoticeKind.REFUSED: KindText("↩️ Not queued for {base}", "Not queued"),
-    NoticeKind.HELD: KindText("⏳ Waiting to join the queue for {base}", "Waiting to join the queue"),
+    NoticeKind.HELD: KindText("⏳ Waiting for room in the queue for {base}", "Waiting for room in the queue"),
     NoticeKind.BLOCKED: KindText("⏸️ Waiting for a permission to land on {base}", "Waiting for a permission"),
     NoticeKind.PAUSED: KindText("⏸️ The queue for {base} is paused", "The queue is paused"),
     NoticeKind.ANSWERED: KindText("💬 Reply to a command", "Reply to a command"),
@@ -36,5 +36,5 @@ MISMATCH = KindText("⚠️ Not as tested: landed on {base}", "Not as tested: la
 """Replaces the text for a landing when the landed tree is not the tested one."""
 
 SUPERSEDED_TITLE = "Superseded by a newer commit"
-SUPERSEDED_SUMMARY = "The branch was updated. See the check run of its newer commit, which IMQ tests and merges."
+SUPERSEDED_SUMMARY = "The branch has a newer commit, which IMQ tests and merges. See the check run of that commit."
 """For the check run of a head that IMQ or somebody else has replaced."""

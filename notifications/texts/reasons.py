@@ -22,7 +22,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "To queue it again, comment `/queue` or add the label {label}.",
     ),
     Reason.UNQUEUED: ReasonText(
-        "The pull request was dequeued on request.",
+        "Someone dequeued the pull request.",
         "To queue it again, comment `/queue` or add the label {label}.",
     ),
     Reason.NOT_QUEUED: ReasonText(
@@ -30,11 +30,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "To queue it again, comment `/queue` or add the label {label}.",
     ),
     Reason.CLOSED: ReasonText(
-        "The pull request was closed.",
+        "Someone closed the pull request.",
         "To land it, reopen it. Then comment `/queue` or add the label {label}.",
     ),
     Reason.MERGED_ELSEWHERE: ReasonText(
-        "The pull request was merged outside the queue.",
+        "Someone merged the pull request outside the queue.",
         "IMQ has nothing left to do.",
     ),
     Reason.DRAFT: ReasonText(
@@ -47,11 +47,11 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.BASE_CHANGED_AT_MERGE: ReasonText(
         "The base branch changed while IMQ merged the pull request. GitHub merged it into another branch than {base}, "
-        "where it was not tested.",
+        "where IMQ had not tested it.",
         "Check that branch, and revert the merge if it should not be there.",
     ),
     Reason.HEAD_CHANGED: ReasonText(
-        "New commits were pushed after the pull request was queued. IMQ merges only the commits that were queued.",
+        "Someone pushed new commits to the queued pull request. IMQ merges only the queued commits.",
         "Review the new commits." + _REQUEUE,
     ),
     Reason.PERMISSION_LOST: ReasonText(
@@ -68,11 +68,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Review the current commits." + _REQUEUE,
     ),
     Reason.QUEUE_FULL: ReasonText(
-        "The queue for {base} is full. The pull request joins when a place is free.",
+        "The queue for {base} is full. The pull request waits for room.",
         "Keep the label {label} to keep its position.",
     ),
     Reason.FORK_DELETED: ReasonText(
-        "The head repository was deleted, so IMQ can neither update nor test the branch.",
+        "The head repository no longer exists, so IMQ can neither update nor test the branch.",
         "Push the branch to an existing repository, and open a new pull request from there.",
     ),
     Reason.NOT_ALLOWED_TO_QUEUE: ReasonText(
@@ -92,11 +92,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "When it is ready to land, change the title." + _REQUEUE,
     ),
     Reason.HOLD_TIMED_OUT: ReasonText(
-        "No place in the queue for {base} became free in time.",
+        "The pull request waited too long for room in the queue for {base}.",
         "Find out what delays the queue." + _REQUEUE,
     ),
     Reason.ASKED_TOO_OFTEN: ReasonText(
-        "The label {label} was added repeatedly for commits that IMQ had rejected. For a while, IMQ ignores the "
+        "Someone repeatedly added the label {label} to commits that IMQ had rejected. For a while, IMQ ignores the "
         "label and answers only `/queue`.",
         "Push a fix, or wait." + _REQUEUE,
     ),
@@ -134,7 +134,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Fix {base}." + _REQUEUE,
     ),
     Reason.MERGEABLE_UNKNOWN: ReasonText(
-        "GitHub did not report in time whether the pull request can be merged.",
+        "GitHub did not report in time whether it can merge the pull request.",
         "To try again, comment `/queue` or add the label {label}.",
     ),
     Reason.UPDATE_REFUSED: ReasonText(
@@ -179,11 +179,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Request a review from a code owner." + _REQUEUE,
     ),
     Reason.CONVERSATIONS_UNRESOLVED: ReasonText(
-        "{base} requires all conversations to be resolved.",
+        "{base} requires resolved conversations, and some are open.",
         "Resolve the open conversations." + _REQUEUE,
     ),
     Reason.SIGNATURES_MISSING: ReasonText(
-        "{base} requires signed commits, and some commits are not signed.",
+        "{base} requires signed commits, and some commits lack a signature.",
         "Sign the commits and push them." + _REQUEUE,
     ),
     Reason.LINEAR_HISTORY_REQUIRED: ReasonText(
@@ -245,7 +245,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Look up the trace in IMQ's log, and report it." + _REQUEUE,
     ),
     Reason.TREE_MISMATCH: ReasonText(
-        "What landed on {base} differs from what was tested, so IMQ paused the queue.",
+        "The landed tree on {base} differs from the tested one, so IMQ paused the queue.",
         "Compare the landed commit with the tested one, repair {base} if needed, and comment `/resume`.",
     ),
     Reason.INVARIANT_BROKEN: ReasonText(

@@ -11,10 +11,10 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.QUEUED: "Queued for {base_branch} at position {position} of {depth}.",
     ReplyKind.ALREADY_QUEUED: "Already queued for {base_branch} at position {position} of {depth}.",
     ReplyKind.REQUEUED: "Requeued for {base_branch} with its current head at position {position} of {depth}.",
-    ReplyKind.HELD: "The queue for {base_branch} is full. The pull request joins when a place is free.",
+    ReplyKind.HELD: "The queue for {base_branch} is full. The pull request waits for room.",
     ReplyKind.REFUSED: "{sentence} {next_step}",
     ReplyKind.LEFT: "Dequeued from {base_branch}.",
-    ReplyKind.LANDING: "The merge into {base_branch} has started. GitHub decides whether it can still be dequeued.",
+    ReplyKind.LANDING: "The merge into {base_branch} has started. If GitHub refuses it, IMQ dequeues the pull request.",
     ReplyKind.NOT_QUEUED: "The pull request is not queued.",
     ReplyKind.PRIORITY: "Priority {priority}: position {position} of {depth} in the queue for {base_branch}.",
     ReplyKind.PAUSED: "Paused the queue for {base_branch}. To resume it, comment `/resume`.",
@@ -24,7 +24,7 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.STATUS: "Queue for {base_branch}:",
     ReplyKind.HELP: "Begin a line of a comment with one of these commands:",
     ReplyKind.NOT_ALLOWED: "This needs the role {needs} on the repository; {by} has {has}.",
-    ReplyKind.NOT_UNDERSTOOD: "{argument} does not fit. Usage: {usage}.",
+    ReplyKind.NOT_UNDERSTOOD: "{argument} is not valid. Usage: {usage}.",
     ReplyKind.CHANGED_SINCE: "The pull request changed after this comment. Review it, and comment again.",
     ReplyKind.TOO_MANY: "A comment can have at most {limit} commands. IMQ ignored this one and those after it.",
     ReplyKind.FAILED: "GitHub refused the request. Details: {detail}",
@@ -43,7 +43,7 @@ PREEMPTS = "It preempts {number}, whose checks start over."
 PREEMPTS_LOSING = "It preempts {number}, whose checks start over after {lost}."
 DELAYS_NONE = "This delays no other pull request."
 MORE = "{count} more follow."
-OTHERS_HELD = "{held} more wait to join."
+OTHERS_HELD = "{held} more wait for room."
 EMPTY = "The queue is empty."
 QUEUE_LINE = "{place}. {number}: {status} since {since}"
 QUEUE_BLOCKED = "The queue is blocked: {sentence}"

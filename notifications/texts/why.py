@@ -7,7 +7,7 @@ STATES: Mapping[str, str] = {
     "updating": "First in the queue for {base}, updating the branch since {since}.",
     "checking": "First in the queue for {base}, waiting for checks since {since}.",
     "ready": "First in the queue for {base}: checks passed, merging since {since}.",
-    "held": "The queue for {base} is full, with {depth} pull requests. This one waits to join, with {ahead} before it.",
+    "held": "The queue for {base} is full, with {depth} pull requests. This one waits for room, with {ahead} ahead.",
     "not_queued": "Not queued. To queue it, comment `/queue` or add the label {label}.",
 }
 AHEAD = "Ahead of it: {numbers}."

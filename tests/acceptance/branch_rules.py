@@ -123,7 +123,7 @@ CASES = {
         lambda _, pull: pull.open_thread("Really?", by="hubot"),
         lambda _, pull: [pull.resolve_thread(thread) for thread in pull.record.threads],
         "conversations_unresolved",
-        "all conversations to be resolved",
+        "requires resolved conversations",
         merges_asked=0,
     ),
     "conversation, ruleset": Case(
@@ -131,7 +131,7 @@ CASES = {
         lambda _, pull: pull.open_thread("Really?", by="hubot"),
         lambda _, pull: [pull.resolve_thread(thread) for thread in pull.record.threads],
         "conversations_unresolved",
-        "all conversations to be resolved",
+        "requires resolved conversations",
         merges_asked=0,
     ),
     "signatures, classic": Case(
@@ -139,7 +139,7 @@ CASES = {
         nothing,
         lambda _, pull: pull.sign(),
         "signatures_missing",
-        "some commits are not signed",
+        "some commits lack a signature",
         merges_asked=0,
         unread="must have verified signatures",
     ),
@@ -148,7 +148,7 @@ CASES = {
         nothing,
         lambda _, pull: pull.sign(),
         "signatures_missing",
-        "some commits are not signed",
+        "some commits lack a signature",
         merges_asked=0,
     ),
     "deployment": Case(

@@ -188,7 +188,7 @@ async def test_priority_by_command_is_kept_for_the_place_and_the_answer_says_so(
     await say(full, pull, "/queue priority=high", by="rhea")
     assert await answered(full, pull) == ["held"]
     await full.pass_time(SOON)
-    assert "is full. The pull request joins when a place is free. Its priority will be 10." in full.comment(pull)
+    assert "is full. The pull request waits for room. Its priority will be 10." in full.comment(pull)
     assert standing(await joined(full, pull)) == (10, False, False, False, False)
 
     other = full.open("other")

@@ -44,7 +44,7 @@ async def test_held_get_room_in_order_and_each_has_one_comment(full: World) -> N
     pulls = await labelled(full, 4)
     await full.pass_time(timedelta(seconds=5))
     assert await held(full) == [pull.number for pull in pulls[1:]]
-    assert "is full. The pull request joins" in full.comment(pulls[3])
+    assert "is full. The pull request waits for room" in full.comment(pulls[3])
     assert "2 other pull requests were waiting longer" in full.comment(pulls[3])
     await full.until(lambda: all(pull.merged for pull in pulls))
     await full.settle()
@@ -131,7 +131,7 @@ async def test_hotfix_goes_before_those_that_have_room_and_pushes_out_the_last(t
         await world.pass_time(timedelta(seconds=5))
         assert [entry.number for entry in await world.entries()] == [front.number, hotfix.number, last.number]
         assert await held(world) == [last.number]
-        assert "is full. The pull request joins" in world.comment(last)
+        assert "is full. The pull request waits for room" in world.comment(last)
         await world.until(lambda: bool(last.merged))
         assert world.landed() == [front.number, hotfix.number, last.number]
         assert world.spoken(last) == 1

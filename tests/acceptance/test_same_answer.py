@@ -112,7 +112,7 @@ async def command_line_agrees(world: World, pull: Any, answer: Answer) -> None:
         load_settings(world.environment), record.id, pull.number, "main", policy, world.clock.now()
     )
     if answer.position is None:
-        told = {"held": "Waiting to join the queue", "not_queued": f"Its head {pull.head_sha[:7]}"}[answer.state]
+        told = {"held": "Waiting for room in the queue", "not_queued": f"Its head {pull.head_sha[:7]}"}[answer.state]
         assert said[0].startswith(told), said
         return
     assert f"position {answer.position + 1}, {answer.state}." in said[0]
