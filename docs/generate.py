@@ -57,7 +57,7 @@ def _reasons() -> str:
     for reason, facts in REASONS.items():
         words = texts.REASONS[reason]
         label = "comes off" if facts.label_off else "stays" if facts.outcome is not Outcome.CANCELLED else "is off"
-        step = f"{texts.NEXT_STEP_FOR[facts.move]} {words.next_step}"
+        step = f"{texts.NEXT_STEP_FOR[facts.next_actor]} {words.next_step}"
         cells = (f"`{reason}`", facts.outcome.value, label, _filled(words.sentence), _filled(step))
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"

@@ -22,7 +22,7 @@ def of_pull_request_event(event: PullRequestEvent) -> tuple[Fact, ...]:
     pull = event.pull_request
     subject = of_pull(pull.number)
     if pull.base is None or pull.updated_at is None or pull.state is None:
-        return (Fact(subject=subject, told=KnownName()),)
+        return (Fact(subject=subject, statement=KnownName()),)
     changed = event.label if event.action in {"labeled", "unlabeled"} else None
     state = PullRequestState(
         updated_at=pull.updated_at,
@@ -39,9 +39,9 @@ def of_pull_request_event(event: PullRequestEvent) -> tuple[Fact, ...]:
         base_changed=event.action == "edited" and event.changes.base is not None,
         by=event.sender.login if event.sender else None,
     )
-    facts = [Fact(subject=subject, told=state)]
+    facts = [Fact(subject=subject, statement=state)]
     if event.action == "synchronize":
-        facts.append(Fact(subject=of_commit(pull.head.sha), told=KnownName()))
+        facts.append(Fact(subject=of_commit(pull.head.sha), statement=KnownName()))
     return tuple(facts)
 
 
@@ -51,8 +51,8 @@ def of_push_event(event: PushEvent, branch: str) -> tuple[Fact, ...]:
     subjects = [of_branch(branch)]
     if event.repository.default_branch == branch:
         subjects.append(DEFAULT_BRANCH)
-    named = () if event.deleted else (Fact(subject=of_commit(event.after), told=KnownName()),)
-    return (*(Fact(subject=subject, told=push) for subject in subjects), *named)
+    named = () if event.deleted else (Fact(subject=of_commit(event.after), statement=KnownName()),)
+    return (*(Fact(subject=subject, statement=push) for subject in subjects), *named)
 
 
 def of_check_run_event(event: CheckRunEvent) -> tuple[Fact, ...]:
@@ -68,14 +68,15 @@ def of_check_run_event(event: CheckRunEvent) -> tuple[Fact, ...]:
         started_at=run.started_at,
         completed_at=run.completed_at,
     )
-    return (Fact(subject=of_commit(run.head_sha), told=ended),)
+    return (Fact(subject=of_commit(run.head_sha), statement=ended),)
 
 
 def of_status_event(event: StatusEvent) -> tuple[Fact, ...]:
     """Extract that a commit status was set."""
     return (
         Fact(
-            subject=of_commit(event.sha), told=CommitStatus(name=event.context, state=event.state, at=event.updated_at)
+            subject=of_commit(event.sha),
+            statement=CommitStatus(name=event.context, state=event.state, at=event.updated_at),
         ),
     )
 
@@ -83,13 +84,13 @@ def of_status_event(event: StatusEvent) -> tuple[Fact, ...]:
 def of_comment_event(event: CommentEvent) -> tuple[Fact, ...]:
     """Extract that a comment and its pull request exist."""
     subjects = (of_pull(event.issue.number), of_comment(event.comment.id))
-    return tuple(Fact(subject=subject, told=KnownName()) for subject in subjects)
+    return tuple(Fact(subject=subject, statement=KnownName()) for subject in subjects)
 
 
 def of_review_event(event: ReviewEvent) -> tuple[Fact, ...]:
     """Extract that a pull request exists, and the state of a review."""
     subject, review = of_pull(event.pull_request.number), event.review
-    named = Fact(subject=subject, told=KnownName())
+    named = Fact(subject=subject, statement=KnownName())
     if review is None or review.user is None:
         return (named,)
-    return (named, Fact(subject=subject, told=ReviewChange(author=review.user.login, state=review.state.lower())))
+    return (named, Fact(subject=subject, statement=ReviewChange(author=review.user.login, state=review.state.lower())))

@@ -234,7 +234,7 @@ def _touches_configuration(push: PushEvent) -> bool:
 
 def _rules(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
     # An organisation's ruleset comes without a repository: it concerns the whole installation.
-    facts = (Fact(subject=RULES, told=KnownName()),)
+    facts = (Fact(subject=RULES, statement=KnownName()),)
     return Payload.model_validate(payload).webhook_event(WebhookKind.RULES, delivery, facts=facts)
 
 

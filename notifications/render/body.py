@@ -167,8 +167,8 @@ def _other_blockers(notice: Notice) -> Iterable[str]:
             line += " " + waiting.UNTIL.format(time=instant(blocker.until))
         if blocker.detail:
             line += " " + waiting.DETAIL.format(detail=code(blocker.detail, MESSAGE_LIMIT)) + "."
-        actor = REASONS[blocker.reason].move
-        if actor is not ReasonActor.NOBODY:
+        actor = REASONS[blocker.reason].next_actor
+        if actor is not ReasonActor.NONE:
             line += f" **{texts.NEXT_STEP_FOR[actor]}** {_fill(texts.REASONS[blocker.reason].next_step, notice)}"
         lines.append(line)
     if lines:
@@ -234,7 +234,7 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
         return
     if notice.kind is NoticeKind.LANDED and not is_mismatch(notice):
         return
-    actor = REASONS[notice.reason].move
+    actor = REASONS[notice.reason].next_actor
     who = texts.NEXT_STEP_FOR[actor]
     mentioned = [login for person in dict.fromkeys(notice.people) if (login := mention(person)) is not None]
     if actor is ReasonActor.AUTHOR and notice.kind not in WAITING and mentions and mentioned:
@@ -245,7 +245,7 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
 
 def _ask_queuer(notice: Notice) -> str:
     """Name a person whom the author can ask: authors of forks cannot set a label."""
-    if notice.reason is None or REASONS[notice.reason].move is not ReasonActor.AUTHOR or notice.queued_by is None:
+    if notice.reason is None or REASONS[notice.reason].next_actor is not ReasonActor.AUTHOR or notice.queued_by is None:
         return ""
     if notice.queued_by.casefold() in {person.casefold() for person in notice.people[:1]}:
         return ""

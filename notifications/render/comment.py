@@ -38,4 +38,4 @@ def must_act(notice: Notice) -> bool:
     """Whether the pull request is not queued, and lands only after a person acts."""
     if notice.reason is None or notice.kind in WAITING:
         return False
-    return REASONS[notice.reason].move is not ReasonActor.NOBODY
+    return REASONS[notice.reason].next_actor is not ReasonActor.NONE

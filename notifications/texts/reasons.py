@@ -279,7 +279,7 @@ NEXT_STEP_FOR: Mapping[ReasonActor, str] = {
     ReasonActor.AUTHOR: "Next step for the author:",
     ReasonActor.MAINTAINER: "Next step for a maintainer:",
     ReasonActor.OPERATOR: "Next step for the IMQ operator:",
-    ReasonActor.NOBODY: "No action needed.",
+    ReasonActor.NONE: "No action needed.",
 }
 NO_FIX_LABEL = "with the label that has `fixes_base` in `.github/imq.yml`"
 """Replaces the label's name where the configuration has no such label."""

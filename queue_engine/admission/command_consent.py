@@ -20,7 +20,7 @@ def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime)
     """The push to this head, or the change of the base branch, that may be newer than the command; or that the pull
     request was closed, or a draft, after it."""
     for one in known:
-        state = one.told
+        state = one.statement
         if not isinstance(state, PullRequestState) or max(state.updated_at, one.at) < commanded_at:
             continue
         if state.base_changed:
@@ -37,7 +37,7 @@ async def consents(engine: Engine, repository: Repository, number: int, head_sha
     async with engine.change() as change:
         if changed_since(await _known(change.tx, repository, number, change.now), head_sha, commanded_at) is not None:
             return False
-        consent = Fact(subject=of_pull(number), told=Consent(kind="commanded", head=head_sha, at=commanded_at))
+        consent = Fact(subject=of_pull(number), statement=Consent(kind="commanded", head=head_sha, at=commanded_at))
         await change.tx.known.record(repository.id, [consent], change.now)
     return True
 
@@ -46,7 +46,7 @@ async def is_commands(tx: Transaction, repository: Repository, number: int, head
     """Whether a command was taken for consent to this head lately: then each push to it is looked at, see
     `queue_engine.rules.consent_changes.changed_since_command`."""
     known = await _known(tx, repository, number, now)
-    return any(isinstance(one.told, Consent) and one.told.head == head for one in known)
+    return any(isinstance(one.statement, Consent) and one.statement.head == head for one in known)
 
 
 async def _known(tx: Transaction, repository: Repository, number: int, now: datetime) -> list[Known]:

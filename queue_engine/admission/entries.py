@@ -17,7 +17,7 @@ from queue_engine.store import EntryConflict
 async def keep_consent(change: Change, request: EnqueueRequest, pull: PullRequest) -> None:
     """Store when somebody asked for this pull request to be queued: what was told later may withdraw that consent."""
     at = request.labelled_at or last_change(pull) or change.now
-    consent = Fact(subject=of_pull(pull.number), told=Consent(at=at, by=request.by))
+    consent = Fact(subject=of_pull(pull.number), statement=Consent(at=at, by=request.by))
     await change.tx.known.record(request.repository.id, [consent], change.now)
 
 

@@ -51,7 +51,7 @@ async def postpone(
         return
     async with engine.change() as change:
         until = change.now + _answered_after(webhook, why)
-        fact = Fact(subject=of_labels(webhook.branch or ""), told=HeldLabel(order=webhook.order, until=until))
+        fact = Fact(subject=of_labels(webhook.branch or ""), statement=HeldLabel(order=webhook.order, until=until))
         await change.tx.known.record(repository.id, [fact], change.now)
 
 
@@ -68,4 +68,6 @@ def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | Label
 
 def _earlier(known: list[Known], order: int) -> list[datetime]:
     """Until when those wait that came after a label which came before this one."""
-    return [one.told.until for one in known if isinstance(one.told, HeldLabel) and one.told.order < order]
+    return [
+        one.statement.until for one in known if isinstance(one.statement, HeldLabel) and one.statement.order < order
+    ]

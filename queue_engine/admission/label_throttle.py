@@ -20,7 +20,7 @@ from queue_engine.core.jobs.job_table import JobStatus
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import OF_THE_PERSON
+from queue_engine.domain.reasons import SENDER_REASONS
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.eligibility import Answer, Ignore, Reject, may_queue
@@ -134,7 +134,7 @@ async def count_label(change: Change, repository: Repository, by: str | None, an
     """Count a label that was refused because its sender may not queue; any other answer proves the right."""
     if not by or isinstance(answer, Ignore):
         return
-    if isinstance(answer, Reject) and answer.reason in OF_THE_PERSON:
+    if isinstance(answer, Reject) and answer.reason in SENDER_REASONS:
         await count_without_right(change, repository, labeling(by))
     elif await change.tx.throttles.clear(repository.id, labeling(by)):
         await change.tx.jobs.hasten(_process_of(repository.id, by), change.now)

@@ -43,7 +43,7 @@ async def refuse(
 ) -> None:
     """Reject a pull request: store that, announce it, and have its label removed."""
     tx, now, repository = change.tx, change.now, queue.repository
-    people = (pull.author, *pull.assignees) if REASONS[reason].move is ReasonActor.AUTHOR else ()
+    people = (pull.author, *pull.assignees) if REASONS[reason].next_actor is ReasonActor.AUTHOR else ()
     notice = Notice(
         kind=NoticeKind.REFUSED,
         number=pull.number,

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from queue_engine.core.timing.backoff import Backoff, no_jitter, wait
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import Notice, NoticeKind
-from queue_engine.domain.reasons import OF_THE_PERSON, Reason
+from queue_engine.domain.reasons import SENDER_REASONS, Reason
 from queue_engine.effects import notices
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
@@ -36,7 +36,7 @@ class RejectionHistory:
     head, and does not hold for other people."""
     base_branch: str = ""
     why: Reason | None = None
-    told: bool = False
+    announced: bool = False
     """Whether people have been told that it is not looked at for a while."""
 
     def allows_retry(self, head_sha: str, *, by: str | None = None, by_machine: bool, now: datetime) -> bool:
@@ -60,7 +60,7 @@ async def rejection_history(tx: Transaction, repository_id: int, number: int) ->
         return None
     reasoned = [event for event in await tx.timeline.of_pull_request(repository_id, number) if event.reason is not None]
     of_head = [event for event in reasoned if event.data.get("head") == refusal.head_sha]
-    people = tuple(str(event.data.get("by") or "").casefold() for event in of_head if event.reason in OF_THE_PERSON)
+    people = tuple(str(event.data.get("by") or "").casefold() for event in of_head if event.reason in SENDER_REASONS)
     return RejectionHistory(
         refusal.head_sha,
         refusal.at,
@@ -68,7 +68,7 @@ async def rejection_history(tx: Transaction, repository_id: int, number: int) ->
         people,
         base_branch=of_head[-1].base_branch if of_head else "",
         why=refusal.reason,
-        told=bool(reasoned) and reasoned[-1].reason is Reason.ASKED_TOO_OFTEN,
+        announced=bool(reasoned) and reasoned[-1].reason is Reason.ASKED_TOO_OFTEN,
     )
 
 
@@ -76,7 +76,7 @@ async def announce_ignored(engine: Engine, repository: Repository, number: int, 
     """Tell a person once that this head is not looked at for a while, and until when; the label comes off for that."""
     async with engine.store.reading() as tx:
         before = await rejection_history(tx, repository.id, number)
-    if before is None or before.told or not before.base_branch:
+    if before is None or before.announced or not before.base_branch:
         return
     policy = await engine.policies.of(repository, before.base_branch)
     async with engine.change() as change:

@@ -165,7 +165,7 @@ class WaitLimits(ConfigModel):
 
     update: Timeout | None = Field(None, description="GitHub's update of a branch, and of whether it can be merged.")
     hold: Timeout | None = Field(None, description="Waiting for room in a full queue, or for a red base to pass.")
-    turn: Timeout | None = Field(None, description="Starting over because other pushes keep moving the base branch.")
+    run: Timeout | None = Field(None, description="Starting over because other pushes keep moving the base branch.")
 
 
 class FreezeRule(ConfigModel):

@@ -103,7 +103,7 @@ KEYS = (
     Key("checks.settle", "settle", _same, durations.shown),
     Key("timeouts.update", "update_timeout", _same, durations.shown),
     Key("timeouts.hold", "hold_timeout", _same, durations.shown),
-    Key("timeouts.turn", "turn_timeout", _same, durations.shown),
+    Key("timeouts.run", "run_timeout", _same, durations.shown),
     Key(
         "freeze.windows",
         "freezes",

@@ -196,7 +196,7 @@ SHARED_KEYS = (
     SharedKey("checks.settle", "settle", "a longer one", "checks that start late would be missed", _longer("settle")),
     SharedKey("timeouts.update", "update_timeout", "a shorter one", _LATER, _shorter("update_timeout")),
     SharedKey("timeouts.hold", "hold_timeout", "a shorter one", _LATER, _shorter("hold_timeout")),
-    SharedKey("timeouts.turn", "turn_timeout", "a shorter one", _LATER, _shorter("turn_timeout")),
+    SharedKey("timeouts.run", "run_timeout", "a shorter one", _LATER, _shorter("run_timeout")),
     SharedKey("freeze.windows", "freezes", "any windows", "nothing", _added("freezes")),
     SharedKey(
         "freeze.exempt_labels",

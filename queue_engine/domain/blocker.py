@@ -12,27 +12,27 @@ from queue_engine.domain.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """The reason, what people read of it beside its sentence, and when it ends by itself, if that is known."""
+    """A reason, its detail for people, and when it ends by itself, if that is known."""
 
     reason: Reason
     detail: str
     until: datetime | None = None
-    look_at: datetime | None = None
-    """When the blocker is looked at again; None: when the queue is woken."""
+    next_poll_at: datetime | None = None
+    """When IMQ checks the blocker again; None: when the queue is woken."""
     recorded: bool = False
-    """Its event was written into the timeline when it was set: a pause. What is derived is recorded by a pass."""
+    """Whether the timeline has its event since it was set, as for a pause. A pass records derived blockers."""
 
     def exempts(self, entry: Entry) -> bool:
-        """Whether this entry may go on all the same."""
+        """Return whether this entry may continue nevertheless."""
         if self.reason is Reason.FROZEN:
             return entry.freeze_exempt
         if self.reason is Reason.CHECKS_NOT_STARTING:
-            # The front goes on waiting for its checks, and finds out when one starts.
+            # The front keeps waiting for its checks, and notices when one starts.
             return entry.status in PROCESSING
         return self.reason is Reason.BASE_RED and entry.fixes_base
 
     def concerns(self, entry: Entry) -> bool:
-        """Whether people who wait for this entry read of the blocker."""
+        """Return whether the comment of this entry names the blocker."""
         return self.reason is Reason.CHECKS_NOT_STARTING or not self.exempts(entry)
 
 
@@ -45,64 +45,65 @@ class BlockerNotice:
     until: datetime | None
     recorded: bool
     since: datetime | None = None
-    """When the queue stopped for it, or for one before that it outlasted."""
+    """When the queue stopped, for this blocker or for an earlier one that it overlapped."""
 
     @classmethod
     def of(cls, blocker: Blocker, since: datetime | None = None) -> Self:
-        """This blocker, announced since then."""
+        """Make the announcement of a blocker."""
         return cls(blocker.reason, blocker.detail, blocker.until, blocker.recorded, since)
 
     def announces(self, blocker: Blocker) -> bool:
-        """Whether nothing about this blocker is new to those who read the announcement."""
+        """Return whether the announcement already says everything about this blocker."""
         return replace(self, since=None) == BlockerNotice.of(blocker)
 
     def blocker(self) -> Blocker:
-        """The blocker that was announced."""
+        """Return the announced blocker."""
         return Blocker(self.reason, self.detail, self.until, recorded=self.recorded)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockerNotices:
-    """All blockers that were announced, the most important first, and up to which entry, by the order of joining."""
+    """All announced blockers, the most important first."""
 
     blockers: tuple[BlockerNotice, ...]
     last: int
+    """The `seq` of the last entry that got the announcement."""
 
     @classmethod
     def of(cls, blockers: Sequence[Blocker], entries: Sequence[Entry], since: datetime | None = None) -> Self:
-        """These blockers, announced to all these entries."""
+        """Announce these blockers to all these entries."""
         last = max((entry.seq for entry in entries), default=0)
         return cls(tuple(BlockerNotice.of(blocker, since) for blocker in blockers), last)
 
     @classmethod
     def from_json(cls, stored: str | None) -> Self | None:
-        """The announcement as a queue stores it."""
+        """Read the announcement that a queue stores."""
         if stored is None:
             return None
         values = loads(stored)
         return cls(tuple(map(_read, values["blockers"])), values["last"])
 
     def to_json(self) -> str:
-        """The announcement as a queue stores it."""
+        """Serialize the announcement for its queue."""
         return dumps(asdict(self), default=datetime.isoformat)
 
     def began(self, blockers: Sequence[Blocker]) -> tuple[Blocker, ...]:
-        """Those of the blockers that were not announced, or of which something is new."""
+        """Return the blockers that are new, or have changed since their announcement."""
         return tuple(blocker for blocker in blockers if not any(each.announces(blocker) for each in self.blockers))
 
     def ended(self, blockers: Sequence[Blocker]) -> tuple[BlockerNotice, ...]:
-        """What was announced and is not so any more."""
+        """Return the announced blockers that have ended or changed."""
         return tuple(each for each in self.blockers if not any(each.announces(blocker) for blocker in blockers))
 
     def concerning(self, entry: Entry) -> tuple[Blocker, ...]:
-        """What people who wait for this entry read, if it had joined by then."""
-        told = (each.blocker() for each in self.blockers if entry.seq <= self.last)
-        return tuple(blocker for blocker in told if blocker.concerns(entry))
+        """Return the blockers that the comment of this entry names; none if it joined after the announcement."""
+        announced = (each.blocker() for each in self.blockers if entry.seq <= self.last)
+        return tuple(blocker for blocker in announced if blocker.concerns(entry))
 
     def followed_by(self, blockers: Sequence[Blocker], entries: Sequence[Entry], now: datetime) -> "BlockerNotices":
-        """These blockers, announced to these entries after what was announced before.
+        """Announce these blockers to these entries, after this announcement.
 
-        One that outlasts another counts from the beginning of both, because the queue did not go on in between.
+        Overlapping blockers count from the beginning of the first, because the queue stayed blocked in between.
         """
         ended = self.ended(blockers)
         return replace(
@@ -111,9 +112,9 @@ class BlockerNotices:
         )
 
     def resumed_entry(self, entry: Entry, now: datetime) -> Entry:
-        """Return the front when it continues now: the time for which it was blocked is not held against it.
+        """Return the front as it continues now: the time for which it was blocked does not count.
 
-        An entry that every blocker exempted went on all the time.
+        For an entry that every blocker exempted, nothing changes.
         """
         held = [each for each in self.blockers if not each.blocker().exempts(entry)]
         if not held:

@@ -8,15 +8,15 @@ from queue_engine.domain.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class DequeueReason:
-    """A reason code with its details. `detail` may hold foreign words."""
+    """A reason code with its details. `detail` may hold text from GitHub or users."""
 
     reason: Reason
     detail: str | None = None
     checks: tuple[CheckReport, ...] = ()
-    """The check reports that the entry failed by."""
+    """The failed check reports."""
     people: tuple[str, ...] = ()
-    """Logins that the comment mentions, if the next step is the author's."""
+    """Logins that the comment mentions, if the author has to act next."""
     delivery: str | None = None
-    """The webhook that caused it."""
+    """The webhook that caused the dequeue."""
     by: str | None = None
-    """The person or program that asked for it, if any."""
+    """The person or program that asked for the dequeue, if any."""

@@ -1,11 +1,11 @@
-"""The precedence of an entry in its queue, and what blocks it nevertheless. Plain data."""
+"""The precedence of an entry in its queue, and the blockers that exempt it. Plain data."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class EntryOrder:
-    """What `Entries.add` and `Entries.reprioritise` take beside the pull request itself."""
+    """The precedence that `Entries.add` and `Entries.reprioritise` store."""
 
     priority: int = 0
     hotfix: bool = False

@@ -1,4 +1,4 @@
-"""Errors of the engine and of its port to GitHub. The docstrings are what logs say."""
+"""Errors of the engine and of its port to GitHub. Logs show the docstrings."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 
 class EngineError(Exception):
-    """The queue engine could not do what it was asked to."""
+    """The queue engine could not carry out a request."""
 
 
 class StaleRecord(EngineError):
-    """Somebody else changed this row since it was read: read it again and decide again."""
+    """Another transaction changed this row since it was read: read it again and decide again."""
 
 
 class InvariantError(EngineError):
@@ -24,7 +24,7 @@ class TransitionError(InvariantError):
 
 
 class GitHubError(Exception):
-    """GitHub did not do what it was asked to."""
+    """GitHub did not carry out a request."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
@@ -33,20 +33,20 @@ class GitHubError(Exception):
 
 
 class Unavailable(GitHubError):
-    """GitHub is in trouble: no connection, a timeout, 5xx, 408, or an answer that is not GitHub's.
+    """GitHub is unavailable: no connection, a timeout, 5xx, 408, or an answer that is not GitHub's.
 
-    The request may have been carried out all the same: read before deciding.
+    GitHub may have carried out the request nevertheless: read before deciding.
     """
 
 
 class StaleRead(Unavailable):
-    """GitHub answered from a replica that lacks what is known: an older state, or 404 for what was just named. The
-    same question is answered rightly seconds later.
+    """GitHub answered from a replica that lags behind known facts: an older state, or 404 for an existing object.
+    The same request succeeds seconds later.
     """
 
 
 class LabelOrderError(EngineError):
-    """A label that came before this one is not answered yet: this one is answered after `delay` (P3)."""
+    """An earlier label has no answer yet: IMQ judges this one after `delay` (P3)."""
 
     def __init__(self, message: str, *, delay: timedelta) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class LabelOrderError(EngineError):
 
 
 class RateLimitError(GitHubError):
-    """A primary or secondary limit was met. `retry_after` is how long GitHub asks to wait. Nothing was done."""
+    """The App reached a primary or secondary rate limit. GitHub did nothing, and asks to wait for `retry_after`."""
 
     def __init__(self, message: str, *, retry_after: timedelta, status: int | None = None) -> None:
         super().__init__(message, status=status)
@@ -62,45 +62,45 @@ class RateLimitError(GitHubError):
 
 
 class Busy(RateLimitError):
-    """Too many of IMQ's own calls to GitHub are waiting for a slot: nothing was sent. Come back later."""
+    """Too many of IMQ's own calls to GitHub wait for a slot: IMQ sent nothing. Try again later."""
 
 
 class ReadLagError(RateLimitError):
-    """GitHub's replicas lag: a read would not show yet what was just told, and was not sent; or a token that was just
-    issued is not accepted yet. Nothing was done. Come back later.
+    """GitHub's replicas lag: IMQ did not send a read that would miss the latest webhook, or GitHub does not accept a
+    new token yet. Nothing was done. Try again later.
     """
 
 
 class NotFound(GitHubError):
-    """GitHub knows no such thing, or does not show it to this installation (404, 410)."""
+    """404, 410: the object does not exist, or GitHub does not show it to this installation."""
 
 
 class Forbidden(GitHubError):
-    """A permission is missing (403); the message is GitHub's and names it where GitHub does."""
+    """403: a permission is missing. The message is GitHub's, and may name the permission."""
 
 
 class MergeError(GitHubError):
-    """405: the pull request cannot be merged now: a rule, a conflict, or a base that moved in that moment."""
+    """405: the pull request cannot be merged now, because of a rule, a conflict, or a base that just moved."""
 
 
 class HeadConflict(GitHubError):
-    """409: the head is not the one named, or GitHub was momentarily unsure."""
+    """409: the head is not the named one, or GitHub could not determine it just now."""
 
 
 class Invalid(GitHubError):
-    """422: GitHub understood and refuses; the message says why."""
+    """422: GitHub refused a well-formed request; the message says why."""
 
 
 class Unauthorized(GitHubError):
-    """401: the App's key, id or token is not accepted."""
+    """401: GitHub does not accept the App's key, id or token."""
 
 
 def is_retryable(error: Exception) -> bool:
-    """Whether what failed with this may succeed if it is simply done again, after a wait.
+    """Return whether work that failed with this error may succeed later, unchanged.
 
-    Of GitHub's answers only trouble (no connection, a timeout, 5xx, 408) and limits do, never another 4xx: asked
-    again, it would refuse again. What is stored and cannot be read never will be. Anything else is a fault of ours or
-    of the database, which may be mended meanwhile.
+    Of GitHub's answers only outages (no connection, a timeout, 5xx, 408) and rate limits are retryable: any other 4xx
+    would repeat. A stored value that does not validate never will. Other errors are bugs or database failures, which a
+    restart or an operator may fix meanwhile.
     """
     if isinstance(error, GitHubError):
         return isinstance(error, Unavailable | RateLimitError)
@@ -109,7 +109,7 @@ def is_retryable(error: Exception) -> bool:
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """GitHub's errors within say what was asked for: `Not Found` alone is useless in a dead letter."""
+    """Name the requested object in GitHub's errors: `Not Found` alone is useless in a dead letter."""
     try:
         yield
     except GitHubError as error:

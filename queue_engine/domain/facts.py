@@ -27,13 +27,13 @@ class Permission(StrEnum):
 
     @property
     def may_merge(self) -> bool:
-        """GitHub lets people with write permission or more merge; triagers may label only."""
+        """Whether GitHub lets this person merge: write permission or more. With triage one may only label."""
         return self in {Permission.WRITE, Permission.MAINTAIN, Permission.ADMIN}
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A person, or a bot, on GitHub: an id that stays, and the login of the moment."""
+    """A person, or a bot, on GitHub: the permanent id, and the present login."""
 
     id: int
     login: str
@@ -43,8 +43,8 @@ class Actor:
 class PullRequest:
     """A pull request as GitHub showed it at one instant.
 
-    `head_repository` is None when the fork was deleted. `mergeable` None means that GitHub has not computed it yet.
-    `merge_sha` is the commit that landed it, when `merged`; None where the API version no longer says.
+    `head_repository` is None when the fork was deleted. `mergeable` is None while GitHub computes it. `merge_sha` is
+    the commit that landed, when `merged`; None where the API version lacks it.
     """
 
     number: int
@@ -64,27 +64,27 @@ class PullRequest:
     methods: tuple[MergeMethod, ...]
     """Merge methods that the repository allows, in the order merge, squash, rebase."""
     body: str = ""
-    """What its author wrote below the title; not trusted."""
+    """The description; not trusted."""
     head_branch: str = ""
     merge_state: str = "unknown"
     """GitHub's `mergeable_state`: clean, unstable, blocked, behind, dirty, draft, has_hooks or unknown."""
     default_branch: str = ""
-    """The repository's."""
+    """The default branch of the repository."""
     base_repository: str = ""
-    """The repository that it is in, `owner/name`, as GitHub names it now."""
+    """The present full name, `owner/name`, of the base branch's repository."""
     updated_at: datetime | None = None
-    """When anything about it changed last: a push, a label, a comment."""
+    """When anything about the pull request changed last: a push, a label, a comment."""
     comments: int | None = 0
-    """How many comments stand on it, by anybody, IMQ included; None where GitHub does not tell."""
+    """How many comments it has, IMQ's included; None where GitHub's answer has no count."""
     stacked: bool = False
-    """Whether GitHub shows it as part of a stack, which only its asynchronous merge lands."""
-    told: tuple[PullRequestState | Consent, ...] = field(default=(), compare=False, repr=False)
-    """What webhooks told of it in the last quarter of an hour, and when somebody queued it, in the order of arrival."""
+    """Whether the pull request is part of a stack, which only GitHub's asynchronous merge lands."""
+    reported: tuple[PullRequestState | Consent, ...] = field(default=(), compare=False, repr=False)
+    """States from webhooks of the last quarter of an hour, and when somebody queued it, in the order of arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryState:
-    """How a repository is called now, and whether it is archived, which makes it read-only."""
+    """The present name of a repository, and whether it is archived, which makes it read-only."""
 
     owner: str
     name: str
@@ -115,12 +115,12 @@ class Commit:
     tree: str
     parents: tuple[str, ...]
     made_by_imq: bool = False
-    """Whether GitHub's own signature says that GitHub made it for IMQ. False where the answer does not tell."""
+    """Whether GitHub's own signature proves that GitHub made the commit for IMQ. False where the answer has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A head against the tip of a base branch. `behind` counts the base's commits that the head lacks."""
+    """A head compared with the tip of a base branch. `behind` counts the base's commits that the head lacks."""
 
     base_tip: str
     merge_base: str
@@ -130,18 +130,19 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class LabelEvent:
-    """Who set a label, or took it off, and when; `by` is None for a deleted account."""
+    """Who set or removed a label, and when; `by` is None for a deleted account."""
 
     by: str | None
     at: datetime
     followed_by: frozenset[str] = frozenset()
-    """GitHub's names for the kinds of events that its history of the pull request lists after this one."""
+    """The kinds of later events in GitHub's history of the pull request, by GitHub's names."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeadPush:
-    """One move of a pull request's head branch, by GitHub's clock. `before` and `after` are commits; `by` is None for
-    a deleted account."""
+    """One push to a pull request's head branch, by GitHub's clock. `before` and `after` are commits; `by` is None for
+    a deleted account.
+    """
 
     before: str
     after: str
@@ -150,7 +151,7 @@ class HeadPush:
 
 
 class CheckState(StrEnum):
-    """What a check's newest run means for landing. `success`, `skipped` and `neutral` pass."""
+    """The verdict of a check's newest run. `success`, `skipped` and `neutral` pass."""
 
     PENDING = "pending"
     PASSED = "passed"
@@ -163,31 +164,31 @@ class CheckReport:
 
     name: str
     app_id: int | None
-    """The App that reported; None where it was none, or GitHub does not tell."""
+    """The App that reported; None where it was no App, or GitHub's answer lacks it."""
     state: CheckState
     conclusion: str
-    """GitHub's own word: success, failure, timed_out, queued, error..."""
+    """GitHub's value: success, failure, timed_out, queued, error..."""
     url: str | None
     started_at: datetime | None
     completed_at: datetime | None
     run_id: int | None = None
-    """The check run's number; None for a status."""
+    """The check run's id; None for a status."""
     actions_run: int | None = None
-    """The run of GitHub Actions that it is a job of, once the list of runs has proved it."""
+    """The workflow run that has this check as a job, once the list of runs has proved it."""
     suite: int | None = None
-    """The check suite that it belongs to; None for a status."""
+    """The check suite; None for a status."""
     by_actions: bool = False
-    """Whether GitHub Actions itself reported it."""
+    """Whether GitHub Actions itself reported the check."""
 
     @property
     def started(self) -> bool:
-        """Whether it has begun: a queued run waits for a machine. A status is told by something that runs."""
+        """Whether the check has started: a queued run waits for a runner. A status comes from something that runs."""
         return self.state is not CheckState.PENDING or self.run_id is None or self.conclusion == "in_progress"
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredCheck:
-    """A check that protection demands; from any source when `app_id` is None."""
+    """A required check; any source may report it when `app_id` is None."""
 
     name: str
     app_id: int | None
@@ -195,46 +196,46 @@ class RequiredCheck:
 
 @dataclass(frozen=True, slots=True)
 class BranchRules:
-    """What classic protection and rulesets together demand of a base branch."""
+    """The requirements of a base branch, by classic protection and rulesets together."""
 
     required_checks: frozenset[RequiredCheck]
     native_queue: bool
-    """GitHub's own merge queue is required, so IMQ cannot merge."""
+    """Whether GitHub's own merge queue is required, so that IMQ cannot merge."""
     linear_history: bool
-    """Merge commits are refused."""
+    """Whether GitHub refuses merge commits."""
     approvals: int = 0
-    """Approving reviews demanded. This and what follows: as far as GitHub shows it to an App of these permissions."""
+    """Required approving reviews. This and the next: as far as GitHub shows them to an App of these permissions."""
     code_owners: bool = False
-    """A code owner's approval is demanded."""
+    """Whether a code owner has to approve."""
     conversations: bool = False
-    """Every conversation is to be resolved."""
+    """Whether every conversation has to be resolved."""
     signatures: bool = False
     locked: bool = False
-    """Updates of the branch need a bypass."""
+    """Whether updates of the branch need a bypass."""
     push_restricted: bool = False
-    """Only some may push to the branch, and IMQ is not among them."""
+    """Whether only some may push to the branch, and IMQ is not among them."""
     methods: frozenset[MergeMethod] | None = None
-    """The only merge methods that its rulesets allow; None: they say nothing of it."""
+    """The only merge methods that the rulesets allow; None: no ruleset limits them."""
     deployments: tuple[str, ...] = ()
     """Environments to which the change has to be deployed first."""
     workflows: bool = False
-    """Workflows are required to pass, which GitHub lists neither as checks nor by name."""
+    """Whether workflows are required, which GitHub lists neither as checks nor by name."""
     approvals_bypassed: bool = False
-    """IMQ may bypass a ruleset that demands approvals: GitHub does not check them when IMQ merges."""
+    """Whether IMQ may bypass a ruleset that requires approvals: GitHub does not check them when IMQ merges."""
     bypassed: tuple[str, ...] = ()
-    """What rulesets demand that IMQ may bypass, so that GitHub does not check it, and IMQ cannot check either."""
+    """Requirements that IMQ may bypass, so that GitHub does not check them, and IMQ cannot check them either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a branch stands, and whether rules protect it."""
+    """The tip of a branch, and whether rules protect the branch."""
 
     sha: str
     protected: bool
 
 
 class ReviewState(StrEnum):
-    """What a review says of the pull request."""
+    """The verdict of a review."""
 
     APPROVED = "approved"
     CHANGES_REQUESTED = "changes_requested"
@@ -244,7 +245,7 @@ class ReviewState(StrEnum):
 
 
 class ReviewOutcome(StrEnum):
-    """What GitHub makes of all reviews, where rules demand some."""
+    """GitHub's decision by all reviews, where rules require some."""
 
     APPROVED = "approved"
     CHANGES_REQUESTED = "changes_requested"
@@ -258,34 +259,37 @@ class Review:
     author: str | None
     state: ReviewState
     by_writer: bool
-    """Whether GitHub says that its author may write, so that it counts."""
+    """Whether GitHub says that the reviewer has write permission, so that the review counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A pull request with what stands around it, as GitHub told it in one answer. None: GitHub did not tell."""
+    """A pull request with its base, reviews and the permission of one person, read in one answer.
+
+    A field is None where GitHub's answer lacks it.
+    """
 
     pull: PullRequest
     permission: Permission | None = None
-    """Of the person who was asked about."""
+    """The permission of the person whom the caller named."""
     comparison: Comparison | None = None
-    """The head against the base; only known where the head contains the base's tip."""
+    """The head compared with the base; only known where the head contains the base's tip."""
     base_tip: str | None = None
     behind: int | None = None
     """How many commits of the base the head lacks."""
     decision: ReviewOutcome | None = None
-    """Also None where no rule that GitHub counts here demands a review."""
+    """Also None where no rule that GitHub counts here requires a review."""
     reviews: tuple[Review, ...] | None = None
-    """The newest verdict of each person who may write."""
+    """The newest verdict of each person with write permission."""
     resolved: bool | None = None
     """Whether every conversation is resolved."""
     head_guarded: bool = False
-    """Whether IMQ may push to the head branch where rules keep others from it."""
+    """Whether IMQ may push to the head branch although rules keep others from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnComment:
-    """A comment that IMQ wrote, as a list shows it. `number` is its pull request's."""
+    """A comment that IMQ wrote, as a list shows it, on the pull request `number`."""
 
     number: int
     body: str

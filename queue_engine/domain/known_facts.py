@@ -1,18 +1,17 @@
 """Facts from webhooks and answers to writes: plain data, stored as JSON by subject.
 
-What is told, and which read contradicts it (`queue_engine.known`):
+Each source states something, and `queue_engine.known` rejects reads that contradict the statement:
 
-- `push`, or IMQ's landing, tells that a branch left `before` for `after`: a read that shows a tip that was left.
-- `pull_request` tells head, base, state, draft, labels, title, `updated_at`: a read with an older `updated_at` if a
-  field differs; one of the same second for 12 s; one with a head that a push replaced; one without a label just set.
-- IMQ's own merges and labels tell what was merged, set or removed: a read that shows it open; for 12 s the old label.
-- `check_run` and `status` tell what was reported: a read without it, or without a newer one.
-- `pull_request_review` tells a person's newest verdict: a read with another one, for 12 s.
-- A name tells that something exists: a 404, for a minute.
+- `push`, or IMQ's landing: a branch moved from `before` to `after`. Rejected: a read that shows a former tip.
+- `pull_request`: head, base, state, draft, labels, title, `updated_at`. Rejected: a read with an older `updated_at` and
+  a differing field; one of the same second, for 12 s; one with a replaced head; one without a label just set.
+- IMQ's own merges and labels. Rejected: a read that shows the pull request open; for 12 s the former label.
+- `check_run` and `status`: a report. Rejected: a read without this report or a newer one.
+- `pull_request_review`: a person's newest verdict. Rejected: a read with another verdict, for 12 s.
+- The name of an object: the object exists. Rejected: a 404, for a minute.
 
-Facts are only added, in the transaction that stores the delivery. What follows from them is computed where a read is
-compared, so that deliveries may come in any order. They count for a quarter of an hour, so that a lost webhook holds
-nothing up for longer.
+Facts are only added, in the transaction that stores the delivery. IMQ draws conclusions when it compares a read, so
+deliveries may come in any order. Facts count for a quarter of an hour, so a lost webhook delays nothing for longer.
 """
 
 from dataclasses import dataclass
@@ -22,23 +21,25 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 KEPT = timedelta(minutes=15)
-"""How long a fact contradicts reads. A lost webhook, such as that of a forced push, misleads no longer (P5)."""
+"""How long a fact contradicts reads. A lost webhook, such as one of a forced push, misleads no longer (P5)."""
 
 SETTLED = timedelta(seconds=12)
-"""How long a read is doubted that nothing but a difference within one second speaks against: four tries later
-(1, 2, 4 and 8 seconds) it is believed. GitHub's times have whole seconds, so that order is not known within one."""
+"""How long a read is rejected that differs from a fact of the same second: four tries, 1, 2, 4 and 8 s apart.
+
+GitHub's times have whole seconds, so the order within one second is unknown.
+"""
 
 NAMED = timedelta(minutes=1)
-"""How long a 404 for what was just named is taken for a replica's. Others retry within seconds (atlantis #1131)."""
+"""How long a 404 for an object that GitHub just named counts as lag. Others retry within seconds (atlantis #1131)."""
 
 DEFAULT_BRANCH = "default branch"
-"""The subject of pushes to the default branch, whatever its name."""
+"""The subject of pushes to the default branch, by any name."""
 
 RULES = "rules"
 """The subject of changes to the rules of branches."""
 
 SHARED_RULES = ".github"
-"""The repository whose configuration holds for all of its owner's that have none."""
+"""The repository with its owner's shared configuration, for repositories that have none of their own."""
 
 NO_COMMIT = "0" * 40
 """In place of a branch's tip before its creation and after its deletion ("Webhook events and payloads: push")."""
@@ -52,13 +53,12 @@ Instant = Annotated[datetime, AfterValidator(_aware)]
 """A time of GitHub's; one without a zone is UTC."""
 
 
-class _Told(BaseModel):
+class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class PullRequestState(_Told):
-    """A pull request as a webhook showed it, with what changed: a label (`label`), the head
-    (`before`), or the base branch."""
+class PullRequestState(_Frozen):
+    """A pull request as a webhook showed it, and the change: a label (`label`), the head (`before`), or the base."""
 
     kind: Literal["pull"] = "pull"
     updated_at: Instant
@@ -74,37 +74,37 @@ class PullRequestState(_Told):
     before: str | None = None
     base_changed: bool = False
     by: str | None = None
-    """Who did it; None if an older IMQ stored it."""
+    """The sender of the webhook; None if an older IMQ stored the fact."""
 
     @property
     def removed_label(self) -> str | None:
-        """The label that was taken off."""
+        """The removed label, if the change was a removal."""
         return None if self.label_set else self.label
 
 
-class OwnLabel(_Told):
-    """IMQ set a label, or took it off."""
+class OwnLabel(_Frozen):
+    """IMQ set or removed a label."""
 
     kind: Literal["label"] = "label"
     label: str
     label_set: bool
 
 
-class MergeResult(_Told):
+class MergeResult(_Frozen):
     """GitHub answered the merge of a pull request with the commit that landed."""
 
     kind: Literal["merged"] = "merged"
     sha: str
 
 
-class MergeRequest(_Told):
-    """IMQ is about to ask GitHub to merge this head; None: GitHub was not asked after all, or refused."""
+class MergeRequest(_Frozen):
+    """IMQ is about to request the merge of this head; None: IMQ sent no request after all, or GitHub refused."""
 
     kind: Literal["merge_asked"] = "merge_asked"
     head: str | None = None
 
 
-class Consent(_Told):
+class Consent(_Frozen):
     """Somebody asked for a pull request to be queued, at that time of GitHub's; or, as `commanded`, commented `/queue`,
     which IMQ took for consent to `head`."""
 
@@ -114,7 +114,7 @@ class Consent(_Told):
     head: str | None = None
 
 
-class Push(_Told):
+class Push(_Frozen):
     """A branch moved. `at` is GitHub's time; None for IMQ's own landings."""
 
     kind: Literal["push"] = "push"
@@ -123,7 +123,7 @@ class Push(_Told):
     at: Instant | None = None
 
 
-class CheckResult(_Told):
+class CheckResult(_Frozen):
     """A check run ended."""
 
     kind: Literal["check"] = "check"
@@ -135,7 +135,7 @@ class CheckResult(_Told):
     completed_at: Instant | None = None
 
 
-class CommitStatus(_Told):
+class CommitStatus(_Frozen):
     """A commit status was set."""
 
     kind: Literal["status"] = "status"
@@ -144,7 +144,7 @@ class CommitStatus(_Told):
     at: Instant | None = None
 
 
-class ReviewChange(_Told):
+class ReviewChange(_Frozen):
     """Somebody gave a review, or one of theirs was dismissed; `state` is a value of `ReviewState`."""
 
     kind: Literal["review"] = "review"
@@ -152,10 +152,10 @@ class ReviewChange(_Told):
     state: str
 
 
-class HeldLabel(_Told):
-    """IMQ could not answer a label yet, as reads do not show it; labels that came after it wait until then.
+class HeldLabel(_Frozen):
+    """IMQ could not judge a label yet, because reads do not show it; later labels wait until this instant.
 
-    `order` is its webhook's place in the order of arrival.
+    `order` is the webhook's number in the order of arrival.
     """
 
     kind: Literal["postponed"] = "postponed"
@@ -163,8 +163,8 @@ class HeldLabel(_Told):
     until: Instant
 
 
-class KnownName(_Told):
-    """GitHub named it, so that it exists."""
+class KnownName(_Frozen):
+    """GitHub named the object, so it exists."""
 
     kind: Literal["named"] = "named"
 
@@ -185,43 +185,41 @@ Statement = Annotated[
 ]
 
 
-class Fact(BaseModel):
+class Fact(_Frozen):
     """A statement about a subject."""
 
-    model_config = ConfigDict(frozen=True)
-
     subject: str
-    told: Statement
+    statement: Statement
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """A stored fact: a statement, and when IMQ received it."""
 
-    told: Statement
+    statement: Statement
     at: datetime
 
 
 def of_pull(number: int) -> str:
-    """The subject of a pull request."""
+    """Name the subject of a pull request."""
     return f"pull {number}"
 
 
 def of_branch(name: str) -> str:
-    """The subject of a branch."""
+    """Name the subject of a branch."""
     return f"branch {name}"
 
 
 def of_labels(base_branch: str) -> str:
-    """The subject of the labels that were set on pull requests for a branch."""
+    """Name the subject of the labels on pull requests for a base branch."""
     return f"labels {base_branch}"
 
 
 def of_commit(sha: str) -> str:
-    """The subject of a commit."""
+    """Name the subject of a commit."""
     return f"commit {sha}"
 
 
 def of_comment(comment_id: int) -> str:
-    """The subject of a comment."""
+    """Name the subject of a comment."""
     return f"comment {comment_id}"

@@ -10,7 +10,7 @@ from queue_engine.domain.run import NOT_BEGUN, Run
 
 
 class EntryStatus(StrEnum):
-    """Where an entry stands. What happened to it is told by the timeline, never by the status."""
+    """The present state of an entry. Its history is in the timeline."""
 
     PENDING = "pending"
     UPDATING = "updating"
@@ -32,19 +32,19 @@ TRANSITIONS: Mapping[EntryStatus, frozenset[EntryStatus]] = {
     EntryStatus.PENDING: _LEAVING | {EntryStatus.UPDATING, EntryStatus.CHECKING},
     EntryStatus.UPDATING: _LEAVING | {EntryStatus.PENDING, EntryStatus.CHECKING},
     # Back to updating: the base moved while the checks ran, or between the last check and the merge. Back to checking:
-    # GitHub names a check at the merge that was not known to be required, or was started again. Back to pending: a
-    # hotfix takes the turn, or IMQ lacks a permission. From updating only when GitHub refused the update: else the head
-    # that was asked for is bound first, so that it is nobody's.
+    # at the merge GitHub names a check that IMQ did not know to be required, or that was started again. Back to
+    # pending: a hotfix preempts the entry, or IMQ lacks a permission. From updating only when GitHub refused the
+    # update: otherwise IMQ binds the requested head first, so that no head remains without an entry.
     EntryStatus.CHECKING: _LEAVING | {EntryStatus.PENDING, EntryStatus.UPDATING, EntryStatus.READY},
     EntryStatus.READY: _LEAVING | {EntryStatus.PENDING, EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.LANDED},
     EntryStatus.LANDED: frozenset(),
     EntryStatus.FAILED: frozenset(),
     EntryStatus.CANCELLED: frozenset(),
 }
-"""The only transitions there are; `queue_engine.rules.invariants.check_transition` refuses every other.
+"""All transitions; `queue_engine.rules.invariants.check_transition` refuses every other.
 
-An entry may leave (`landed` only from `ready`) from each of the four waiting statuses. A merge found to have
-happened although its answer was lost is always found in `ready`, where it was asked for.
+An entry may leave from each of the four waiting statuses, as `landed` only from `ready`. A merge whose answer was lost
+is always found in `ready`, where IMQ requested it.
 """
 
 PROCESSING = frozenset({EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.READY})
@@ -53,7 +53,7 @@ PROCESSING = frozenset({EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository as IMQ addresses it. `id` outlives renames; `owner` and `name` may not."""
+    """A repository as IMQ addresses it. A rename or transfer changes `owner` or `name`, never `id`."""
 
     id: int
     owner: str
@@ -68,10 +68,10 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A blocker that somebody set: it holds until somebody lifts it, or until `until`."""
+    """A stored blocker: it holds until somebody lifts it, or until `until`."""
 
     reason: Reason
-    """One of `PAUSES`: the slot that it takes."""
+    """One of `PAUSES`, and so its slot."""
     detail: str
     since: datetime
     until: datetime | None = None
@@ -79,53 +79,53 @@ class Pause:
     """Who paused the queue, if a person did."""
 
     def has_ended(self, now: datetime) -> bool:
-        """Whether the pause is over by itself."""
+        """Return whether the pause has ended by itself."""
         return self.until is not None and self.until <= now
 
 
 PAUSES = (Reason.INVARIANT_BROKEN, Reason.TREE_MISMATCH, Reason.PAUSED_BY_HAND, Reason.FROZEN)
-"""The slots of a queue for pauses, the most important first. Each is set and lifted without regard to the others.
+"""The slots of a queue for pauses, the most important first. Each is set and lifted independently.
 
-A broken invariant and passes that keep failing share a slot: both are faults of IMQ, and only a person lifts them. A
+A broken invariant and repeatedly failing passes share a slot: both are faults of IMQ, and only a person lifts them. A
 tree mismatch has its own, because the checks of the landed tip may lift it.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RedBase:
-    """A required check fails on the base branch itself: which one, on which commit, since when, and the next look."""
+    """A required check fails on the base branch itself: which one, on which commit, since when, and the next poll."""
 
     check: str
     tip: str
     since: datetime
-    looks: int
-    look_at: datetime
+    polls: int
+    next_poll_at: datetime
     app_id: int | None = None
-    """The App whose report it is; another one's of the same name tells nothing."""
+    """The App that reported the check; a check of another App by the same name does not count."""
     untested: bool = False
-    """Nobody knows that it fails: a push by hand made a tip that was never tested, and its checks have to tell."""
+    """Whether the result is still unknown: a push by hand made a tip that was never tested, and its checks run."""
     rerun: str | None = None
-    """The tip whose failed jobs were run again."""
+    """The tip whose failed jobs IMQ ran again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """No check starts on the front's head: since when, which checks, and whether the CI was seen to be up since."""
+    """No check starts on the front's head: since when, which checks, and when CI ran on another commit."""
 
     since: datetime
     head: str
     checks: str
-    """Their names, for people to read."""
-    ci_seen_at: datetime | None = None
+    """The names of the checks, for people to read."""
+    ci_active_at: datetime | None = None
     """When a check first reported on another commit of the repository since then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One base branch of one repository, with what is needed to advance it.
+    """The queue of one base branch, as a worker needs it to advance the queue.
 
-    `wake_count` counts the calls for attention; a worker that releases the queue having seen fewer than there are
-    makes it due at once, so that no webhook is lost between its last look and its release.
+    `wake_count` counts wake-ups. A worker that releases the queue compares it with the count at its last read. If the
+    queue was woken since, it is due at once, so no webhook is lost between the last read and the release.
     """
 
     id: int
@@ -134,18 +134,18 @@ class Queue:
     due_at: datetime | None
     wake_count: int
     pauses: tuple[Pause, ...] = ()
-    """At most one for each slot of `PAUSES`, in their order; one that has ended stays until a pass lifts it."""
+    """At most one for each slot of `PAUSES`, in their order; a pause that has ended remains until a pass lifts it."""
     announced: str | None = None
-    """The blockers that were announced, and to which entries: an `BlockerNotices`, as JSON."""
+    """The announced blockers, and to which entries: `BlockerNotices` as JSON."""
     red: RedBase | None = None
-    """What is known of a base that does not pass its checks; only what mends it is let through."""
+    """The red base, if the base fails its checks: then only fixes of the base may land."""
     errors: int = 0
     """Passes in a row that ended with an unexpected error."""
     stall: Stall | None = None
-    """No check starts for its front."""
+    """The stall, while no check starts for the front."""
 
     def pause(self, reason: Reason) -> Pause | None:
-        """What is in this slot."""
+        """Return the pause in this slot."""
         return next((pause for pause in self.pauses if pause.reason is reason), None)
 
 
@@ -153,9 +153,9 @@ class Queue:
 class Entry:
     """Membership of one pull request in a queue.
 
-    `queued_head` is the head that was consented to; `head` is it or IMQ's own update of it, bound for checking and
-    merging. An update is bound on its webhook and proved by its parents before anything lands (`head_proved`). Both
-    outlive a run: who waits again after a hotfix keeps the head that IMQ made. The rest of an attempt is in `run`.
+    `queued_head` is the head with consent. `head` is the same, or IMQ's own update of that head, which IMQ checks and
+    merges. IMQ binds an update by its webhook, and proves it by its parents before anything lands (`head_proved`).
+    Both outlive a run: a preempted entry keeps the head that IMQ made. `run` has the rest of an attempt.
     """
 
     id: str
@@ -174,41 +174,41 @@ class Entry:
     head: str
     head_proved: bool
     updated_from: str | None
-    """The head that IMQ's own update started from; the first parent that `head` must have to be proved."""
+    """The head that IMQ updated: `head` is proved if this is its first parent."""
     newer_tip: str | None
     """A tip of the base branch that `head` lacks, as far as IMQ knows; None: no such tip is known."""
     needs_refetch: bool
-    """A webhook says that consent may be gone: the pull request is read before anything else is done."""
+    """Whether a webhook says that consent may be lost: IMQ reads the pull request before anything else."""
     enqueued_at: datetime
     status_since: datetime
     version: int
     arrived: int = 0
-    """Milliseconds since 1970, never fewer than of who joined this queue before: clocks may jump, the order not."""
+    """Milliseconds since 1970, never fewer than of earlier entries: clocks may jump, the order may not."""
     rank: int = 0
-    """Its place: `arrived`, less the head start that its priority gives. The lower comes first."""
+    """The order key: `arrived`, less the head start of the priority. The lowest comes first."""
     hotfix: bool = False
-    """Goes before all that are not, whatever their rank: a hotfix."""
+    """Whether the entry comes before all entries that are no hotfixes, by any rank."""
     preempts: bool = False
-    """Does not even wait for the one that is being processed."""
+    """Whether the entry does not even wait for the entry being processed."""
     fixes_base: bool = False
-    """Is let through while the base is red."""
+    """Whether the entry may land while the base is red."""
     freeze_exempt: bool = False
-    """Is let through in a freeze."""
+    """Whether the entry may land in a freeze."""
     trusted_labels: tuple[str, ...] = ()
-    """The labels that may steer it: those that were there when it was queued, and those that somebody who may queue
-    has set since."""
+    """The labels that count for priority and method: those at admission, and those that somebody with the right to
+    queue has set since."""
     trace: str | None = None
-    """The W3C traceparent of the delivery or API call that queued it."""
+    """The W3C traceparent of the delivery or API call that queued the pull request."""
     delivery: str | None = None
-    """The webhook that queued it, if one did."""
+    """The webhook that queued the pull request, if one did."""
     blocked_since: datetime | None = None
-    """Since when IMQ lacks a permission to land it; its queue goes on without it."""
+    """Since when IMQ lacks a permission to land the entry; its queue continues without it."""
     blocked_until: datetime | None = None
-    """When IMQ tries again to land it, if nobody grants the permission before."""
+    """When IMQ tries again to land the entry, if the permission is not granted before."""
     held_since: datetime | None = None
-    """Since when people read that it waits for room in a full queue; None: they read that it has room."""
+    """Since when the comment says that the entry waits for room; None: the comment says that it has room."""
     shared_head: str | None = None
-    """Its head branch, if IMQ alone may push to it, or other pull requests are merged into it: IMQ does not push to it
+    """The head branch, if IMQ alone may push to it, or if it is a base of other pull requests: IMQ does not push to it
     where rules protect it."""
     run: Run = NOT_BEGUN
-    """The attempt that it is a member of."""
+    """The present attempt to land the entry."""

@@ -13,7 +13,7 @@ from queue_engine.domain.replies import ReplyKind
 
 
 class NoticeKind(StrEnum):
-    """What the comment and the check run show; the four waiting statuses, the outcomes, and two of admission."""
+    """The state that comment and check run show: four waiting statuses, the outcomes, and two of admission."""
 
     QUEUED = "queued"
     UPDATING = "updating"
@@ -25,10 +25,10 @@ class NoticeKind(StrEnum):
     REFUSED = "refused"
     HELD = "held"
     BLOCKED = "blocked"
-    """It keeps its position, and its queue continues without it."""
+    """The entry keeps its position, and its queue continues without it."""
     PAUSED = "paused"
     ANSWERED = "answered"
-    """Nothing is to be said of its place in a queue: the comment is there for the answer to a command."""
+    """The pull request is in no queue: the comment only answers a command."""
 
 
 WAITING = frozenset(
@@ -42,46 +42,46 @@ WAITING = frozenset(
         NoticeKind.PAUSED,
     }
 )
-"""Kinds of notice after which the pull request still stands in line, or for a place in it."""
+"""Kinds of notice of a pull request that is queued, or waits for room."""
 
 MARKER = "<!-- imq:comment"
-"""Begins IMQ's comment, unseen by readers; by it a comment is found whose id was lost. The notice's kind follows."""
+"""The hidden beginning of IMQ's comment, which finds a comment whose id was lost. The notice's kind follows."""
 
 FIRST_LINE = re.compile(re.escape(MARKER) + r"(?: (?P<kind>[a-z_]+))? -->\s*")
 
 
 def kind_of(body: str) -> str | None:
-    """The kind of notice that a comment of IMQ's shows; None where an older version did not write it."""
+    """Read the kind of notice from the body of IMQ's comment; None where an older version did not write it."""
     found = FIRST_LINE.match(body)
     return None if found is None else found["kind"]
 
 
 class Reply(BaseModel):
-    """What became of one command."""
+    """The result of one command."""
 
     model_config = ConfigDict(frozen=True)
 
     command: str
-    """As it was typed, without the slash; not trusted."""
+    """The command as typed, without the slash; not trusted."""
     accepted: bool
     code: ReplyKind
     facts: dict[str, Any] = {}
-    """What the sentence is made of; `ReplyKind` says which of them each code has. Foreign words are not trusted."""
+    """The variable parts of the sentence; `ReplyKind` lists those of each code. Texts from users are not trusted."""
 
 
 class CommandReply(BaseModel):
-    """What became of the commands in the last comment that had any."""
+    """The results of the commands in the last comment that had any."""
 
     model_config = ConfigDict(frozen=True)
 
     at: datetime
     by: str
     replies: tuple[Reply, ...]
-    """In the order of the commands; those not carried out yet are not among them."""
+    """In the order of the commands; without those that wait."""
 
 
 class BlockerFacts(BaseModel):
-    """A blocker of the queue beside the most important one, as facts of a notice."""
+    """A further blocker of the queue, beside the most important one, as facts of a notice."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -91,12 +91,12 @@ class BlockerFacts(BaseModel):
 
 
 class Notice(BaseModel):
-    """Everything that the sticky comment and the check run are made of.
+    """All facts of the comment and the check run.
 
-    `position` is zero-based, as of `at`: in the queue, or, while held, among those that wait for room. `people` are
-    those to mention if the reason makes it their move: the author first, then the assignees. `checks` are the awaited
-    checks while checking, the failing ones after a failure. `detail` is GitHub's own words or another fact for people;
-    it is not trusted and is escaped when rendered.
+    `position` is zero-based, as of `at`: in the queue, or, while held, among the entries that wait for room. `people`
+    are mentioned if they have to act: the author first, then the assignees. `checks` are the pending checks while
+    checking, and the failed ones after a failure. `detail` is GitHub's message or another fact for people. It is not
+    trusted, and escaped when rendered.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -113,7 +113,7 @@ class Notice(BaseModel):
     detail: str | None = None
     checks: tuple[CheckReport, ...] = ()
     progress: tuple[int, int] | None = None
-    """While checking: how many of the awaited checks have reported, of how many."""
+    """While checking: how many of the pending checks have reported, of how many."""
     landed_sha: str | None = None
     enqueued_at: datetime | None = None
     started_at: datetime | None = None
@@ -122,17 +122,17 @@ class Notice(BaseModel):
     fix_labels: tuple[str, ...] = ("merge-queue-fix",)
     """The labels of changes that fix a red base."""
     ahead: tuple[int, ...] = ()
-    """Numbers of the first pull requests before it, the front first, as of `at`."""
+    """Numbers of the next pull requests before this one, the front first, as of `at`."""
     eta: tuple[datetime, datetime] | None = None
-    """When it is likely to land, from this repository's history; None while there is not enough of it."""
+    """When the entry is likely to land, by this repository's history; None while the history is too short."""
     retrying_since: datetime | None = None
-    """Since when GitHub has not answered as it should, if that has lasted a while; `next_try` is when it is asked."""
+    """Since when GitHub has failed, if for long; `next_try` is the instant of the next request."""
     next_try: datetime | None = None
     until: datetime | None = None
-    """For a pause: when it ends by itself, if that is known."""
+    """For a pause: when the blocker ends by itself, if that is known."""
     other_blockers: tuple[BlockerFacts, ...] = ()
-    """For a pause: what else blocks the queue, the most important first."""
+    """For a pause: the other blockers, the most important first."""
     not_followed: tuple[str, ...] = ()
-    """For a refusal: what of the organisation's shared configuration does not count here, in sentences."""
+    """For a refusal: the parts of the organisation's shared configuration that do not count here, in sentences."""
     text: str | None = None
-    """The repository's own words in the place of headline and explanation; written by its maintainers."""
+    """The repository's own text in place of headline and explanation; written by its maintainers."""

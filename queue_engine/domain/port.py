@@ -1,4 +1,4 @@
-"""The calls to GitHub that the engine and the notifications need. The gateway in `bot` answers them over HTTP.
+"""The calls to GitHub that the engine and the notifications need. The gateway in `bot` makes them over HTTP.
 
 Every method raises the errors of `queue_engine.domain.errors` and no others, and has its time limit in the gateway.
 Methods that write may have happened although they raised `Unavailable`.
@@ -34,7 +34,7 @@ PAGE = 100
 
 
 class GitHub(Protocol):
-    """The facts and the few effects that landing needs."""
+    """The reads and the few writes that landing needs."""
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """`GET /repos/{o}/{r}/pulls/{n}`. Asking also makes GitHub compute `mergeable`."""
@@ -43,10 +43,10 @@ class GitHub(Protocol):
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
-        """The pull request with the permission of `login` and what else stands around it, in one GraphQL query.
+        """Read a pull request, its base and reviews, and the permission of `login`, in one GraphQL query.
 
-        With `head_sha`, the head that is expected, it is compared with the base too. What GitHub does not tell so is
-        None, but for the permission: it is asked for by itself then. Costs more requests where GraphQL is missing.
+        With `head_sha`, the expected head, GitHub compares this head with the base too. Fields that are missing are
+        None, except for the permission, which costs one more request. Without GraphQL a snapshot costs several.
         """
         ...
 
@@ -63,26 +63,26 @@ class GitHub(Protocol):
         ...
 
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
-        """Classic protection (branch object) and rulesets together; remembered for two hours.
+        """Classic protection (branch object) and rulesets together; cached for two hours.
 
         `forget_rules` drops the cache. Raises NotFound when the branch does not exist.
         """
         ...
 
     async def is_guarded(self, repository: Repository, branch: str) -> bool:
-        """Whether rulesets keep others from pushing to this branch, and IMQ may bypass them; cached as rules are."""
+        """Whether rulesets keep others from pushing to this branch, while IMQ may bypass them; cached like rules."""
         ...
 
     async def prepare_writes(self, repository: Repository) -> None:
-        """Have what a write to this repository is signed with, so that the next one waits for nothing. Never raises."""
+        """Get the token for writes to this repository in advance, so the next write need not wait. Never raises."""
         ...
 
     def forget_token(self, installation_id: int) -> None:
-        """Drop the installation's cached token: its permissions changed, and a token keeps those it was made with."""
+        """Drop the installation's cached token after a change of permissions: a token keeps those of its creation."""
         ...
 
     def forget_rules(self, repository_id: int) -> None:
-        """Drop cached rules of this repository: a webhook says that they changed."""
+        """Drop the cached rules of this repository, after a webhook about a change."""
         ...
 
     async def check_reports(
@@ -90,18 +90,18 @@ class GitHub(Protocol):
     ) -> tuple[CheckReport, ...]:
         """All pages of check runs and the combined status of a commit; newest per app and name; never IMQ's own.
 
-        Of jobs of one name in several workflow runs the newest per workflow and event counts: `workflow_runs` are asked
-        for where one of them failed.
+        Of jobs of one name in several workflow runs, the newest per workflow and event counts. The gateway reads
+        `workflow_runs` for that where one of these jobs failed.
 
-        Statuses are not asked for when every `required` check is bound to an App and has a run of it: no status can
+        The gateway reads no statuses when every `required` check is bound to an App and has a run of it: no status can
         change the verdict then.
         """
         ...
 
     async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
-        """`GET /repos/{o}/{r}/actions/runs?head_sha=`: the runs of GitHub Actions on a commit, parked ones included.
+        """`GET /repos/{o}/{r}/actions/runs?head_sha=`: the workflow runs on a commit, with those awaiting approval.
 
-        None where IMQ may not read them.
+        Empty where IMQ may not read them.
         """
         ...
 
@@ -132,22 +132,22 @@ class GitHub(Protocol):
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """The text of `.github/imq.yml` at the tip of this branch, or of the repository's default branch.
 
-        In place of a branch a commit may be named. None if there is none. Raises NotFound for a branch or commit that
-        does not exist, and Invalid when it is no file, or no text.
+        `base_branch` may also be a commit. None if there is no such file. Raises NotFound for a branch or commit that
+        does not exist, and Invalid when the path is no file, or the file no text.
         """
         ...
 
     async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
-        """The text of `.github/imq.yml` in its owner's repository `.github`; None if there is none to be read.
+        """The text of `.github/imq.yml` in the owner's repository `.github`; None if IMQ can read no such file.
 
-        At the tip of its default branch, or at this commit: raises NotFound if that does not exist.
+        At the tip of its default branch, or at this commit: raises NotFound if the commit does not exist.
         """
         ...
 
     async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
-        """Whether the rules ask for an approving review before the default branch of the owner's `.github` changes.
+        """Whether the rules require an approving review before the default branch of the owner's `.github` changes.
 
-        False where it is not known: the repository belongs to somebody else by now, or its rules may not be read.
+        False where IMQ cannot know: the repository has another owner by now, or IMQ may not read its rules.
         """
         ...
 
@@ -156,28 +156,28 @@ class GitHub(Protocol):
         ...
 
     async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
-        """`GET /repos/{o}/{r}/pulls/{n}/commits`: who wrote its commits, as `CommandName <address>`, each once.
+        """`GET /repos/{o}/{r}/pulls/{n}/commits`: the authors of its commits, as `Name <address>`, each once.
 
-        Without the account `author`, and without merges, which add no work.
+        Without the account `author`, and without merge commits.
         """
         ...
 
     async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
-        """The same list: SHAs of the commits that GitHub says have no valid signature, oldest first.
+        """The same list: SHAs of the commits without a valid signature, by GitHub's verification, oldest first.
 
-        One whose signature GitHub could not check just then, or says nothing of, is not among them.
+        Commits that GitHub could not verify just then, or without a verification, are not among them.
         """
         ...
 
     async def rerun(self, repository: Repository, actions_run: int) -> None:
-        """`POST .../actions/runs/{id}/rerun-failed-jobs`: have the failed jobs of a run of GitHub Actions run again.
+        """`POST .../actions/runs/{id}/rerun-failed-jobs`: run the failed jobs of a workflow run again.
 
-        IMQ can run nothing else again: GitHub lets no App rerequest another App's check run.
+        IMQ can rerun nothing else: GitHub lets no App rerequest another App's check run.
         """
         ...
 
     async def cancel_run(self, repository: Repository, actions_run: int) -> None:
-        """`POST .../actions/runs/{id}/cancel`. Raises HeadConflict (409) for a run that is over."""
+        """`POST .../actions/runs/{id}/cancel`. Raises HeadConflict (409) for a run that has ended."""
         ...
 
     async def is_in_use(self, repository: Repository, branch: str) -> bool:
@@ -189,11 +189,11 @@ class GitHub(Protocol):
         ...
 
     async def delete_branch(self, repository: Repository, branch: str) -> None:
-        """`DELETE /repos/{o}/{r}/git/refs/heads/{branch}`; one that is gone already is no error."""
+        """`DELETE /repos/{o}/{r}/git/refs/heads/{branch}`; a missing branch is no error."""
         ...
 
     async def react(self, repository: Repository, comment_id: int, content: str) -> None:
-        """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; one that is there already is no error."""
+        """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; an existing reaction is no error."""
         ...
 
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
@@ -208,16 +208,18 @@ class GitHub(Protocol):
         ...
 
     async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:
-        """IMQ's own comments that changed since, the latest change first, of the three hundred comments that did so
-        last (`GET /repos/{o}/{r}/issues/comments`, at most three requests)."""
+        """IMQ's own comments that changed since, the latest change first, among the repository's last 300 comments.
+
+        `GET /repos/{o}/{r}/issues/comments`, at most three requests.
+        """
         ...
 
     async def last_labeled_event(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
-        """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if GitHub does not tell."""
+        """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if the history has no such event."""
         ...
 
     async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
-        """`GET /repos/{o}/{r}/activity` of its head branch, newest first; nothing where GitHub does not tell."""
+        """`GET /repos/{o}/{r}/activity` of its head branch, newest first; empty where IMQ may not read it."""
         ...
 
     async def installations(self) -> tuple[int, ...]:
@@ -225,15 +227,15 @@ class GitHub(Protocol):
         ...
 
     async def repositories(self, installation_id: int) -> tuple[Repository, ...]:
-        """The repositories of an installation that can be written (`GET /installation/repositories`)."""
+        """The repositories of an installation that are not archived (`GET /installation/repositories`)."""
         ...
 
     async def repository(self, repository: Repository) -> RepositoryState:
-        """`GET /repositories/{id}`: the repository of this id, whatever it is called."""
+        """`GET /repositories/{id}`: the repository of this id, by its present name."""
         ...
 
     async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
-        """A page of attempts to deliver webhooks, newest first, and the cursor of the next one if there is one.
+        """A page of attempts to deliver webhooks, newest first, and the cursor of the next page if there is one.
 
         `GET /app/hook/deliveries`, without its filter by status, which is documented as 400 to 599: an attempt that
         never reached IMQ may have no such code.
@@ -241,22 +243,22 @@ class GitHub(Protocol):
         ...
 
     async def redeliver(self, number: int) -> None:
-        """Have one delivery sent again; GitHub never does by itself (`POST /app/hook/deliveries/{id}/attempts`)."""
+        """Redeliver one webhook, as GitHub never does by itself (`POST /app/hook/deliveries/{id}/attempts`)."""
         ...
 
     async def own_login(self) -> str:
-        """The login under which IMQ acts, `slug[bot]`, from `GET /app`; asked once."""
+        """The login of the App, `slug[bot]`, from `GET /app`; read once."""
         ...
 
 
 class GitHubComments(Protocol):
-    """The writes that people read. Implemented by the same gateway."""
+    """Comments, check runs and labels. The same gateway implements them."""
 
     async def create_comment(self, repository: Repository, number: int, body: str) -> int:
         """`POST .../issues/{n}/comments`. Returns the comment's id.
 
-        Merges go before comments: `RateLimitError` where the content that GitHub still lets the installation create
-        is needed for the merges that wait, which `working(yields_to=...)` tells.
+        Merges go before comments. Raises `RateLimitError` where waiting merges, as `working(yields_to=...)` names them,
+        need the rest of the content that GitHub lets the installation create.
         """
         ...
 
@@ -265,7 +267,7 @@ class GitHubComments(Protocol):
         ...
 
     async def delete_comment(self, repository: Repository, comment_id: int) -> bool:
-        """`DELETE .../issues/comments/{id}`. Returns whether it was there."""
+        """`DELETE .../issues/comments/{id}`. Returns whether the comment existed."""
         ...
 
     async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
@@ -273,7 +275,7 @@ class GitHubComments(Protocol):
         ...
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
-        """`POST .../check-runs` with GitHub's own fields (name, head_sha, external_id, status, ...)."""
+        """`POST .../check-runs` with GitHub's fields (name, head_sha, external_id, status, ...). Returns the id."""
         ...
 
     async def update_check_run(self, repository: Repository, check_run_id: int, check_run: Mapping[str, Any]) -> None:
@@ -283,18 +285,17 @@ class GitHubComments(Protocol):
     async def find_check_run(
         self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
     ) -> int | None:
-        """The id of IMQ's own check run on this commit with this external id; only of one that has not ended, if
-        `unfinished`."""
+        """The id of IMQ's own check run on this commit with this external id; if `unfinished`, only while it runs."""
         ...
 
     async def add_label(self, repository: Repository, number: int, label: str) -> None:
-        """`POST /repos/{o}/{r}/issues/{n}/labels`; one that is there already is no error."""
+        """`POST /repos/{o}/{r}/issues/{n}/labels`; an existing label is no error."""
         ...
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
-        """Take a label off; one that is not there is no error."""
+        """`DELETE /repos/{o}/{r}/issues/{n}/labels/{name}`; a missing label is no error."""
         ...
 
 
 class GitHubPorts(GitHub, GitHubComments, Protocol):
-    """Both ports, as the gateway answers them."""
+    """Both ports, as the gateway implements them."""

@@ -1,6 +1,6 @@
-"""Reason codes: why an entry left, a pull request was refused, or a queue was paused; the outcome and the next actor.
+"""Reason codes: why an entry left, IMQ refused a pull request, or a queue was paused; the outcome and the next actor.
 
-The sentences that people read for each code live in `notifications.texts`; a test holds the two complete.
+`notifications.texts` has the sentences for each code; a test asserts that both are complete.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ class ReasonActor(StrEnum):
     AUTHOR = "author"
     MAINTAINER = "maintainer"
     OPERATOR = "operator"
-    NOBODY = "nobody"
+    NONE = "none"
 
 
 class Outcome(StrEnum):
-    """What became of the pull request's stay in the queue."""
+    """How an entry left its queue, or what holds it there."""
 
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -52,7 +52,7 @@ class Reason(StrEnum):
     BLOCKED_BY_TITLE = "blocked_by_title"
     HOLD_TIMED_OUT = "hold_timed_out"
     ASKED_TOO_OFTEN = "asked_too_often"
-    # Faults of the change, or what looks like it
+    # Faults of the change, or likely ones
     CONFLICT = "conflict"
     CHECKS_FAILED = "checks_failed"
     CHECKS_TIMED_OUT = "checks_timed_out"
@@ -61,7 +61,7 @@ class Reason(StrEnum):
     CHECKS_NOT_REPEATED = "checks_not_repeated"
     WORKFLOWS_UNAPPROVED = "workflows_unapproved"
     BASE_STAYS_RED = "base_stays_red"
-    # What GitHub or its rules do not let us do
+    # Refused by GitHub or its rules
     MERGEABLE_UNKNOWN = "mergeable_unknown"
     UPDATE_REFUSED = "update_refused"
     HEAD_PROTECTED = "head_protected"
@@ -88,7 +88,7 @@ class Reason(StrEnum):
     REPOSITORY_ARCHIVED = "repository_archived"
     REPOSITORY_GONE = "repository_gone"
     GITHUB_TROUBLE = "github_trouble"
-    # What IMQ does not do
+    # Faults of IMQ
     INTERNAL_ERROR = "internal_error"
     # Pauses of a whole queue
     TREE_MISMATCH = "tree_mismatch"
@@ -102,27 +102,27 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReasonFacts:
-    """The outcome that a reason leads to, whose move it is, and whether the trigger label comes off."""
+    """The outcome of a reason, who has to act next, and whether the trigger label comes off."""
 
     outcome: Outcome
-    move: ReasonActor
+    next_actor: ReasonActor
     label_off: bool = True
 
 
 REASONS: Mapping[Reason, ReasonFacts] = {
-    Reason.LABEL_REMOVED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NOBODY, label_off=False),
-    Reason.UNQUEUED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NOBODY),
-    Reason.CLOSED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NOBODY),
-    Reason.MERGED_ELSEWHERE: ReasonFacts(Outcome.CANCELLED, ReasonActor.NOBODY),
+    Reason.LABEL_REMOVED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE, label_off=False),
+    Reason.UNQUEUED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE),
+    Reason.CLOSED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE),
+    Reason.MERGED_ELSEWHERE: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE),
     Reason.DRAFT: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.BASE_CHANGED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.BASE_CHANGED_AT_MERGE: ReasonFacts(Outcome.CANCELLED, ReasonActor.MAINTAINER),
     Reason.HEAD_CHANGED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.PERMISSION_LOST: ReasonFacts(Outcome.CANCELLED, ReasonActor.MAINTAINER),
-    Reason.NOT_QUEUED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NOBODY, label_off=False),
+    Reason.NOT_QUEUED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE, label_off=False),
     Reason.LABEL_WITHOUT_RIGHT: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
     Reason.LABEL_NOT_RECEIVED: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
-    Reason.QUEUE_FULL: ReasonFacts(Outcome.HELD, ReasonActor.NOBODY, label_off=False),
+    Reason.QUEUE_FULL: ReasonFacts(Outcome.HELD, ReasonActor.NONE, label_off=False),
     Reason.FORK_DELETED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.NOT_ALLOWED_TO_QUEUE: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
     Reason.BRANCH_NOT_SERVED: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
@@ -167,12 +167,12 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.INTERNAL_ERROR: ReasonFacts(Outcome.FAILED, ReasonActor.OPERATOR),
     Reason.TREE_MISMATCH: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.INVARIANT_BROKEN: ReasonFacts(Outcome.PAUSED, ReasonActor.OPERATOR, label_off=False),
-    Reason.PAUSED_BY_HAND: ReasonFacts(Outcome.PAUSED, ReasonActor.NOBODY, label_off=False),
-    Reason.FROZEN: ReasonFacts(Outcome.PAUSED, ReasonActor.NOBODY, label_off=False),
+    Reason.PAUSED_BY_HAND: ReasonFacts(Outcome.PAUSED, ReasonActor.NONE, label_off=False),
+    Reason.FROZEN: ReasonFacts(Outcome.PAUSED, ReasonActor.NONE, label_off=False),
     Reason.BASE_RED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.CHECKS_NOT_STARTING: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.MISCONFIGURED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
 }
 
-OF_THE_PERSON = frozenset({Reason.LABEL_WITHOUT_RIGHT, Reason.NOT_ALLOWED_TO_QUEUE})
-"""Reasons to reject a request because of its sender, whatever the change: they do not hold for other people."""
+SENDER_REASONS = frozenset({Reason.LABEL_WITHOUT_RIGHT, Reason.NOT_ALLOWED_TO_QUEUE})
+"""Reasons to reject a request because of its sender: the same request of another person may succeed."""

@@ -1,4 +1,4 @@
-"""A run: one attempt to land its members, and how far the tests of its candidate are."""
+"""A run: one attempt to land its members, with the progress of its candidate's checks."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ class Run:
     """One test of a candidate on a tip of the base branch.
 
     An entry past `pending` is a member of a run. Today a run has one member, and the candidate is the head of that
-    pull request, updated by IMQ. A run that has not begun holds nothing, and is stored nowhere.
+    pull request, updated by IMQ. A run that has not begun is empty, and not stored.
     """
 
     id: int | None = None
@@ -24,45 +24,45 @@ class Run:
     new_head: str | None = None
     """A head that appeared during an update, and that IMQ has not judged yet."""
     new_head_is_ours: bool = False
-    """A webhook named IMQ as the sender of `new_head`."""
+    """Whether a webhook named IMQ as the sender of `new_head`."""
     pending_checks: tuple[str, ...] = ()
-    """Names of the checks that were pending at the last look; empty before the first look."""
+    """Names of the checks that were pending at the last poll; empty before the first one."""
     completed_checks: tuple[str, ...] = ()
-    """Names of the checks that have ended on the candidate: at the last look, and by the webhooks since."""
+    """Names of the checks that have ended on the candidate: at the last poll, and by the webhooks since."""
     started_checks: tuple[str, ...] = ()
-    """Names of the checks that were seen to have started on the candidate."""
+    """Names of the checks that have started on the candidate, as far as IMQ knows."""
     checks_started_at: datetime | None = None
-    """When the last of these started, as far as IMQ could see: from then their time counts."""
+    """When the last of these started, as far as IMQ knows: their time limit counts from then."""
     former_checks: tuple[str, ...] | None = None
-    """What reported on the head before IMQ's update, `app:name` each; None: not asked for."""
+    """The checks that reported on the head before IMQ's update, `app:name` each; None: not read."""
     check_seconds: int | None = None
-    """How long the required checks of the candidate may take; set when it is known."""
+    """How long the required checks of the candidate may take; set as soon as it is known."""
     reruns: int = 0
-    """How often the failed checks of the candidate were run again."""
+    """How often IMQ ran the failed checks of the candidate again."""
     rerun_checks: tuple[str, ...] = ()
-    """Runs of checks on the candidate that were asked to run again, `id:name` each: newer ones are waited for."""
+    """Check runs on the candidate that IMQ asked GitHub to run again, `id:name` each: IMQ waits for newer ones."""
     rerun_at: datetime | None = None
-    """Set before the call that has checks run again goes out, until its answer is known."""
+    """Set before IMQ requests a rerun, until the answer is known."""
     polls: int = 0
-    """Slow looks taken in this status, the exponent of the fallback's interval."""
+    """Slow polls in this status, the exponent of the fallback's interval."""
     next_poll_at: datetime | None = None
     merge_requested_at: datetime | None = None
-    """Set before the merge call goes out: from then on only a fresh read tells whether it happened."""
+    """Set before IMQ requests the merge: from then on only a fresh read shows whether GitHub merged."""
     merge_refusals: int = 0
-    """Merge calls refused in a row for reasons that may pass."""
+    """Merge calls in a row that GitHub refused for reasons that may be temporary."""
     refused_since: datetime | None = None
     """When GitHub refused the first of the merge calls that `merge_refusals` counts."""
     github_failures: int = 0
-    """GitHub's faults in a row, the exponent of the backoff; zero after any success."""
+    """GitHub's failures in a row, the exponent of the backoff; zero after any success."""
     github_failing_since: datetime | None = None
 
     @property
     def has_begun(self) -> bool:
-        """Whether the run holds anything: only then it is stored."""
+        """Whether the run has begun, and so is stored."""
         return self != self.ended()
 
     def ended(self) -> "Run":
-        """The run without anything that it held: when its members are stored, its row goes."""
+        """Return the run emptied: the store deletes its row when it stores the members."""
         return Run(self.id, self.version)
 
 

@@ -13,18 +13,18 @@ WHOLE_QUEUE = 0
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """Something that happened to a pull request or, with `number` `WHOLE_QUEUE`, to its queue, and why."""
+    """An event of a pull request or, with `number` `WHOLE_QUEUE`, of its queue, and the reason."""
 
     at: datetime
     event: str
-    """Its word, such as `queued` or `landed`."""
+    """The event's name, such as `queued` or `landed`."""
     repository_id: int
     base_branch: str
     number: int
     entry_id: str | None = None
     reason: Reason | None = None
     delivery: str | None = None
-    """The webhook that caused it."""
+    """The webhook that caused the event."""
     data: Mapping[str, Any] = field(default_factory=dict)
     id: int = 0
-    """Its place in the timeline, which grows; 0 until it is stored."""
+    """The ascending number in the timeline; 0 until the event is stored."""

@@ -1,6 +1,6 @@
 """Webhook events as the engine uses them: hints that something may have changed. GitHub is the truth.
 
-The receiver distils each delivery to one of these before it is stored; fields that an event does not have are None.
+The receiver normalizes each delivery to a `WebhookEvent` before it is stored; fields that an event lacks are None.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from queue_engine.domain.known_facts import Fact
 
 
 class WebhookKind(StrEnum):
-    """What a delivery may mean for a queue."""
+    """The meaning of a delivery for a queue."""
 
     LABELED = "labeled"
     """pull_request.labeled: `label` (any label; the engine knows the trigger), `head_sha`, `sender`."""
@@ -22,7 +22,7 @@ class WebhookKind(StrEnum):
     CHECK = "check"
     """check_run completed, or status that is no longer pending: `head_sha`, `check_name`, `passed`."""
     CHECKS = "checks"
-    """check_suite completed, or workflow_run in progress or parked: `head_sha`, `unapproved`."""
+    """check_suite completed, or workflow_run in progress or waiting for approval: `head_sha`, `unapproved`."""
     BASE_MOVED = "base_moved"
     """push to a branch: `branch`, `head_sha` (the new tip)."""
     COMMENT = "comment"
@@ -32,17 +32,17 @@ class WebhookKind(StrEnum):
     RULES = "rules"
     """branch_protection_rule or repository_ruleset."""
     INSTALLED = "installed"
-    """Repositories came, left, were archived, or have another name: `action`; for those of `repository` also which."""
+    """Repositories were added, removed, archived or renamed: `action`; for `repository` also which one."""
 
 
 class WebhookEvent(BaseModel):
-    """One distilled delivery."""
+    """One normalized delivery."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: WebhookKind
     delivery: str
-    """GitHub's delivery id, followed through the logs."""
+    """GitHub's delivery id, which the logs name."""
     action: str | None = None
     installation_id: int
     repository_id: int | None = None
@@ -52,39 +52,39 @@ class WebhookEvent(BaseModel):
     sender_is_bot: bool = False
     number: int | None = None
     updated_at: datetime | None = None
-    """For LABELED and COMMENT: the instant of the pull request's last change, which was the label, or the comment."""
+    """For LABELED and COMMENT: the instant of the pull request's last change, by the label or the comment."""
     arrived_at: datetime | None = None
-    """When the delivery was stored, if its job has failed since: what it asks for keeps its place in the order."""
+    """When the delivery was stored, if its job has failed since: its request keeps its position in the order."""
     order: int = Field(default=0, exclude=True)
-    """Its place in the order in which deliveries were stored."""
+    """The number of the delivery in the order of arrival."""
     tries: int = Field(default=0, exclude=True)
-    """How often IMQ has put it off before, for a read that was outdated or early, or an earlier label."""
+    """How often IMQ has postponed the job before, for a stale or early read, or an earlier label."""
     outdated: int = Field(default=0, exclude=True)
-    """How many of these were for a read that was outdated."""
+    """How many of these were for a stale read."""
     label: str | None = None
     title: str | None = None
-    """For CONSENT by `edited`: the new title, if it was only the title."""
+    """For CONSENT by `edited`: the new title, if only the title changed."""
     branch: str | None = None
-    """The branch pushed to; for hints about a pull request its base branch."""
+    """The pushed branch; for events of a pull request its base branch."""
     before: str | None = None
     head_sha: str | None = None
     config: bool = False
     """For BASE_MOVED: the push may have changed the repository's configuration."""
     config_named: bool = False
-    """For BASE_MOVED: it did, in a commit that the push lists, on whatever branch."""
+    """For BASE_MOVED: a commit that the push lists changed the configuration, on any branch."""
     default_branch: bool = False
-    """For BASE_MOVED: it is the repository's default branch."""
+    """For BASE_MOVED: the branch is the repository's default branch."""
     comment_id: int | None = None
     commands: tuple[str, ...] = ()
     """For COMMENT: its lines that are commands, without the slash."""
     association: str | None = None
-    """For COMMENT: what its author is to the repository, such as MEMBER. GitHub hides private members: NONE."""
+    """For COMMENT: GitHub's `author_association`, such as MEMBER. GitHub hides private members: NONE."""
     author: str | None = None
-    """For COMMENT: who opened the pull request."""
+    """For COMMENT: the author of the pull request."""
     check_name: str | None = None
     passed: bool | None = None
     """For CHECK: whether its conclusion passes (success, skipped, neutral)."""
     unapproved: bool = False
-    """For CHECKS: a workflow run waits until somebody approves it."""
+    """For CHECKS: a workflow run waits for approval."""
     facts: tuple[Fact, ...] = Field(default=(), exclude=True)
-    """What the delivery tells for certain: stored with it, by themselves, and not in its job."""
+    """The facts that the delivery states: stored with the delivery, in rows of their own, not in its job."""

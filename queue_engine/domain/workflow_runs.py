@@ -15,22 +15,22 @@ class WorkflowRun:
     suite: int
     head_sha: str
     status: str
-    """GitHub's own word: queued, in_progress, completed, waiting, ..."""
+    """GitHub's value: queued, in_progress, completed, waiting, ..."""
     conclusion: str | None
     url: str | None
     begun_by: str
     last_run_by: str
-    """Another person than who began it, after a rerun."""
+    """Differs from `begun_by` after a rerun by somebody else."""
     created_at: datetime
 
     @property
     def ended(self) -> bool:
-        """Whether it is over, or parked."""
+        """Whether the run has ended, or waits for approval."""
         return self.status == "completed"
 
     @property
     def awaits_approval(self) -> bool:
-        """Whether it is parked until somebody approves it.
+        """Whether the run waits until a maintainer approves it.
 
         Such a run is `completed` with the conclusion `action_required` and has no jobs (claude-mem #3593, open-design
         #2683); webhooks have shown `waiting` and `action_required` as its status (pytorch/test-infra #8028).
@@ -39,13 +39,13 @@ class WorkflowRun:
 
     @property
     def under_way(self) -> bool:
-        """Whether it may create jobs still."""
+        """Whether the run may still create jobs."""
         return not self.ended and not self.awaits_approval
 
 
 @dataclass(frozen=True, slots=True)
 class CheckSuite:
-    """What an App checks on one commit, as a whole."""
+    """All check runs of one App on one commit."""
 
     app: str
     """The App's name."""
@@ -53,13 +53,13 @@ class CheckSuite:
     status: str
     conclusion: str | None
     runs: int
-    """How many check runs it holds."""
+    """The number of its check runs."""
 
     @property
     def under_way(self) -> bool:
-        """Whether more reports are to come from it.
+        """Whether the suite may still report.
 
-        GitHub opens a suite for every App that may write checks; one without runs may stay queued for ever
+        GitHub opens a suite for every App that may write checks; a suite without runs may remain queued for ever
         (oca-github-bot #141, sourcegraph #9058). Actions has a suite per workflow run, which always ends.
         """
         return self.status != "completed" and (self.runs > 0 or self.by_actions)

@@ -112,7 +112,7 @@ async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: 
 async def announce_dequeued(tx: Transaction, entry: Entry, why: DequeueReason, policy: Policy, now: datetime) -> None:
     """Complete comment, check run and label of a dequeued entry."""
     meaning = REASONS[why.reason]
-    people = why.people if meaning.move is ReasonActor.AUTHOR else ()
+    people = why.people if meaning.next_actor is ReasonActor.AUTHOR else ()
     facts = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
     notice = _notice(entry, _NOTICE_OF_OUTCOME[meaning.outcome], policy, now, **facts)
     await _announce_last(tx, entry, notice, policy, label_off=meaning.label_off)

@@ -41,7 +41,7 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
                 known = replace(known, rerun=tip)
             fixes = await base_labels.find_fixes(engine, queue, entries, policy)
     except RateLimitError as limited:
-        known = replace(red, look_at=retry_at(limited, now))
+        known = replace(red, next_poll_at=retry_at(limited, now))
     except GitHubError as error:
         _log.warning("base_unread", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
         known = base_unread(red, policy, now)
@@ -80,7 +80,7 @@ async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: 
         reports = await github.check_reports(queue.repository, tip, required)
         known = untested_checked(red, tip, required, reports, policy, now)
     except RateLimitError as limited:
-        known = replace(red, look_at=retry_at(limited, now))
+        known = replace(red, next_poll_at=retry_at(limited, now))
     except GitHubError as error:
         _log.warning("base_unread", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
         known = base_unread(red, policy, now)

@@ -118,15 +118,15 @@ async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy
     entries = with_room(entries, policy)
     if await _announce(engine, queue, entries, blockers, policy):
         return None
-    if queue.red is not None and queue.red.untested and queue.red.look_at <= now:
+    if queue.red is not None and queue.red.untested and queue.red.next_poll_at <= now:
         await poll_untested_tip(engine, queue, queue.red, policy)
         return None
-    untested_poll = queue.red.look_at if queue.red is not None and queue.red.untested else None
+    untested_poll = queue.red.next_poll_at if queue.red is not None and queue.red.untested else None
     if broken or not entries:
         return QueueWait(_first((*(blocker.until for blocker in blockers), untested_poll, hold_ends)))
     ends = None
     if queue.red is not None and waits_for_base(blockers):
-        if queue.red.look_at <= now:
+        if queue.red.next_poll_at <= now:
             await poll_red_base(engine, queue, queue.red, entries, policy)
             return None
         waiting = [entry for entry in entries if not (blockers[0].exempts(entry) or in_flight(entry))]

@@ -111,4 +111,4 @@ def _moves(entry: Entry, landed: Commit) -> list[Fact]:
     """Return the base's moves: from the tested tip, and from the landed commit's parent, to the landed commit."""
     left = dict.fromkeys((entry.run.base_tip, *landed.parents[:1]))
     moves = [Push(before=tip, after=landed.sha) for tip in left if tip is not None and tip != landed.sha]
-    return [Fact(subject=of_branch(entry.base_branch), told=move) for move in moves]
+    return [Fact(subject=of_branch(entry.base_branch), statement=move) for move in moves]

@@ -132,7 +132,7 @@ class _Pass:
         if (front.id, front.version) != self._facts_for:
             # A webhook changed the front, or another entry is the front: facts read before may be outdated.
             self._facts, self._facts_for = Facts(), (front.id, front.version)
-        self._facts = replace(self._facts, ci_seen_at=found.stall.ci_seen_at if found.stall else None)
+        self._facts = replace(self._facts, ci_active_at=found.stall.ci_active_at if found.stall else None)
         return front
 
     async def _step(self, entry: Entry) -> datetime | None:

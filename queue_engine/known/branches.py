@@ -11,7 +11,9 @@ from queue_engine.domain.known_facts import KEPT, NO_COMMIT, Known, Push
 
 def pushes(known: Sequence[Known], now: datetime) -> list[Push]:
     """The pushes among these facts, without those that happened long ago and were only delivered again."""
-    return [one.told for one in known if isinstance(one.told, Push) and (one.told.at or one.at) > now - KEPT]
+    return [
+        one.statement for one in known if isinstance(one.statement, Push) and (one.statement.at or one.at) > now - KEPT
+    ]
 
 
 def superseded(tip: str, pushed: Sequence[Push]) -> bool:

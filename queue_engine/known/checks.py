@@ -22,7 +22,7 @@ def outdated_reports(
     """Why these reports are older than what is known; None if nothing speaks against them."""
     with_statuses = statuses_matter(required, reports)
     for one in known:
-        match one.told:
+        match one.statement:
             case CheckResult() as ended if not _shows_run(reports, ended, now - one.at):
                 return f"the check run {ended.name!r} is known to have ended"
             case CommitStatus() as status if with_statuses and not _shows_status(reports, status, now - one.at):

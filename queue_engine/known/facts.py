@@ -38,6 +38,6 @@ class KnownFacts:
 
     async def record(self, repository_id: int, told: Mapping[str, Statement]) -> None:
         """Store what GitHub has just answered to a write, by subject."""
-        facts = [Fact(subject=subject, told=each) for subject, each in told.items()]
+        facts = [Fact(subject=subject, statement=each) for subject, each in told.items()]
         async with self._store.transaction() as tx:
             await tx.known.record(repository_id, facts, self._clock.now())

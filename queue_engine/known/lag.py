@@ -112,4 +112,4 @@ class ReadLag:
 
 def _reported_at(kind: ReadKind, known: Sequence[Known]) -> datetime | None:
     """Return when IMQ received the newest fact that this read is to show."""
-    return max((one.at for one in known if isinstance(one.told, kind.shows)), default=None)
+    return max((one.at for one in known if isinstance(one.statement, kind.shows)), default=None)

@@ -22,7 +22,9 @@ async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | 
 
 async def record_merge_request(tx: Transaction, entry: Entry, head: str | None, now: datetime) -> None:
     """Remember that GitHub is asked to merge this head of the entry; None: it was not asked after all, or refused."""
-    await tx.known.record(entry.repository.id, [Fact(subject=of_pull(entry.number), told=MergeRequest(head=head))], now)
+    await tx.known.record(
+        entry.repository.id, [Fact(subject=of_pull(entry.number), statement=MergeRequest(head=head))], now
+    )
 
 
 async def merged_by_imq(tx: Transaction, entry: Entry, now: datetime) -> bool:

@@ -81,27 +81,30 @@ def webhooks_since(known: Sequence[Known], now: datetime) -> tuple[PullRequestSt
     A push may leave `updated_at` as it was.
     """
     return tuple(
-        one.told
+        one.statement
         for one in known
-        if isinstance(one.told, Consent)
-        or (isinstance(one.told, PullRequestState) and (one.told.before is not None or _is_of_late(one.told, now)))
+        if isinstance(one.statement, Consent)
+        or (
+            isinstance(one.statement, PullRequestState)
+            and (one.statement.before is not None or _is_of_late(one.statement, now))
+        )
     )
 
 
 def merged_as(known: Sequence[Known]) -> str | None:
     """The commit that GitHub answered IMQ's merge of it with, if it did."""
-    return next((one.told.sha for one in known if isinstance(one.told, MergeResult)), None)
+    return next((one.statement.sha for one in known if isinstance(one.statement, MergeResult)), None)
 
 
 def requested_merge(known: Sequence[Known]) -> str | None:
     """The head that IMQ last asked GitHub to merge."""
-    asked = [one.told.head for one in known if isinstance(one.told, MergeRequest)]
+    asked = [one.statement.head for one in known if isinstance(one.statement, MergeRequest)]
     return asked[-1] if asked else None
 
 
 def _of_late(known: Sequence[Known], now: datetime) -> list[Known]:
     """Without what happened long ago and was only delivered again."""
-    return [one for one in known if not isinstance(one.told, PullRequestState) or _is_of_late(one.told, now)]
+    return [one for one in known if not isinstance(one.statement, PullRequestState) or _is_of_late(one.statement, now)]
 
 
 def _is_of_late(state: PullRequestState, now: datetime) -> bool:
@@ -109,12 +112,14 @@ def _is_of_late(state: PullRequestState, now: datetime) -> bool:
 
 
 def _says_merged(one: Known) -> bool:
-    return isinstance(one.told, MergeResult) or (isinstance(one.told, PullRequestState) and one.told.merged)
+    return isinstance(one.statement, MergeResult) or (
+        isinstance(one.statement, PullRequestState) and one.statement.merged
+    )
 
 
 def _head_pushes(known: Sequence[Known]) -> list[Push]:
     """Return the pushes to its head, by `synchronize` events."""
-    states = [one.told for one in known if isinstance(one.told, PullRequestState)]
+    states = [one.statement for one in known if isinstance(one.statement, PullRequestState)]
     return [Push(before=told.before, after=told.head, at=told.updated_at) for told in states if told.before is not None]
 
 
@@ -122,7 +127,7 @@ def _label_missed(read: PullRequest, known: Sequence[Known], now: datetime) -> s
     """A label that was set or taken off just now, and is not so in this read."""
     last: dict[str, _LabelChange] = {}
     for one in known:
-        told = one.told
+        told = one.statement
         if isinstance(told, PullRequestState):
             last = {label: change for label, change in last.items() if not _undone(label, change, told)}
         if isinstance(told, PullRequestState | OwnLabel) and told.label is not None:
@@ -163,16 +168,18 @@ def _folded(labels: Iterable[str]) -> frozenset[str]:
 
 def _state(known: Sequence[Known]) -> tuple[PullRequestState, datetime] | None:
     """Return the newest state, with the labels that IMQ changed since, and when IMQ received it."""
-    states = [(one.told, number) for number, one in enumerate(known) if isinstance(one.told, PullRequestState)]
+    states = [
+        (one.statement, number) for number, one in enumerate(known) if isinstance(one.statement, PullRequestState)
+    ]
     if not states:
         return None
     told, number = max(states, key=lambda each: (each[0].updated_at, each[1]))
     labels = {label.casefold(): label for label in told.labels}
     for later in known[number + 1 :]:
-        if isinstance(later.told, OwnLabel):
-            labels.pop(later.told.label.casefold(), None)
-            if later.told.label_set:
-                labels[later.told.label.casefold()] = later.told.label
+        if isinstance(later.statement, OwnLabel):
+            labels.pop(later.statement.label.casefold(), None)
+            if later.statement.label_set:
+                labels[later.statement.label.casefold()] = later.statement.label
     return told.model_copy(update={"labels": tuple(labels.values())}), known[number].at
 
 

@@ -92,7 +92,7 @@ class GitHubReads(Forwarding):
         """Compared with its state, head and labels; with its webhooks."""
         ask = partial(self._github.pull_request, repository, number)
         pull = await self._compared(repository, of_pull(number), ask, outdated_pull, PULL)
-        return replace(pull, told=await self._webhooks_since(repository, number))
+        return replace(pull, reported=await self._webhooks_since(repository, number))
 
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
@@ -105,7 +105,7 @@ class GitHubReads(Forwarding):
             known = (await self._facts.about(repository.id, {base})).get(base, ())
             if why := outdated_tip(taken.pull.base_branch, taken.base_tip, known, self._clock.now()):
                 raise self._outdated(repository, base, why)
-        return replace(taken, pull=replace(taken.pull, told=await self._webhooks_since(repository, number)))
+        return replace(taken, pull=replace(taken.pull, reported=await self._webhooks_since(repository, number)))
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """What is outdated is corrected; what is known to be closed is left out."""

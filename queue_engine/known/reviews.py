@@ -12,9 +12,9 @@ _VERDICTS = frozenset({ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED, Revi
 def outdated_reviews(reviews: Sequence[Review], known: Sequence[Known], now: datetime) -> str | None:
     """Return why these reviews, oldest first, are older than the facts of the last seconds; None if they are not."""
     told = {
-        one.told.author: one.told.state
+        one.statement.author: one.statement.state
         for one in known
-        if isinstance(one.told, ReviewChange) and one.told.state in _VERDICTS and now - one.at < SETTLED
+        if isinstance(one.statement, ReviewChange) and one.statement.state in _VERDICTS and now - one.at < SETTLED
     }
     read = {review.author: review.state.value for review in reviews if review.state in _VERDICTS}
     # GraphQL leaves dismissed reviews out, and those of people who may not write: the latter are missed for seconds.

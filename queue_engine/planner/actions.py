@@ -63,7 +63,7 @@ class Facts:
     workflow_runs: tuple[WorkflowRun, ...] | None = None
     former_reports: tuple[CheckReport, ...] | None = None
     suites: tuple[CheckSuite, ...] | None = None
-    ci_seen_at: datetime | None = None
+    ci_active_at: datetime | None = None
     """When a check reported on another commit of the repository, while this queue waited for a check to start."""
     co_authors: tuple[str, ...] | None = None
     """The other authors of its commits, as `Name <address>`, for the message of the commit that lands it."""

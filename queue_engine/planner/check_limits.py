@@ -73,10 +73,10 @@ def overdue(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, n
     known = {each.partition(":")[2] for each in entry.run.former_checks or ()}
     if not known & set(verdict.awaited):
         return timed_out(entry, verdict.awaited, policy)
-    if facts.ci_seen_at is not None and now >= facts.ci_seen_at + policy.first_report:
+    if facts.ci_active_at is not None and now >= facts.ci_active_at + policy.first_report:
         # The CI works, and starts no check on this head.
         return timed_out(entry, verdict.awaited, policy)
-    return _not_starting(entry, verdict.awaited, verdict, policy, now, ci_seen_at=facts.ci_seen_at)
+    return _not_starting(entry, verdict.awaited, verdict, policy, now, ci_active_at=facts.ci_active_at)
 
 
 def _not_starting(
@@ -86,12 +86,12 @@ def _not_starting(
     policy: Policy,
     now: datetime,
     *,
-    ci_seen_at: datetime | None = None,
+    ci_active_at: datetime | None = None,
 ) -> Wait:
     """Wait until a check starts: a webhook reports that, and rare polls find it if the webhook was lost."""
-    again = now + policy.check_look.base
-    if ci_seen_at is not None:
-        again = min(again, ci_seen_at + policy.first_report)
+    again = now + policy.check_poll.base
+    if ci_active_at is not None:
+        again = min(again, ci_active_at + policy.first_report)
     waiting = replace(
         entry,
         run=replace(

@@ -111,7 +111,7 @@ def _await_first_report(entry: Entry, verdict: CommitChecks, facts: Facts, polic
 
 
 def _keep_checking(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, deadline: datetime) -> Wait:
-    waiting = after_poll(entry, policy.check_look, now)
+    waiting = after_poll(entry, policy.check_poll, now)
     due = min(waiting.run.next_poll_at or now, deadline)
     waiting = replace(
         waiting,
@@ -215,7 +215,7 @@ def _run_again(
         if now >= deadline:
             return _blame(entry, verdict.failed)
         names = tuple(sorted({report.name for report in running}))
-        waiting = after_poll(entry, policy.check_look, now)
+        waiting = after_poll(entry, policy.check_poll, now)
         due = min(waiting.run.next_poll_at or now, deadline)
         ended = tuple(name for name in verdict.ended if name not in names)
         return Wait(
@@ -269,7 +269,7 @@ def rerun_answered(
     runs, IMQ waits: its other jobs have not ended, or this rerun has begun already.
     """
     if words is None:
-        return replace(entry, run=replace(entry.run, rerun_at=None, polls=0, next_poll_at=now + policy.check_look.base))
+        return replace(entry, run=replace(entry.run, rerun_at=None, polls=0, next_poll_at=now + policy.check_poll.base))
     if _UNDER_WAY in words.lower():
         return after_poll(entry, policy.ask_again, now)
     refused = {run_key(check) for check in failed}

@@ -69,7 +69,7 @@ def _in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
     """
     if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)
-    if facts.comparison.behind > 0 and entry.run.polls < policy.doubt_looks:
+    if facts.comparison.behind > 0 and entry.run.polls < policy.lost_merge_polls:
         waiting = after_poll(entry, policy.ask_again, now)
         return Wait(waiting, waiting.run.next_poll_at or now)
     return Save(replace(entry, run=replace(entry.run, merge_requested_at=None, polls=0, next_poll_at=None)))
@@ -116,7 +116,7 @@ def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
     if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
         return Wait(entry, entry.run.next_poll_at)
     # GitHub may have lost the request, or IMQ was killed before it sent it; the named head makes it idempotent.
-    return Update(after_poll(entry, policy.update_look, now, waited=1))
+    return Update(after_poll(entry, policy.update_poll, now, waited=1))
 
 
 def _judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: datetime) -> Action:
@@ -156,7 +156,7 @@ def _follow_base(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
 
 def _start_over(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Action:
     """Update the front again, since its base moved; dequeue it after the time limit if the base keeps moving."""
-    if entry.run.started_at is not None and now - entry.run.started_at >= policy.turn_timeout:
+    if entry.run.started_at is not None and now - entry.run.started_at >= policy.run_timeout:
         return Dequeue(Reason.BASE_KEEPS_MOVING)
     return Update(updating(entry, base_tip, policy, now))
 
@@ -190,7 +190,7 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
         return _start_over(entry, facts.comparison.base_tip, policy, now)
     if facts.rules is None:
         return ReadFact(FactKind.RULES)
-    if entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= policy.trouble_timeout:
+    if entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= policy.outage_timeout:
         return Dequeue(Reason.GITHUB_TROUBLE)
     if facts.reports is None:
         # The entry waited since its checks passed: for GitHub, or because its queue was blocked.

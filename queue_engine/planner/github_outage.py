@@ -49,7 +49,7 @@ def on_github_error(
         again = now + backoff.wait(OUTDATED, entry.run.github_failures, random=random)
         return Wait(replace(entry, run=replace(entry.run, github_failures=entry.run.github_failures + 1)), again)
     since = entry.run.github_failing_since or now
-    if now - since >= policy.trouble_timeout * (_IN_DOUBT if entry.run.merge_requested_at else 1):
+    if now - since >= policy.outage_timeout * (_IN_DOUBT if entry.run.merge_requested_at else 1):
         return Dequeue(Reason.GITHUB_TROUBLE, error.message)
     tries = entry.run.github_failures - 1 if isinstance(error, StaleRead) else entry.run.github_failures
     again = now + backoff.wait(backoff.TROUBLE, tries, random=random)

@@ -189,7 +189,7 @@ def await_permission(entry: Entry, words: str, policy: Policy, now: datetime) ->
     since = entry.blocked_since or now
     if now - since >= policy.hold_timeout:
         return Dequeue(Reason.WORKFLOWS_PERMISSION, detail=words)
-    again = min(max(now - since, policy.permission_look), policy.hold_timeout - (now - since))
+    again = min(max(now - since, policy.permission_retry), policy.hold_timeout - (now - since))
     return Block(blocked(entry, since, now + again, now), Reason.WORKFLOWS_PERMISSION, words)
 
 
@@ -218,7 +218,7 @@ def _await_check(entry: Entry, words: str, names: tuple[str, ...], policy: Polic
     slow = entry.run.merge_refusals - policy.merge_refusals
     waiting = wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     if slow > 0:
-        waiting = wait(policy.check_look, slow - 1, random=no_jitter)
+        waiting = wait(policy.check_poll, slow - 1, random=no_jitter)
     return _checked_again(replace(entry, run=replace(entry.run, pending_checks=names)), since, now + waiting, now)
 
 

@@ -58,7 +58,7 @@ def missing_where_nothing_is_required(
     if now >= deadline:
         return timed_out(entry, under_way, policy)
     # No check is pending by name, so each report makes the entry due.
-    waiting = after_poll(entry, policy.check_look, now)
+    waiting = after_poll(entry, policy.check_poll, now)
     due = min(waiting.run.next_poll_at or now, deadline)
     return Wait(
         replace(waiting, run=replace(waiting.run, next_poll_at=due, pending_checks=(), completed_checks=verdict.ended)),
@@ -86,7 +86,7 @@ def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> R
     expected = judge((), (), policy.ignored_checks, former_checks(asked.entry.run)).awaited
     if set(expected) <= set(entry.run.completed_checks):
         return asked
-    again = now + wait(policy.check_look, 0, random=no_jitter)
+    again = now + wait(policy.check_poll, 0, random=no_jitter)
     return Save(replace(asked.entry, run=replace(asked.entry.run, pending_checks=expected, next_poll_at=again)))
 
 

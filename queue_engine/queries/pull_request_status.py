@@ -53,7 +53,7 @@ class PullRequestStatus:
         if self.entry is not None:
             return self.entry.next_actor
         left_for = None if self.previous is None else self.previous.reason
-        return ReasonActor.NOBODY if left_for is None else REASONS[left_for].move
+        return ReasonActor.NONE if left_for is None else REASONS[left_for].next_actor
 
 
 async def load_pull_request(

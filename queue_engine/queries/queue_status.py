@@ -66,8 +66,8 @@ class EntryView:
     def next_actor(self) -> ReasonActor:
         """Who has to act, so that it goes on; nobody where time or another entry does it."""
         if self.blockers:
-            return REASONS[self.blockers[0].reason].move
-        return ReasonActor.NOBODY if self.deferral is None else REASONS[self.deferral.reason].move
+            return REASONS[self.blockers[0].reason].next_actor
+        return ReasonActor.NONE if self.deferral is None else REASONS[self.deferral.reason].next_actor
 
 
 @dataclass(frozen=True, slots=True)

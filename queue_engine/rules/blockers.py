@@ -34,7 +34,7 @@ def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, .
     if queue.stall is not None:
         found.append(Blocker(Reason.CHECKS_NOT_STARTING, queue.stall.checks))
     if queue.red is not None and not queue.red.untested:
-        found.append(Blocker(Reason.BASE_RED, queue.red.check, look_at=queue.red.look_at))
+        found.append(Blocker(Reason.BASE_RED, queue.red.check, next_poll_at=queue.red.next_poll_at))
     return tuple(found)
 
 
@@ -46,7 +46,7 @@ def waits_for_base(blockers: Sequence[Blocker]) -> bool:
 def next_poll_at(blockers: Sequence[Blocker]) -> datetime | None:
     """When to look at the blockers again; None if only an event can change them."""
     alone = waits_for_base(blockers)
-    polls = (blocker.look_at for blocker in blockers if alone or blocker.reason is not Reason.BASE_RED)
+    polls = (blocker.next_poll_at for blocker in blockers if alone or blocker.reason is not Reason.BASE_RED)
     return min((at for at in polls if at is not None), default=None)
 
 
@@ -70,7 +70,7 @@ def _concerning(entry: Entry, blockers: Sequence[Blocker]) -> tuple[Blocker, ...
 
 def _same(some: Sequence[Blocker], others: Sequence[Blocker]) -> bool:
     """Whether both make the same notice."""
-    return [replace(each, look_at=None) for each in some] == [replace(each, look_at=None) for each in others]
+    return [replace(each, next_poll_at=None) for each in some] == [replace(each, next_poll_at=None) for each in others]
 
 
 def in_flight(entry: Entry) -> bool:
@@ -116,12 +116,12 @@ def base_checked(
     A tip without any report for a while is not red: checks may run on pull requests only.
     """
     if tip != red.tip:
-        red = replace(red, tip=tip, looks=0)
+        red = replace(red, tip=tip, polls=0)
     states = {report.state for report in reports if (report.name, report.app_id) == (red.check, red.app_id)}
-    if states == {CheckState.PASSED} or (not states and red.looks > 0):
+    if states == {CheckState.PASSED} or (not states and red.polls > 0):
         return None
     if not states:
-        return replace(red, looks=1, look_at=now + policy.first_report)
+        return replace(red, polls=1, next_poll_at=now + policy.first_report)
     return base_unread(red, policy, now)
 
 
@@ -138,14 +138,14 @@ def untested_checked(
     A failed check makes the base red. Where no check is required, later workflows get time to appear.
     """
     if tip != red.tip:
-        red = replace(red, tip=tip, looks=0)
+        red = replace(red, tip=tip, polls=0)
     verdict = judge(required, reports, policy.ignored_checks)
     if verdict.state is CheckState.FAILED:
         first = verdict.failed[0]
         return RedBase(first.name, tip, now, 0, now, first.app_id)
     if verdict.state is CheckState.PASSED:
         believed = now if required else (verdict.last_completed or now) + policy.first_report
-        return None if now >= believed else replace(red, looks=red.looks + 1, look_at=believed)
+        return None if now >= believed else replace(red, polls=red.polls + 1, next_poll_at=believed)
     return base_unread(red, policy, now)
 
 
@@ -161,5 +161,5 @@ def failed_jobs(red: RedBase, tip: str, reports: Sequence[CheckReport], policy: 
 
 def base_unread(red: RedBase, policy: Policy, now: datetime) -> RedBase:
     """Count a poll that found no change; the next interval is longer."""
-    after = MonitorEntry(now, red.looks).answered(policy.check_look, now)
-    return replace(red, looks=after.polls, look_at=after.next_at)
+    after = MonitorEntry(now, red.polls).answered(policy.check_poll, now)
+    return replace(red, polls=after.polls, next_poll_at=after.next_at)

@@ -25,7 +25,7 @@ def consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reject | No
         return bar
     if (reason := withdrawn_since_queued(pull, entry, policy)) is not None:
         return Reject(reason)
-    if (reason := changed_since_command(pull.told, entry.queued_head)) is not None:
+    if (reason := changed_since_command(pull.reported, entry.queued_head)) is not None:
         return Reject(reason, CHANGED_SINCE_COMMAND[reason])
     changed = entry.status is not EntryStatus.UPDATING and pull.head_sha != entry.head
     return Reject(Reason.HEAD_CHANGED) if changed else None

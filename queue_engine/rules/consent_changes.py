@@ -27,7 +27,7 @@ def withdrawn_since_label(
     pull: PullRequest, *, base_branch: str, policy: Policy, labeled_at: datetime, by: str
 ) -> Reason | None:
     """Return why the label that this person set then is no consent any more; None if no webhook reports that."""
-    since = _changes_since(pull, labeled_at, by, place=len(pull.told))
+    since = _changes_since(pull, labeled_at, by, place=len(pull.reported))
     return _withdrawn(since, base_branch, policy, by=by, trusted_labels=())
 
 
@@ -37,12 +37,16 @@ def withdrawn_since_queued(pull: PullRequest, entry: Entry, policy: Policy) -> R
     The instant at which IMQ queued it counts if the webhook of the consent is no longer stored. If trusted labels are
     known, only these labels count.
     """
-    consents = [(place, one) for place, one in enumerate(pull.told) if isinstance(one, Consent) and one.head is None]
+    consents = [
+        (place, one) for place, one in enumerate(pull.reported) if isinstance(one, Consent) and one.head is None
+    ]
     if consents:
         place, consent = consents[-1]
         since = _changes_since(pull, consent.at, consent.by, place=place)
     else:
-        since = [one for one in pull.told if isinstance(one, PullRequestState) and one.updated_at > entry.enqueued_at]
+        since = [
+            one for one in pull.reported if isinstance(one, PullRequestState) and one.updated_at > entry.enqueued_at
+        ]
     return _withdrawn(since, entry.base_branch, policy, by=entry.queued_by, trusted_labels=entry.trusted_labels)
 
 
@@ -63,7 +67,7 @@ def changed_since_command(told: Sequence[PullRequestState | Consent], head: str)
 
 def last_change(pull: PullRequest) -> datetime | None:
     """Return the pull request's last change, by the read and by webhooks: a later command is consent to it."""
-    changes = [one.updated_at for one in pull.told if isinstance(one, PullRequestState)]
+    changes = [one.updated_at for one in pull.reported if isinstance(one, PullRequestState)]
     return max((at for at in (*changes, pull.updated_at) if at is not None), default=None)
 
 
@@ -72,7 +76,7 @@ def _changes_since(pull: PullRequest, at: datetime, by: str | None, *, place: in
 
     Of the same second, those that arrived after the label's webhook count, or after `place` if that webhook is missing.
     """
-    states = [(number, one) for number, one in enumerate(pull.told) if isinstance(one, PullRequestState)]
+    states = [(number, one) for number, one in enumerate(pull.reported) if isinstance(one, PullRequestState)]
     labels = [number for number, one in states if one.label_set and (one.updated_at, one.by) == (at, by)]
     place = max(labels, default=place)
     return [one for number, one in states if one.updated_at > at or (one.updated_at == at and number > place)]

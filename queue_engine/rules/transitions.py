@@ -44,13 +44,13 @@ def up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Entry:
 def updating(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Entry:
     """Prepare an update request: the run begins, or starts over, on this tip without a candidate."""
     started = entry.run.started_at or now
-    run = replace(entry.run.ended(), started_at=started, base_tip=base_tip, next_poll_at=now + policy.update_look.base)
+    run = replace(entry.run.ended(), started_at=started, base_tip=base_tip, next_poll_at=now + policy.update_poll.base)
     return replace(entry, status=EntryStatus.UPDATING, status_since=now, newer_tip=None, run=run)
 
 
 def with_new_head(entry: Entry, head: str, policy: Policy, now: datetime) -> Entry:
     """Record a new head that a poll found, and wait a moment for the webhook that names its sender."""
-    due = now + policy.update_look.base
+    due = now + policy.update_poll.base
     return replace(entry, run=replace(entry.run, new_head=head, new_head_is_ours=False, next_poll_at=due))
 
 
@@ -59,7 +59,7 @@ def bind_head(entry: Entry, head: str, policy: Policy, now: datetime, *, proved:
     kept = (report.partition(":") for report in entry.run.completed_checks)
     reported_already = any(sha == head for sha, _, _ in kept)
     # A head from its webhook has no reports yet; their webhooks will make the entry due.
-    due = now + policy.check_look.base if entry.run.new_head_is_ours and not reported_already else now
+    due = now + policy.check_poll.base if entry.run.new_head_is_ours and not reported_already else now
     checking = enter(entry, EntryStatus.CHECKING, now)
     found = replace(checking.run, candidate=head, new_head=None, new_head_is_ours=False)
     run = replace(found, completed_checks=(), next_poll_at=due)

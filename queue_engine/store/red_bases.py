@@ -54,7 +54,7 @@ class RedBases:
     async def moved(self, queue: Queue, tip: str, now: datetime) -> None:
         """The base branch has another tip: one that did not pass is forgotten, and IMQ reads this one."""
         if queue.red is not None and queue.red.tip != tip:
-            await self.note(queue.id, replace(queue.red, tip=tip, looks=0, look_at=now))
+            await self.note(queue.id, replace(queue.red, tip=tip, polls=0, next_poll_at=now))
             await self._wake(queue.id, now)
 
 
@@ -64,8 +64,8 @@ def _values(red: RedBase | None) -> dict[ColumnElement[Any], Any]:
         queues.c.red_app: red and red.app_id,
         queues.c.red_tip: red and red.tip,
         queues.c.red_since: red and red.since,
-        queues.c.red_looks: red.looks if red else 0,
-        queues.c.red_look_at: red and red.look_at,
+        queues.c.red_looks: red.polls if red else 0,
+        queues.c.red_look_at: red and red.next_poll_at,
         queues.c.red_untested: bool(red and red.untested),
         queues.c.red_rerun: red and red.rerun,
     }

@@ -7,7 +7,7 @@ from sqlalchemy import and_, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.domain.reasons import OF_THE_PERSON, Reason
+from queue_engine.domain.reasons import SENDER_REASONS, Reason
 from queue_engine.store.tables import refusals
 
 
@@ -21,7 +21,7 @@ class Rejection:
 
     def news(self, head_sha: str) -> bool:
         """Whether this head may be judged again: another head, or one of which only the person was refused."""
-        return head_sha != self.head_sha or self.reason in OF_THE_PERSON
+        return head_sha != self.head_sha or self.reason in SENDER_REASONS
 
 
 _ITS_OWN = and_(refusals.c.repository_id == bindparam("its_repository"), refusals.c.number == bindparam("its_number"))

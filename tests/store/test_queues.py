@@ -128,7 +128,7 @@ async def test_red_base_is_looked_at_when_its_tip_reports_and_again_when_it_move
     assert await claim(t) == ()
     await t.red_bases.reported(REPOSITORY.id, "tip-1", NOW)
     (woken,) = await claim(t)
-    assert woken.red == replace(red, look_at=NOW)
+    assert woken.red == replace(red, next_poll_at=NOW)
     await t.red_bases.moved(woken, "tip-1", NOW + SOON)
     await t.red_bases.moved(other, "tip-2", NOW + SOON)
     assert await t.queues.get(main.id) == woken
@@ -158,6 +158,6 @@ async def test_stall_is_kept_with_its_queue_and_hears_of_the_ci_once(t: Transact
         await t.stalls.reported(REPOSITORY.id, "head-2", NOW + at)
     found = await t.queues.get(main.id)
     assert found is not None
-    assert found.stall == replace(stall, ci_seen_at=NOW + SOON)
+    assert found.stall == replace(stall, ci_active_at=NOW + SOON)
     await t.stalls.note(main.id, None)
     assert await t.stalls.repositories({REPOSITORY.id}) == set()

@@ -16,7 +16,7 @@ PRIVATE = re.compile(
 
 PRIVATE_NAMES = re.compile(
     r"anew|anybody|bell|beat|courier|deed|desk|door|ear|errand|hears?|heard|hint|knock|(?:un)?labell(?:ed|ings?)|news"
-    r"|looks?|looked|nobody|said|seen|sight|stays?|steer|story|stories|tells?|telling|told|turns?|twins?|undone|unseen"
+    r"|looks?|looked|nobody|said|seen|sight|stay|steer|story|stories|tells?|telling|told|turns?|twins?|undone|unseen"
     r"|voice|vouch(?:ed)?|wheel|whoever|wish(?:es)?"
 )
 """Words of that language of which no identifier is made: GitHub labels are `labeled`, loops have a `wakeup`."""

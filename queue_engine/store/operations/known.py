@@ -45,7 +45,7 @@ class KnownFacts:
                 {
                     "repository_id": repository_id,
                     "subject": fact.subject,
-                    "told": fact.told.model_dump(mode="json", exclude_none=True),
+                    "told": fact.statement.model_dump(mode="json", exclude_none=True),
                     "at": now,
                 }
                 for repository_id, fact in facts

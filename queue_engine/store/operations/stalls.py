@@ -34,7 +34,7 @@ class Stalls:
             queues.c.stalled_since: stall and stall.since,
             queues.c.stalled_head: stall and stall.head,
             queues.c.stalled_checks: stall and stall.checks,
-            queues.c.ci_seen_at: stall and stall.ci_seen_at,
+            queues.c.ci_seen_at: stall and stall.ci_active_at,
         }
         await self._connection.execute(_CHANGE.values(values), {"its_id": queue_id})
 

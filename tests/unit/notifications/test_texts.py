@@ -37,7 +37,7 @@ def test_texts_reason_is_whole_sentences_with_known_placeholders(reason: Reason)
 
 
 @pytest.mark.parametrize(
-    "reason", [r for r in Reason if REASONS[r].label_off and REASONS[r].move is not ReasonActor.NOBODY]
+    "reason", [r for r in Reason if REASONS[r].label_off and REASONS[r].next_actor is not ReasonActor.NONE]
 )
 def test_texts_reason_that_takes_the_label_off_says_to_set_it_again(reason: Reason) -> None:
     """The next step says what to type and which label to set, unless the pull request can land no more."""

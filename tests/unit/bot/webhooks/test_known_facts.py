@@ -133,6 +133,6 @@ def test_delivery_tells_its_facts_and_its_job_keeps_none_of_them(
     }
     webhook_event = normalize(event, "d-1", payload, own_app_id=77)
     assert webhook_event is not None
-    assert {fact.subject: fact.told for fact in webhook_event.facts} == told
+    assert {fact.subject: fact.statement for fact in webhook_event.facts} == told
     assert "facts" not in webhook_event.model_dump()
     assert MergeResult(sha="x") not in told.values()

@@ -29,7 +29,7 @@ def test_comment_of_every_kind_and_reason_mentions_only_who_must_act(kind: Notic
     """Author and assignees are mentioned when the pull request left and the reason makes it the author's move."""
     text = render_comment(notice(kind, reason=reason))
     left = kind in {NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED}
-    must_act = left and reason is not None and REASONS[reason].move is ReasonActor.AUTHOR
+    must_act = left and reason is not None and REASONS[reason].next_actor is ReasonActor.AUTHOR
     assert mentions(text) == ({"alice", "carol"} if must_act else set())
     assert text.startswith(f"{MARKER} {kind} -->\n")
     assert kind_of(text) == kind
@@ -166,9 +166,9 @@ def test_comment_of_a_reason_says_whose_move_it_is(reason: Reason) -> None:
         ReasonActor.AUTHOR: r"\*\*Next step, @alice @carol:\*\* ",
         ReasonActor.MAINTAINER: r"\*\*Next step for a maintainer:\*\* ",
         ReasonActor.OPERATOR: r"\*\*Next step for the IMQ operator:\*\* ",
-        ReasonActor.NOBODY: r"\*\*No action needed\.\*\* ",
+        ReasonActor.NONE: r"\*\*No action needed\.\*\* ",
     }
-    assert len(re.findall(who[REASONS[reason].move], text)) == 1
+    assert len(re.findall(who[REASONS[reason].next_actor], text)) == 1
 
 
 def test_comment_author_who_is_an_app_is_not_mentioned() -> None:

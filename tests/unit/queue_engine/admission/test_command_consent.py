@@ -84,14 +84,14 @@ def test_one_push_that_may_be_newer_is_enough() -> None:
 
 async def know(scene: Setup, fact: PullRequestState, *, number: int = 1, at: datetime = NOW) -> None:
     async with scene.store.transaction() as tx:
-        await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(number), told=fact)], at)
+        await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(number), statement=fact)], at)
 
 
 async def commanded(scene: Setup) -> list[Consent]:
     """The commands on pull request 1 that were taken for consent."""
     async with scene.store.reading() as tx:
         known = await tx.known.about(REPOSITORY.id, [of_pull(1)], since=NOW - HOUR)
-    return [one.told for one in known.get(of_pull(1), ()) if isinstance(one.told, Consent)]
+    return [one.statement for one in known.get(of_pull(1), ()) if isinstance(one.statement, Consent)]
 
 
 async def test_command_consents_to_the_head_that_nobody_pushed_since(scene: Setup) -> None:
@@ -113,7 +113,7 @@ async def test_head_of_a_command_is_known_for_a_quarter_of_an_hour(scene: Setup)
     """A push to it that is told meanwhile is looked at; one to another head, or to a labeled one, is not."""
     assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
     async with scene.store.transaction() as tx:
-        await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(2), told=Consent(at=NOW, by="mona"))], NOW)
+        await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(2), statement=Consent(at=NOW, by="mona"))], NOW)
     async with scene.store.reading() as tx:
         assert await is_commands(tx, REPOSITORY, 1, "head-1", NOW)
         assert not await is_commands(tx, REPOSITORY, 1, "head-2", NOW)
@@ -132,7 +132,7 @@ async def push_told(scene: Setup) -> Entry | None:
         number=1,
         head_sha="head-1",
     )
-    scene.github.pull = pull(told=(COMMAND, told()), labels=frozenset({POLICY.trigger_label}))
+    scene.github.pull = pull(reported=(COMMAND, told()), labels=frozenset({POLICY.trigger_label}))
     await PullRequestChanges(scene.engine).changed(REPOSITORY, hint)
     async with scene.store.reading() as tx:
         return await tx.entries.find(REPOSITORY.id, 1)

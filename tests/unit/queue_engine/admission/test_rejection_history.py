@@ -73,5 +73,5 @@ async def test_rejection_history_counts_how_often_this_head_was(store: Store) ->
         assert await rejection_history(tx, REPOSITORY.id, 1) is None
         await tx.refusals.put(REPOSITORY.id, 1, "h", Reason.CONFLICT, NOW)
         assert await rejection_history(tx, REPOSITORY.id, 1) == RejectionHistory(
-            "h", NOW, 2, ("tria",), base_branch="main", why=Reason.CONFLICT, told=True
+            "h", NOW, 2, ("tria",), base_branch="main", why=Reason.CONFLICT, announced=True
         )

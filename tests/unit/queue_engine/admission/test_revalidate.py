@@ -249,7 +249,7 @@ async def test_hint_about_an_entry_whose_merge_is_asked_for_reads_nothing(
     await scene.front(status=READY, merge_requested_at=NOW)
     if answered:
         async with scene.store.transaction() as tx:
-            await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(1), told=MergeResult(sha="landed"))], NOW)
+            await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(1), statement=MergeResult(sha="landed"))], NOW)
     assert await left_to_pass(scene.engine, REPOSITORY, 1)
     standing = await entry(scene)
     assert standing is not None
@@ -274,7 +274,7 @@ async def test_merge_that_imq_asked_for_before_it_was_seen_open_is_left_to_the_p
     await scene.front(status=status)
     for head in asked:
         async with scene.store.transaction() as tx:
-            await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(1), told=MergeRequest(head=head))], NOW)
+            await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(1), statement=MergeRequest(head=head))], NOW)
     scene.github.pull = pull(open=False, merged=True)
     await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     standing = await entry(scene)

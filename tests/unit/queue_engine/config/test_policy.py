@@ -19,16 +19,16 @@ OPERATORS = {
     "fault",
     "not_followed",
     "own_app",
-    "trouble_timeout",
-    "doubt_looks",
+    "outage_timeout",
+    "lost_merge_polls",
     "merge_refusals",
-    "permission_look",
+    "permission_retry",
     "refusal_timeout",
     "stall_timeout",
     "ask_again",
-    "update_look",
+    "update_poll",
     "update_refusals",
-    "check_look",
+    "check_poll",
     "progress_edits",
     "comment_debounce",
 }
@@ -63,7 +63,7 @@ checks:
   cancel_outdated: false
   first_report: 1h
   settle: 30s
-timeouts: {update: 5m, hold: 1d, turn: 6h}
+timeouts: {update: 5m, hold: 1d, run: 6h}
 freeze:
   windows: [{from: "fri 16:00", to: "mon 08:00", zone: Europe/Berlin, why: Weekend}]
   exempt_labels: [Hotfix]
@@ -103,7 +103,7 @@ ALL_OF_IT = Policy(
     settle=timedelta(seconds=30),
     update_timeout=timedelta(minutes=5),
     hold_timeout=timedelta(days=1),
-    turn_timeout=timedelta(hours=6),
+    run_timeout=timedelta(hours=6),
     freezes=(
         WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2, hours=16), ZoneInfo("Europe/Berlin"), "Weekend"),
     ),

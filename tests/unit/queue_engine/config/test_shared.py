@@ -33,7 +33,7 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "checks.first_report": ("checks: {first_report: 7d}", HOUR / 6),
     "checks.settle": ("checks: {settle: 1s}", timedelta(seconds=10)),
     "timeouts.update": ("timeouts: {update: 7d}", HOUR / 6),
-    "timeouts.turn": ("timeouts: {turn: 7d}", 12 * HOUR),
+    "timeouts.run": ("timeouts: {run: 7d}", 12 * HOUR),
     "comments.level": ("comments: {level: none}", CommentPolicy.ALL),
     "comments.texts": ("comments: {texts: {landed: Sign in at evil.example}}", {}),
 }
@@ -57,7 +57,7 @@ TIGHTENING: dict[str, tuple[str, Any]] = {
     "checks.settle": ("checks: {settle: 1m}", HOUR / 60),
     "timeouts.update": ("timeouts: {update: 1m}", HOUR / 60),
     "timeouts.hold": ("timeouts: {hold: 1h}", HOUR),
-    "timeouts.turn": ("timeouts: {turn: 1h}", HOUR),
+    "timeouts.run": ("timeouts: {run: 1h}", HOUR),
     "freeze.exempt_labels": ("freeze: {exempt_labels: hotfix}", frozenset({"hotfix"})),
 }
 """By key what makes rules stricter, or harms nobody, and is followed."""

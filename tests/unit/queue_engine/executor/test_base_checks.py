@@ -53,7 +53,7 @@ def test_untested_tip_is_what_its_checks_say(
         return
     assert known is not None
     assert (known.tip, known.untested) == ("tip-2", after == "untested")
-    assert known.look_at > NOW or after == "red"
+    assert known.next_poll_at > NOW or after == "red"
 
 
 @pytest.mark.parametrize(

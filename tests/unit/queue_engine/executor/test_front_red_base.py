@@ -60,8 +60,8 @@ async def test_turn_with_a_red_base_looks_at_it_when_it_is_time(
     known = (await stored(scene, queue)).red
     assert scene.github.asked == ["comparison", "base_reports", *(["labelled"] if red else [])]
     assert (known is not None) == red
-    assert found == (1 if known is None else QueueWait(known.look_at))
-    assert known is None or (known.tip, known.look_at > NOW) == (tip, True)
+    assert found == (1 if known is None else QueueWait(known.next_poll_at))
+    assert known is None or (known.tip, known.next_poll_at > NOW) == (tip, True)
     behind = [(entry.newer_tip, entry.run.base_tip) for entry in await entries(scene, queue)]
     assert behind == ([("base-2", "base-1"), ("base-2", None)] if tip == "base-2" else [(None, "base-1"), (None, None)])
 
@@ -117,7 +117,7 @@ async def test_turn_lets_those_go_who_waited_for_a_red_base_as_long_as_anybody_d
     await second(scene, queue, 2, at=NOW - 9 * HOUR)
     await second(scene, queue, 3, at=NOW - 9 * HOUR, fixes_base=True)
     async with scene.store.transaction() as tx:
-        await tx.red_bases.note(queue.id, replace(RED, since=NOW - 2 * HOUR, look_at=NOW + 9 * HOUR))
+        await tx.red_bases.note(queue.id, replace(RED, since=NOW - 2 * HOUR, next_poll_at=NOW + 9 * HOUR))
     policy = replace(POLICY, hold_timeout=2 * HOUR)
     assert await take(scene, queue, replace(policy, hold_timeout=2 * HOUR + SECOND)) == 3
     assert [entry.number for entry in await entries(scene, queue)] == [1, 2, 3]
@@ -167,14 +167,14 @@ async def test_look_at_a_red_base_that_fails_is_made_again_later(
     assert found.until - NOW >= waits
     known = (await stored(scene, queue)).red
     assert known is not None
-    assert (known.tip, known.look_at) == ("base-1", found.until)
+    assert (known.tip, known.next_poll_at) == ("base-1", found.until)
 
 
 async def test_report_that_comes_while_a_red_base_is_looked_at_is_not_lost(scene: Setup) -> None:
     """What was read before it tells nothing of it: the base is looked at again, now and not hours later."""
     queue = await scene.front(status=CHECKING)
     async with scene.store.transaction() as tx:
-        await tx.red_bases.note(queue.id, replace(RED, look_at=NOW - MINUTE))
+        await tx.red_bases.note(queue.id, replace(RED, next_poll_at=NOW - MINUTE))
     scene.github.base_reports = (report("ci", CheckState.PENDING),)
 
     async def passes() -> None:

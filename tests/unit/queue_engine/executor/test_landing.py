@@ -76,7 +76,7 @@ async def test_landing_tells_what_landed_and_what_was_tested(scene: Setup, lande
     told = {"sha": "landed-1", "tree": landed.tree, "tested_tree": "tree-of-head-1", "head": "head-1"}
     assert {key: event.data[key] for key in told} == told
     assert event.entry_id is not None
-    moves = [one.told for one in known[of_branch("main")]]
+    moves = [one.statement for one in known[of_branch("main")]]
     assert moves == [Push(before="base-1", after="landed-1")], "no read may say that the base stands where it stood"
 
 
@@ -88,7 +88,7 @@ async def test_landing_of_rebased_commits_tells_that_the_base_left_the_tip_that_
     await land(scene.engine, queue, front, Commit("landed-1", "tree-of-head-1", ("rebased-1",)), POLICY)
     async with scene.store.reading() as tx:
         known = await tx.known.about(REPOSITORY.id, [of_branch("main")], since=NOW - HOUR)
-    assert Push(before="base-1", after="landed-1") in [one.told for one in known[of_branch("main")]]
+    assert Push(before="base-1", after="landed-1") in [one.statement for one in known[of_branch("main")]]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_landing_of_another_tree_because_somebody_pushed_is_judged_by_the_
         (front,) = await tx.entries.of_queue(queue.id)
         if after is not None:
             told = Push(before=base_tip or "", after=after, at=NOW)
-            await tx.known.record(REPOSITORY.id, [Fact(subject=of_branch("main"), told=told)], NOW)
+            await tx.known.record(REPOSITORY.id, [Fact(subject=of_branch("main"), statement=told)], NOW)
     await land(scene.engine, queue, front, Commit("landed-1", "tree-of-something", parents), POLICY, squashed=squashed)
     async with scene.store.reading() as tx:
         after_landing = await tx.queues.get(queue.id)

@@ -237,7 +237,7 @@ async def test_advance_whose_policy_can_never_be_read_leaves_in_the_end(scene: S
     """P5: the limit of GitHub's faults holds for this one, too; a missing right is said at once."""
     scene.engine = replace(scene.engine, policies=Unreadable(Unavailable("500")))
     assert (
-        await scene.advance(await scene.front(github_failures=9, github_failing_since=NOW - POLICY.trouble_timeout))
+        await scene.advance(await scene.front(github_failures=9, github_failing_since=NOW - POLICY.outage_timeout))
         is None
     )
     scene.engine = replace(scene.engine, policies=Unreadable(Forbidden("no")))

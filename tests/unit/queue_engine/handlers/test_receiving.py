@@ -115,14 +115,16 @@ async def test_receive_failing_transaction_is_told_to_all_and_leaves_nothing(dat
 
 async def test_receive_stores_what_a_delivery_tells_for_certain_once_and_with_it(database: Database) -> None:
     """A redelivery is not newer than its first delivery: what it told may have changed since."""
-    fact = Fact(subject="commit a", told=KnownName())
+    fact = Fact(subject="commit a", statement=KnownName())
     hint = push("guid").model_copy(update={"facts": (fact,)})
     inbox, store = an_inbox(database), Store(database)
     for _ in range(2):
         await inbox.receive(hint)
     async with store.reading() as tx:
         known = await tx.known.about(7, ["commit a", "commit b"], since=SystemClock().now() - KEPT)
-    assert {subject: [one.told for one in those] for subject, those in known.items()} == {"commit a": [fact.told]}
+    assert {subject: [one.statement for one in those] for subject, those in known.items()} == {
+        "commit a": [fact.statement]
+    }
 
 
 async def test_enqueue_all_of_nothing_stores_nothing(database: Database) -> None:

@@ -24,7 +24,9 @@ async def event(tx: Transaction, at: datetime) -> None:
 
 
 async def fact(tx: Transaction, at: datetime) -> None:
-    await tx.known.record(REPOSITORY.id, [Fact(subject=of_branch("main"), told=Push(before="old", after="new"))], at)
+    await tx.known.record(
+        REPOSITORY.id, [Fact(subject=of_branch("main"), statement=Push(before="old", after="new"))], at
+    )
 
 
 async def job(tx: Transaction, at: datetime) -> None:

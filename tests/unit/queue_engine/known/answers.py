@@ -70,5 +70,5 @@ class Setup:
     async def tell(self, *facts: tuple[str, Statement], repository_id: int = REPOSITORY.id) -> None:
         """A webhook tells these facts now."""
         async with self.store.transaction() as tx:
-            told = [Fact(subject=subject, told=each) for subject, each in facts]
+            told = [Fact(subject=subject, statement=each) for subject, each in facts]
             await tx.known.record(repository_id, told, self.clock.now())

@@ -72,4 +72,4 @@ def test_push_that_happened_long_ago_and_was_delivered_again_tells_nothing() -> 
     """Since then the branch may have come back, and that webhook be lost."""
     again = Known(moved(A, B, NOW - KEPT), NOW)
     new = Known(moved(B, C, None), NOW)
-    assert pushes([again, new, Known(MergeResult(sha=C), NOW)], NOW) == [new.told]
+    assert pushes([again, new, Known(MergeResult(sha=C), NOW)], NOW) == [new.statement]

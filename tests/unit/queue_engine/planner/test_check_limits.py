@@ -33,7 +33,7 @@ def test_check_that_is_queued_is_waited_for_beyond_its_time_and_the_queue_says_s
     """Its time has not begun; a look comes now and then."""
     action = judged(entry(status=CHECKING, polls=3), replace(QUEUED, conclusion=word))
     assert isinstance(action, Wait)
-    assert (action.not_starting, action.until) == (("ci",), END + POLICY.check_look.base)
+    assert (action.not_starting, action.until) == (("ci",), END + POLICY.check_poll.base)
 
 
 def test_check_that_starts_late_has_its_whole_time_from_then() -> None:
@@ -100,11 +100,11 @@ def test_check_that_never_reported_or_while_others_start_times_out(front: Entry)
 def test_check_that_is_absent_while_the_ci_reports_elsewhere_gets_ten_minutes_more() -> None:
     """P5: a CI that is up and starts nothing here has missed this head."""
     known = changed(UPDATED, former_checks=("10:ci",))
-    waiting = judged(known, at=END + MINUTE, ci_seen_at=END)
+    waiting = judged(known, at=END + MINUTE, ci_active_at=END)
     assert isinstance(waiting, Wait)
     assert waiting.until == END + POLICY.first_report
-    assert isinstance(judged(known, at=END + POLICY.first_report, ci_seen_at=END), Dequeue)
-    assert isinstance(judged(known, QUEUED, at=END + timedelta(hours=3), ci_seen_at=END), Wait)
+    assert isinstance(judged(known, at=END + POLICY.first_report, ci_active_at=END), Dequeue)
+    assert isinstance(judged(known, QUEUED, at=END + timedelta(hours=3), ci_active_at=END), Wait)
 
 
 def test_no_report_where_nothing_is_required_is_waited_for_if_the_queued_head_had_one() -> None:

@@ -142,9 +142,9 @@ def test_comparison_of_another_head_is_not_believed(at: Entry, head: str, fact: 
 def test_front_whose_base_never_stands_still_leaves_in_the_end() -> None:
     """P5: starting over has a limit; before it, the move is followed."""
     moved = seen(pull=pull(), comparison=comparison(behind=1))
-    began = entry(status=READY, started_at=NOW - POLICY.turn_timeout + HOUR)
+    began = entry(status=READY, started_at=NOW - POLICY.run_timeout + HOUR)
     assert isinstance(decide(began, moved, POLICY, NOW), Update)
-    assert decide(changed(began, started_at=NOW - POLICY.turn_timeout), moved, POLICY, NOW) == Dequeue(
+    assert decide(changed(began, started_at=NOW - POLICY.run_timeout), moved, POLICY, NOW) == Dequeue(
         Reason.BASE_KEEPS_MOVING
     )
 

@@ -48,11 +48,11 @@ def test_merge_in_doubt_on_a_base_that_moved_is_looked_for_again_before_any_upda
     """P1: GitHub may show a merged pull request as open for a moment; only after some looks is it believed."""
     moved = seen(pull=pull(), comparison=comparison(behind=1))
     waiting = entry(status=READY, merge_requested_at=NOW)
-    for looks in range(POLICY.doubt_looks):
+    for looks in range(POLICY.lost_merge_polls):
         waited = decide(changed(waiting, polls=looks), moved, POLICY, NOW)
         assert isinstance(waited, Wait)
         assert waited.until > NOW
-    believed = decide(changed(waiting, polls=POLICY.doubt_looks), moved, POLICY, NOW)
+    believed = decide(changed(waiting, polls=POLICY.lost_merge_polls), moved, POLICY, NOW)
     assert believed == Save(changed(waiting, merge_requested_at=None, polls=0))
 
 
@@ -65,7 +65,7 @@ def test_merge_in_doubt_on_a_base_that_stands_did_not_happen() -> None:
 def test_merge_that_fails_for_too_long_leaves_once_it_is_known_not_to_have_happened() -> None:
     """P5: GitHub answers reads, but never merges."""
     facts = seen(pull=pull(), comparison=comparison(), rules=rules())
-    worn = entry(status=READY, github_failures=9, github_failing_since=NOW - POLICY.trouble_timeout)
+    worn = entry(status=READY, github_failures=9, github_failing_since=NOW - POLICY.outage_timeout)
     assert decide(worn, facts, POLICY, NOW) == Dequeue(Reason.GITHUB_TROUBLE)
 
 

@@ -42,7 +42,7 @@ def test_trouble_is_waited_out_in_the_series_of_overload() -> None:
     assert waits[:9] == [1, 2, 4, 30, 60, 120, 240, 300, 300]
     assert set(waits[8:]) == {300}
     assert (action, borne.run.github_failing_since) == (Dequeue(Reason.GITHUB_TROUBLE, "GitHub answered 503"), NOW)
-    assert now - NOW >= POLICY.trouble_timeout
+    assert now - NOW >= POLICY.outage_timeout
 
 
 def test_outdated_read_is_asked_again_within_seconds_before_it_is_trouble() -> None:

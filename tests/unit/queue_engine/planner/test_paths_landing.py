@@ -75,7 +75,7 @@ def test_walk_with_reports_on_another_head_does_not_look() -> None:
     walk.hint(completed_checks=("elsewhere:ci",))
     walk.go()
     assert "checks" not in walk.asked
-    assert walk.due == NOW + POLICY.check_look.base
+    assert walk.due == NOW + POLICY.check_poll.base
 
 
 def test_walk_without_webhooks_lands_all_the_same() -> None:
@@ -89,7 +89,7 @@ def test_walk_without_webhooks_lands_all_the_same() -> None:
     assert walk.entry.head_proved
     walk.github.say(PASSED)
     assert landed(walk.wait())
-    assert walk.now == NOW + POLICY.update_look.base + POLICY.check_look.base
+    assert walk.now == NOW + POLICY.update_poll.base + POLICY.check_poll.base
 
 
 def test_walk_while_long_checks_run_looks_ever_more_rarely() -> None:

@@ -36,7 +36,7 @@ def test_rerun_that_passes_lands_in_its_place_and_is_remembered_as_flaky() -> No
     walk = a_job()
     assert isinstance(walk.go(), Wait)
     assert (walk.entry.status, walk.entry.run.pending_checks, walk.entry.run.rerun_at) == (CHECKING, ("ci",), None)
-    assert walk.entry.run.next_poll_at == NOW + POLICY.check_look.base
+    assert walk.entry.run.next_poll_at == NOW + POLICY.check_poll.base
     walk.reported(CheckState.PASSED)
     assert isinstance(walk.go(), Wait)
     assert walk.due == NOW + POLICY.settle

@@ -41,7 +41,7 @@ async def test_status_of_an_entry_is_its_own_with_what_holds_it(sqlite_database:
         None,
         None,
         None,
-        ReasonActor.NOBODY,
+        ReasonActor.NONE,
     )
 
 
@@ -58,7 +58,7 @@ async def test_status_of_one_that_is_held_counts_those_before_it(sqlite_database
         known, announced = [await load_pull_request(t, REPOSITORY.id, 3, each, NOW) for each in (policies, {})]
     assert known == announced, "without the limit, what was announced tells"
     assert (known.state, known.base_branch, known.depth, known.held_behind) == ("held", "main", 1, 1)
-    assert (known.entry, known.previous, known.next_actor) == (None, None, ReasonActor.NOBODY)
+    assert (known.entry, known.previous, known.next_actor) == (None, None, ReasonActor.NONE)
 
 
 async def test_status_of_one_that_left_tells_the_newest_end(sqlite_database: Database) -> None:
@@ -85,7 +85,7 @@ async def test_status_of_one_that_landed_or_never_was_queued_is_nobodys_move(
             await happened(t, 1, "landed")
         found = await load_pull_request(t, REPOSITORY.id, 1, {}, NOW)
     assert found.previous == (QueueHistory("landed", None, None, NOW) if landed else None)
-    assert (found.rejected, found.next_actor) == (None, ReasonActor.NOBODY)
+    assert (found.rejected, found.next_actor) == (None, ReasonActor.NONE)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3], ids=["queued", "held", "not_queued"])

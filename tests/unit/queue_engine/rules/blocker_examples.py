@@ -15,7 +15,7 @@ RED = RedBase("ci", "tip-1", NOW, 0, NOW + 10 * MINUTE, 10)
 
 FREEZE = Blocker(Reason.FROZEN, "the fair", NOW + 2 * HOUR, NOW + 2 * HOUR)
 HALT = Blocker(Reason.PAUSED_BY_HAND, "the disk", recorded=True)
-BASE_RED = Blocker(Reason.BASE_RED, "ci", look_at=RED.look_at)
+BASE_RED = Blocker(Reason.BASE_RED, "ci", next_poll_at=RED.next_poll_at)
 NOT_STARTING = Blocker(Reason.CHECKS_NOT_STARTING, "ci, lint")
 
 

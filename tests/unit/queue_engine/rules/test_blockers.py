@@ -84,14 +84,14 @@ def test_blocker_has_an_end_only_if_that_is_known() -> None:
     assert blockers_of(queue(red=RED), POLICY, NOW) == (BASE_RED,)
     assert blockers_of(queue(stall=Stall(NOW, "head-1", "ci, lint")), POLICY, NOW) == (NOT_STARTING,)
     assert blockers_of(queue(), BROKEN, NOW) == (Blocker(Reason.MISCONFIGURED, "line 3: depht is unknown"),)
-    by_hand = Blocker(Reason.FROZEN, "release", NOW + HOUR, look_at=NOW + HOUR, recorded=True)
+    by_hand = Blocker(Reason.FROZEN, "release", NOW + HOUR, next_poll_at=NOW + HOUR, recorded=True)
     assert blockers_of(queue(pauses=(BY_HAND,)), POLICY, NOW) == (by_hand,)
 
 
 def test_next_look_comes_when_the_first_blocker_ends_and_at_a_red_base_only_if_it_is_alone() -> None:
     """P7: what lies under a pause asks GitHub nothing; the end of a freeze under a pause is announced in time."""
     assert [next_poll_at(each) for each in ([], [HALT], [HALT, FREEZE])] == [None, None, FREEZE.until]
-    assert [next_poll_at(each) for each in ([BASE_RED], [HALT, BASE_RED])] == [RED.look_at, None]
+    assert [next_poll_at(each) for each in ([BASE_RED], [HALT, BASE_RED])] == [RED.next_poll_at, None]
     assert [waits_for_base(each) for each in ([], [BASE_RED], [FREEZE, BASE_RED])] == [False, True, False]
 
 

@@ -49,13 +49,13 @@ CONSENT = Consent(at=AT, by="mona")
 
 def since_label(*told: PullRequestState | Consent) -> Reason | None:
     """The judgement of mona's label, set at `AT`."""
-    return withdrawn_since_label(pull(told=told), base_branch="main", policy=POLICY, labeled_at=AT, by="mona")
+    return withdrawn_since_label(pull(reported=told), base_branch="main", policy=POLICY, labeled_at=AT, by="mona")
 
 
 def since_queued(*told: PullRequestState | Consent) -> Reason | None:
     """The judgement of an entry that mona queued, and that IMQ stored some seconds later."""
     queued = entry(enqueued_at=AT + timedelta(seconds=10), queued_by="mona", trusted_labels=(LABEL,))
-    return withdrawn_since_queued(pull(told=told), queued, POLICY)
+    return withdrawn_since_queued(pull(reported=told), queued, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_label_set_again_renews_the_consent_of_the_same_person_only(by: str, rea
 
 def test_pull_request_is_known_up_to_its_last_change() -> None:
     """Reads lag behind webhooks, and webhooks get lost."""
-    assert last_change(pull(updated_at=AT, told=(state(4), state(2)))) == AT + timedelta(seconds=4)
-    assert last_change(pull(updated_at=AT, told=(state(-4),))) == AT
+    assert last_change(pull(updated_at=AT, reported=(state(4), state(2)))) == AT + timedelta(seconds=4)
+    assert last_change(pull(updated_at=AT, reported=(state(-4),))) == AT
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_pull_request_is_known_up_to_its_last_change() -> None:
 def test_admission_asks_whether_the_label_is_consent_still(told: tuple[PullRequestState, ...], answer: Answer) -> None:
     """The pull request looks unchanged. The label that another person has set since is judged by its own webhook."""
     request = EnqueueRequest(Case(REPOSITORY, 1), by="mona", head_sha="head-1", labelled_at=AT)
-    taken = Snapshot(pull(told=told), Permission.WRITE)
+    taken = Snapshot(pull(reported=told), Permission.WRITE)
     assert judged(request, taken, RequiredFacts(rules("ci")), POLICY) == answer
 
 
@@ -158,7 +158,7 @@ def test_command_is_void_when_a_push_or_a_changed_base_is_told_after_it(
 ) -> None:
     """GitHub does not say which head a comment was made on, and a push may leave its times as they were."""
     assert changed_since_command(told, "head-1") is reason
-    lost = consent_lost(entry(queued_by="mona"), pull(told=told), POLICY)
+    lost = consent_lost(entry(queued_by="mona"), pull(reported=told), POLICY)
     assert lost == (None if reason is None else Reject(reason, CHANGED_SINCE_COMMAND[reason]))
 
 

@@ -37,17 +37,17 @@ def test_base_that_was_looked_at_is_red_until_the_check_passes(reports: list[Che
     known = base_checked(RED, tip, reports, POLICY, NOW)
     assert (known is not None) == red
     if known is not None:
-        assert (known.check, known.tip, known.since, known.looks) == ("ci", tip, NOW, 1)
-        assert known.look_at == NOW + POLICY.check_look.base
+        assert (known.check, known.tip, known.since, known.polls) == ("ci", tip, NOW, 1)
+        assert known.next_poll_at == NOW + POLICY.check_poll.base
 
 
 def test_base_that_moved_and_on_which_nothing_reports_is_not_held_to_be_red_for_long() -> None:
     """Where checks run on pull requests only, nothing ever says that it is green."""
     waits = base_checked(RED, "tip-2", [OTHER], POLICY, NOW)
-    assert waits == replace(RED, tip="tip-2", looks=1, look_at=NOW + POLICY.first_report)
+    assert waits == replace(RED, tip="tip-2", polls=1, next_poll_at=NOW + POLICY.first_report)
     assert waits is not None
-    assert base_checked(waits, "tip-2", [], POLICY, waits.look_at) is None
-    assert base_checked(waits, "tip-3", [], POLICY, waits.look_at) is not None
+    assert base_checked(waits, "tip-2", [], POLICY, waits.next_poll_at) is None
+    assert base_checked(waits, "tip-3", [], POLICY, waits.next_poll_at) is not None
 
 
 def test_base_is_looked_at_ever_less_often() -> None:
@@ -56,6 +56,6 @@ def test_base_is_looked_at_ever_less_often() -> None:
     while now < NOW + timedelta(days=1):
         after = base_checked(red, "tip-1", [FAILED], POLICY, now)
         assert after is not None
-        assert after.look_at >= now + 10 * MINUTE - SECOND
-        red, now, looks = after, after.look_at, looks + 1
+        assert after.next_poll_at >= now + 10 * MINUTE - SECOND
+        red, now, looks = after, after.next_poll_at, looks + 1
     assert looks <= 9
