@@ -1,7 +1,7 @@
-"""Parse YAML to plain values that know their lines. A hostile or careless file costs little and is reported.
+"""Parse YAML to plain values with their lines. A hostile or careless file costs little and is reported.
 
-The scanner and the parser are ruamel.yaml's; what its events mean is decided here, by YAML 1.2's core schema, with two
-differences: an instant stays text, and so does what YAML 1.1 read as a truth or a number of base 60 (`on`, `12:30`).
+ruamel.yaml scans and parses. This module builds values from its events, by YAML 1.2's core schema. Instants remain
+text, and so do YAML 1.1's further truth values and numbers of base 60 (`on`, `12:30`).
 """
 
 import re
@@ -27,7 +27,7 @@ from queue_engine.config.problems import ConfigError, Problem, quoted
 MAX_CHARACTERS = 64 * 1024
 _DEEPEST = 20
 _MOST_VALUES = 10_000
-"""With everything that aliases stand for: a few lines of them can stand for billions of values."""
+"""Counts the values behind aliases: a few lines of aliases can mean billions of values."""
 
 Place = tuple[str | int, ...]
 
@@ -39,22 +39,22 @@ _BROKEN = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The file's value (None when there is nothing in it), and the line of every place in it, counted from 1."""
+    """The file's value (None when it is empty), and the line of each place, counted from 1."""
 
     value: Any
     lines: dict[Place, int]
     problems: tuple[Problem, ...]
-    """What is wrong although it could be read: keys that stand there twice, tags, keys that are no text."""
+    """Faults of a readable file: duplicate keys, tags, merge keys."""
 
     def line(self, place: Place) -> int:
-        """The line of this place, or of what holds it."""
+        """Return the line of this place, or of the nearest place around it."""
         while place not in self.lines and place:
             place = place[:-1]
         return self.lines.get(place, 1)
 
 
 def parse(text: str) -> Document:
-    """Read one document. Raises ConfigError for what is not YAML, too long, nested too deep, or stands for too much."""
+    """Parse one document. Raises ConfigError if it is not YAML, too long, nested too deep, or has too many values."""
     if len(text) > MAX_CHARACTERS:
         raise _fault(1, f"is longer than {MAX_CHARACTERS // 1024} KiB.")
     builder = _Builder()
@@ -77,7 +77,7 @@ def _fault(line: int, sentence: str) -> ConfigError:
 
 
 def _explained(error: MarkedYAMLError, text: str) -> str:
-    """The parser's words, and those that help where its own do not."""
+    """Explain a frequent mistake, or else quote the parser."""
     mark = error.problem_mark
     lines = text.splitlines()
     line = lines[mark.line] if mark and mark.line < len(lines) else ""
@@ -102,23 +102,23 @@ class _Open:
     anchor: str | None
     began_with: int
     key: str | None = None
-    """The key whose value comes next; None when a key does."""
+    """The key whose value comes next; None when a key comes next."""
 
 
 @dataclass(slots=True)
 class _Builder:
-    """Puts values together from the parser's events, without recursion."""
+    """Builds values from the parser's events, without recursion."""
 
     root: Any = None
     lines: dict[Place, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     _open: list[_Open] = field(default_factory=list)
     _anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
-    """What each anchor stands for, and how many values that is."""
+    """The value of each anchor, and how many values it contains."""
     _values: int = 0
 
     def take(self, event: Event) -> None:
-        """Follow one event. Raises ConfigError where it makes no sense to go on."""
+        """Process one event. Raises ConfigError for a fault that makes the rest unreadable."""
         line = event.start_mark.line + 1
         if isinstance(event, ScalarEvent):
             self._scalar(event, line)
@@ -156,7 +156,7 @@ class _Builder:
     def _end(self) -> None:
         ended = self._open.pop()
         if ended.anchor:
-            # Known only from here on, so that nothing can hold itself.
+            # Known only from here on, so that no value can contain itself.
             self._anchors[ended.anchor] = ended.value, self._values - ended.began_with
 
     def _alias(self, event: AliasEvent, line: int) -> None:
@@ -182,7 +182,7 @@ class _Builder:
         holder.key = key
 
     def _put(self, value: Any, line: int) -> Place:
-        """Into what is open, as the next value; where that is."""
+        """Add a value to the open mapping or sequence, and return its place."""
         if not self._open:
             self.root = value
             self.lines[()] = line
@@ -209,7 +209,7 @@ class _Builder:
 
 
 def _plain(text: str) -> Any:
-    """What a scalar without quotes is."""
+    """Resolve a scalar without quotes."""
     if _NULL.fullmatch(text):
         return None
     if text in _TRUTH:

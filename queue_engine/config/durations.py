@@ -10,7 +10,7 @@ _FORM = re.compile(r"(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?:(\d{1,5})s)
 
 
 def duration(text: str) -> timedelta:
-    """The duration. Raises ValueError."""
+    """Parse a duration. Raises ValueError."""
     found = _FORM.fullmatch(text.replace(" ", ""))
     if not found or not any(found.groups()):
         raise ValueError(f"must be a duration such as 20m, 2h or 7d, not {quoted(text)}")
@@ -19,7 +19,7 @@ def duration(text: str) -> timedelta:
 
 
 def shown(length: timedelta) -> str:
-    """The same in the largest units that fit: `1h30m`. Parts of a second are left out."""
+    """Format a duration in the largest units that fit: `1h30m`. Fractions of a second are left out."""
     left, parts = int(length.total_seconds()), ""
     for letter, unit in _UNITS.items():
         amount, left = divmod(left, int(timedelta(**{unit: 1}).total_seconds()))

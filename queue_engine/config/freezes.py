@@ -1,7 +1,7 @@
 """Parse freeze windows, and compute until when a branch is frozen. Times are local to their zone.
 
-Where clocks are set forward, what would begin or end in the skipped time does so at the jump; where they are set back,
-a window begins with the first and ends with the last showing of its time.
+A window that would begin or end in an hour that daylight saving time skips does so at the jump. Where clocks are set
+back, a window begins with the first and ends with the last occurrence of its time.
 """
 
 import re
@@ -18,7 +18,7 @@ SHORT = tuple(day[:3] for day in DAYS)
 
 _WEEK = timedelta(days=7)
 _FARTHEST = timedelta(days=8)
-"""Windows are joined no farther than this: weekly ones that touch each other all week would have no end."""
+"""How far adjacent windows are joined: weekly windows that cover the whole week would have no end."""
 
 _A_MONDAY = date(2024, 1, 1)
 
@@ -29,9 +29,9 @@ Freeze = WeeklyFreeze | FreezeWindow
 
 
 def frozen_until(policy: Policy, now: datetime) -> tuple[datetime, str] | None:
-    """When the freeze that holds now ends, in UTC, and why it is; None: there is none.
+    """Return when the present freeze ends, in UTC, and its reason; None without a freeze.
 
-    Windows that overlap or touch are one, followed for a week at most; the reason is that of the one that holds now.
+    Overlapping or adjacent windows are one freeze, followed for a week at most; the reason is the present window's.
     """
     until, why = now, ""
     while until - now < _FARTHEST and (found := max(_holding(policy, until), default=None)) is not None:
@@ -41,7 +41,7 @@ def frozen_until(policy: Policy, now: datetime) -> tuple[datetime, str] | None:
 
 
 def _holding(policy: Policy, at: datetime) -> Iterator[tuple[datetime, str]]:
-    """Ends, with the reason, of the windows in which this instant is."""
+    """Find the windows around this instant: their ends and reasons."""
     for freeze in policy.freezes:
         for start, end in _windows(freeze, at):
             if start <= at < end:
@@ -49,7 +49,7 @@ def _holding(policy: Policy, at: datetime) -> Iterator[tuple[datetime, str]]:
 
 
 def _windows(freeze: Freeze, at: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Every window of this freeze that may hold this instant, as instants."""
+    """List the windows of a freeze near this instant, as instants."""
     if isinstance(freeze, FreezeWindow):
         yield freeze.start, freeze.end
         return
@@ -62,7 +62,7 @@ def _windows(freeze: Freeze, at: datetime) -> Iterator[tuple[datetime, datetime]
 
 
 def instant(shown: datetime, zone: tzinfo, *, last: bool = False) -> datetime:
-    """When clocks in this zone show this, in UTC: the first time or the last, or the jump where they skip it."""
+    """Convert a local time of this zone to UTC: its first or last occurrence, or the jump where clocks skip it."""
     first = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
     second = shown.replace(tzinfo=zone, fold=1).astimezone(UTC)
     if first <= second:
@@ -80,10 +80,10 @@ def instant(shown: datetime, zone: tzinfo, *, last: bool = False) -> datetime:
 
 
 def window(start: str, end: str, days: list[str] | None, zone: str, why: str) -> Freeze:
-    """The freeze that is written like this. Raises ValueError.
+    """Parse a freeze. Raises ValueError.
 
-    `fri 16:00` to `mon 08:00`; `22:00` to `06:00` on the `days` on which it begins, every day without them; or
-    `2026-12-23 18:00` to `2027-01-04 08:00`, where a date without a time means all of that day.
+    `fri 16:00` to `mon 08:00`; `22:00` to `06:00`, beginning on these `days`, or every day without them; or
+    `2026-12-23 18:00` to `2027-01-04 08:00`, where a date without a time means the whole day.
     """
     place = time_zone(zone)
     if _DATED.fullmatch(start) and _DATED.fullmatch(end):
@@ -105,7 +105,7 @@ def window(start: str, end: str, days: list[str] | None, zone: str, why: str) ->
 
 
 def shown(freeze: Freeze) -> str:
-    """A freeze in one line, for people."""
+    """Format a freeze on one line, for people."""
     why = f" ({freeze.why})" if freeze.why else ""
     if isinstance(freeze, FreezeWindow):
         return f"{freeze.start:%Y-%m-%d %H:%M} to {freeze.end:%Y-%m-%d %H:%M} {freeze.start.tzname()}{why}"
@@ -117,7 +117,7 @@ def shown(freeze: Freeze) -> str:
 
 
 def weekday(name: str) -> int:
-    """The day of the week, Monday 0, by its English name or the first three letters. Raises ValueError."""
+    """Parse a weekday, Monday 0, from its English name or short form (`mon`). Raises ValueError."""
     folded = name.strip().lower()
     for names in (DAYS, SHORT):
         if folded in names:
@@ -127,17 +127,17 @@ def weekday(name: str) -> int:
 
 @lru_cache(maxsize=200)
 def time_zone(name: str) -> ZoneInfo:
-    """The zone of this name. Raises ValueError."""
+    """Find a time zone by its name. Raises ValueError."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        from zoneinfo import available_timezones  # it reads a directory: only for a misspelt zone
+        from zoneinfo import available_timezones  # this import reads a directory: only for a misspelt zone
 
         raise ValueError(f"has an unknown time zone {quoted(name)}{nearest(name, available_timezones())}") from None
 
 
 def _between(start: time, end: time, at_least: timedelta) -> timedelta:
-    """From one time of the day to another; to the next day's where that is wanted and it is not later."""
+    """Measure from one time of the day to another, on the next day if `at_least` is given and `end` is not later."""
     difference = timedelta(hours=end.hour - start.hour, minutes=end.minute - start.minute)
     return difference + timedelta(days=1) if at_least and difference <= timedelta(0) else difference
 

@@ -1,4 +1,4 @@
-"""Kinds of configuration values: how each is written, and its bounds."""
+"""Kinds of configuration values: the form and the bounds of each."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,14 +15,14 @@ from queue_engine.domain.reasons import Reason
 T = TypeVar("T")
 
 MOST = 50
-"""Of any list."""
+"""Values of any list."""
 
 TEXT_PLACEHOLDERS = ("base", "label", "position")
-"""What the repository's own texts may hold in braces."""
+"""The placeholders of the repository's own texts."""
 
 
 class _Duration:
-    """Reads a duration within bounds; `auto`, where it is allowed, becomes None."""
+    """Reads a duration within bounds; `auto`, where allowed, becomes None."""
 
     def __init__(self, least: timedelta, most: timedelta, *, or_auto: bool = False) -> None:
         self._least, self._most, self._or_auto = least, most, or_auto
@@ -58,7 +58,7 @@ _TRIGGERS = 5
 
 
 class _OrOne:
-    """In the schema, one as well as a list of them."""
+    """Allows, in the schema, one value in place of a list."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         schema = handler(core)
@@ -72,11 +72,11 @@ def _listed(value: object) -> object:
 def _few_and_different(values: list[T]) -> list[T]:
     if len(values) > MOST:
         raise ValueError(f"has more than {MOST} values")
-    seen: set[str] = set()
+    keys: set[str] = set()
     for value in values:
-        if (key := str(value).casefold()) in seen:
+        if (key := str(value).casefold()) in keys:
             raise ValueError(f"has {quoted(value)} twice")
-        seen.add(key)
+        keys.add(key)
     return values
 
 
@@ -93,15 +93,15 @@ def _at_most_five(values: list[T]) -> list[T]:
 
 
 Many = Annotated[list[T], BeforeValidator(_listed), AfterValidator(_few_and_different), _OrOne()]
-"""One or a list, none of them twice."""
+"""One value or a list, without duplicates."""
 Some = Annotated[Many[T], AfterValidator(_some)]
-"""The same, and at least one."""
+"""The same, with at least one value."""
 Triggers = Annotated[Some[T], AfterValidator(_at_most_five)]
-"""The same, and few."""
+"""The same, with at most five values."""
 
 
 def _kept(check: Callable[[str], object]) -> AfterValidator:
-    """Check a text and keep it as it was written."""
+    """Check a text without changing it."""
 
     def keep(value: str) -> str:
         check(value)

@@ -1,9 +1,9 @@
 """Fill in a repository's templates for the messages of merge commits.
 
-What people wrote is not trusted. Placeholders are looked up in a fixed list, never evaluated, and what is put in is
-not looked at again. A title is one line. What names a person in the form of a trailer (`Signed-off-by: ...`) vouches
-for something, so only IMQ writes it: in a body such lines are quoted (`> Signed-off-by: ...`), which takes them out of
-what git reads as trailers and leaves them to read. Other trailers of a body (`Fixes: #7`) stay.
+Texts from people are not trusted. Placeholders come from a fixed list, are never evaluated, and inserted text is not
+expanded again. A title is one line. A trailer that names a person (`Signed-off-by: ...`) certifies something, so only
+IMQ writes such trailers. Those of a body are quoted (`> Signed-off-by: ...`): readable, but no trailers for git. Other
+trailers of a body (`Fixes: #7`) remain.
 """
 
 import re
@@ -15,7 +15,7 @@ from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.policy import Policy
 
 START, CUT = "<!-- imq:start -->", "<!-- imq:cut -->"
-"""In a body, what stands before START and what stands behind CUT is not for the commit."""
+"""Text of a body before START and after CUT is left out of the commit."""
 
 PLACEHOLDERS: Mapping[str, str] = {
     "title": "the pull request's title",
@@ -29,7 +29,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "co_authors": "a line `Co-authored-by: ...` for each other author of its commits, and each co-author named "
     "there; last in the body",
 }
-"""What a template of a commit may hold in braces."""
+"""The placeholders of a template, with their descriptions for the documents."""
 
 _ONE_LINE = frozenset(PLACEHOLDERS) - {"body", "body_text", "co_authors"}
 _MOST_TITLE = 256
@@ -51,10 +51,10 @@ class MergeCommit:
 
 
 def commit_message(policy: Policy, pull: PullRequest, co_authors: Sequence[str]) -> MergeCommit:
-    """The words for merging this pull request. `co_authors` are `CommandName <address>`, each once, without its author.
+    """Fill in the message for merging this pull request. `co_authors` are `Name <address>`, each once.
 
-    A title that comes out empty is left to GitHub. A template that cannot be read is as well: what a configuration
-    holds has been checked before (`checked`).
+    They do not include the pull request's author. An empty title is left to GitHub. Templates were checked when the
+    configuration was parsed (`checked`).
     """
     one_line = {
         "title": _line(pull.title)[:_MOST_TITLE],
@@ -68,7 +68,7 @@ def commit_message(policy: Policy, pull: PullRequest, co_authors: Sequence[str])
     if policy.commit_body is None:
         return MergeCommit(title, None)
     body = _wanted(pull.body)
-    # What is cut is cut first, so that no trick across the cut brings a trailer back.
+    # Cut first and quote afterwards, so that no text across the cut becomes a trailer.
     several = {
         "body": _quoted(body[:_MOST_BODY].strip()),
         "body_text": _quoted(without_comments(body)[:_MOST_BODY].strip()),
@@ -79,12 +79,12 @@ def commit_message(policy: Policy, pull: PullRequest, co_authors: Sequence[str])
 
 
 def needs_co_authors(policy: Policy) -> bool:
-    """Whether the words name co-authors, for whom the pull request's commits have to be read."""
+    """Return whether the message names co-authors, so that IMQ has to read the pull request's commits."""
     return policy.commit_body is not None and "co_authors" in names(policy.commit_body)
 
 
 def checked(template: str, allowed: Collection[str]) -> str:
-    """The template, if it holds no other placeholders than these. Raises ValueError."""
+    """Check that a template has only these placeholders. Raises ValueError."""
     for found in _TOKEN.finditer(template):
         if found[0] in ("{", "}"):
             raise ValueError("has an unpaired brace: write {{ or }} for a brace")
@@ -94,14 +94,14 @@ def checked(template: str, allowed: Collection[str]) -> str:
 
 
 def title_template(template: str) -> str:
-    """The template of a commit's title, if it is one. Raises ValueError."""
+    """Check the template of a commit's title. Raises ValueError."""
     if _CONTROL.search(template) or "\n" in template:
         raise ValueError("must be one line")
     return checked(template, _ONE_LINE)
 
 
 def body_template(template: str) -> str:
-    """The template of a commit's body, if it is one. Raises ValueError."""
+    """Check the template of a commit's body. Raises ValueError."""
     found = names(checked(template, PLACEHOLDERS))
     for name in ("body", "body_text", "co_authors"):
         if found.count(name) > 1:
@@ -112,18 +112,18 @@ def body_template(template: str) -> str:
 
 
 def names(template: str) -> list[str]:
-    """The placeholders of a template, in their order."""
+    """List the placeholders of a template, in their order."""
     return [found[1] for found in _TOKEN.finditer(template) if found[1] is not None]
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with its values; a placeholder without one stays as it is."""
+    """Fill in a template; a placeholder without a value remains."""
     fixed = {"{{": "{", "}}": "}"}
     return _TOKEN.sub(lambda found: fixed.get(found[0]) or values.get(found[1] or "", found[0]), template)
 
 
 def without_comments(text: str) -> str:
-    """The text without its HTML comments; one that does not end takes all that follows, as GitHub shows it."""
+    """Remove HTML comments; a comment without an end hides the rest, as on GitHub."""
     return _COMMENT.sub("", text)
 
 
@@ -142,11 +142,11 @@ def _line(text: str) -> str:
 
 
 def _trailers(co_authors: Iterable[str]) -> str:
-    """An empty line first, so that what stands before is no part of the same block."""
+    """Write the trailers after an empty line, as a block of their own."""
     lines = dict.fromkeys(f"Co-authored-by: {_line(who)[:_MOST_TITLE]}" for who in co_authors if _line(who))
     return "\n\n" + "\n".join(list(lines)[:_MOST_CO_AUTHORS]) if lines else ""
 
 
 def _tidy(text: str) -> str:
-    """At most one empty line in a row, none at the ends."""
+    """Keep at most one empty line in a row, and none at the ends."""
     return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", text).strip()

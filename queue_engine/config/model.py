@@ -1,6 +1,6 @@
-"""The configuration's keys, from which the schema, the documents' table and the messages about faults are made.
+"""The configuration's keys, from which the schema, the documents' table and the error messages are made.
 
-No key has a default here: what is not set leaves what the operator or the level above has set.
+No key has a default here: a missing key keeps the value of the operator or of the level above.
 """
 
 from typing import Annotated, Literal, Self
@@ -34,7 +34,7 @@ _MOST_FREEZES = 20
 
 
 class ConfigModel(BaseModel):
-    """A mapping in the file. Unknown keys are refused, so that a misspelt one is not silently nothing."""
+    """A mapping in the file. Unknown keys are refused, so that no misspelt key is silently ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -59,7 +59,7 @@ class BlockRules(ConfigModel):
 
 
 class PriorityRule(ConfigModel):
-    """What one label gives."""
+    """The priority that one label gives."""
 
     priority: int = Field(0, ge=-1000, le=1000, description="Higher goes first.")
     first: bool = Field(False, description="Lands before all others.")
@@ -185,7 +185,7 @@ class FreezeRule(ConfigModel):
         return self
 
     def freeze(self) -> freezes.Freeze:
-        """As the engine knows it. Raises ValueError."""
+        """Convert the window for the engine. Raises ValueError."""
         return freezes.window(self.start, self.end, self.days, self.zone, self.why)
 
 
@@ -215,7 +215,7 @@ class Comments(ConfigModel):
 
 
 class Rules(ConfigModel):
-    """What may be set for all base branches, and again for some."""
+    """Keys for all base branches, and again for some."""
 
     enabled: bool | None = Field(None, description="Whether the base branch has a queue at all.")
     trigger_labels: Triggers[Label] | None = Field(
@@ -238,7 +238,7 @@ class Rules(ConfigModel):
 
 
 class BranchRules(Rules):
-    """Rules for the base branches that match; what they do not set is as at the top level."""
+    """Rules for the base branches that match; other keys are as at the top level."""
 
     match: Some[Wildcards] = Field(
         description="Base branches, or wildcards: `main`, `release/*`, `**`. The first rule that matches holds."

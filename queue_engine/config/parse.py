@@ -30,11 +30,11 @@ _SENTENCES: Mapping[str, str] = {
     "less_than_equal": "must be {le} or less, not {input}",
     "too_long": "has more than {max_length} values",
 }
-"""By pydantic's kinds of errors; `test_parse.py` holds that each kind which the model can give is here."""
+"""Sentences by pydantic's kinds of errors; `test_parse.py` asserts that no kind is missing."""
 
 
 def decoded(content: bytes) -> str:
-    """The text in a file. Raises ConfigError where it is not UTF-8."""
+    """Decode the content of a file. Raises ConfigError for content that is not UTF-8."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -43,9 +43,9 @@ def decoded(content: bytes) -> str:
 
 
 def read(text: str, defaults: Policy | None = None) -> Config:
-    """The configuration. A file with nothing in it sets nothing. Raises ConfigError with every problem.
+    """Parse the configuration; an empty file sets nothing. Raises ConfigError with every problem.
 
-    `defaults` is what holds where the file says nothing: the operator's; without it IMQ's own.
+    `defaults` is the policy for keys that the file lacks: the operator's, or IMQ's own if None.
     """
     document = parse(text)
     if document.value is not None and not isinstance(document.value, dict):
@@ -62,7 +62,7 @@ def read(text: str, defaults: Policy | None = None) -> Config:
 
 
 def _without_empty(value: Any) -> Any:
-    """A key without a value is as good as not there; so are all lines of a section commented out."""
+    """Drop keys without a value, such as a section of which all lines are commented out."""
     if isinstance(value, dict):
         return {key: _without_empty(each) for key, each in value.items() if each is not None}
     return [_without_empty(each) for each in value] if isinstance(value, list) else value
@@ -70,7 +70,7 @@ def _without_empty(value: Any) -> Any:
 
 def _problem(document: Document, error: ErrorDetails) -> Problem:
     location = error["loc"]
-    # Of a mapping's key pydantic says so in a last part of its own.
+    # For a mapping's key pydantic appends a part to the location.
     place: Place = location[:-1] if location[-1:] == ("[key]",) else location
     sentence = _unknown(place) if error["type"] == "extra_forbidden" else _sentence(error)
     return Problem(document.line(place), _shown(document, place), sentence)
@@ -94,7 +94,7 @@ def _named(given: object) -> str:
 
 
 def _unknown(place: Place) -> str:
-    """An unknown key, with the one that was meant: in the same section, or another section's."""
+    """Describe an unknown key, and suggest a key of the same section or the right section."""
     key = str(place[-1])
     known = keys(_section(place[:-1]))
     if at_home := [name for name, section in _sections() if key in keys(section) and key not in known]:
@@ -103,12 +103,12 @@ def _unknown(place: Place) -> str:
 
 
 def keys(section: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The keys of a section as they are written."""
+    """Return the keys of a section as the file writes them."""
     return {field.alias or name: field for name, field in section.model_fields.items()}
 
 
 def _section(place: Place) -> type[BaseModel]:
-    """The section at this place, of which it is known that there is one."""
+    """Find the section at this place, which exists."""
     section: type[BaseModel] = Config
     for part in place:
         if isinstance(part, str) and part in keys(section):
@@ -130,7 +130,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _contradictions(config: Config, document: Document, defaults: Policy) -> Iterator[Problem]:
-    """What is wrong only when taken together."""
+    """Find values that contradict each other."""
     yield from _shadowed(config, document)
     levels: list[tuple[Place, Rules]] = [((), config)]
     levels += [(("branches", index), rules) for index, rules in enumerate(config.branches or ())]
@@ -146,22 +146,22 @@ def _contradictions(config: Config, document: Document, defaults: Policy) -> Ite
 
 
 def _indistinct_labels(rules: Rules, at: Place, document: Document) -> Iterator[Problem]:
-    """Labels that GitHub does not tell apart, with a meaning each: one would win in silence."""
+    """Find labels that are one label on GitHub but have two meanings: one of them would be ignored silently."""
     mappings: tuple[tuple[Place, Iterable[str]], ...] = (
         (("merge", "method_labels"), (rules.merge and rules.merge.method_labels) or ()),
         (("priority", "labels"), (rules.priority and rules.priority.labels) or ()),
     )
     for place, labels in mappings:
-        seen: dict[str, str] = {}
+        spellings: dict[str, str] = {}
         for label in labels:
-            if (twin := seen.setdefault(label.casefold(), label)) != label:
+            if (first := spellings.setdefault(label.casefold(), label)) != label:
                 where = (*at, *place, label)
-                sentence = f"is the same label as {quoted(twin)} on GitHub"
+                sentence = f"is the same label as {quoted(first)} on GitHub"
                 yield Problem(document.line(where), _shown(document, where), sentence)
 
 
 def _own_checks(rules: Rules, at: Place, document: Document, defaults: Policy) -> Iterator[Problem]:
-    """Checks that IMQ itself would have to report."""
+    """Find required checks that IMQ itself would have to report."""
     for index, check in enumerate((rules.checks and rules.checks.required) or ()):
         if own_check([RequiredCheck(check.name, check.app)], defaults) is not None:
             place = (*at, "checks", "required", index)
@@ -170,22 +170,22 @@ def _own_checks(rules: Rules, at: Place, document: Document, defaults: Policy) -
 
 
 def _shadowed(config: Config, document: Document) -> Iterator[Problem]:
-    """Patterns of branches for which an earlier rule holds."""
-    seen: dict[str, int] = {}
+    """Find patterns of branches that an earlier rule matches first."""
+    rules: dict[str, int] = {}
     for index, rule in enumerate(config.branches or ()):
         for pattern in rule.match:
-            if "**" in seen or pattern in seen:
+            if "**" in rules or pattern in rules:
                 place: Place = ("branches", index, "match")
-                earlier = document.line(("branches", seen.get("**", seen.get(pattern, 0))))
+                earlier = document.line(("branches", rules.get("**", rules.get(pattern, 0))))
                 sentence = f"never applies to {quoted(pattern)}: the rule on line {earlier} matches first"
                 yield Problem(document.line(place), _shown(document, place), sentence)
-            seen.setdefault(pattern, index)
+            rules.setdefault(pattern, index)
 
 
 def _shown(document: Document, place: Place) -> str:
-    """The place as people say it: `branches[0].checks.timeout`; only parts that stand in the file, and a missing key.
+    """Format a place for people: `branches[0].checks.timeout`; only parts that the file has, and a missing key.
 
-    A single value that stands for a list has no place in it of its own.
+    A single value in place of a list has no index.
     """
     text = ""
     for end, part in enumerate(place, start=1):

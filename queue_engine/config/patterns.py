@@ -1,8 +1,8 @@
 """Match base branches by GitHub's wildcards and titles by RE2, in linear time for any input.
 
-Wildcards, as in GitHub's branch filters: `*` is any characters but a slash, `**` any at all, `?` one that is no slash,
-`[a-z]` one of these; all else stands for itself. RE2 matches in a time proportional to the text; what it would need
-backtracking for (look-around, back references) it refuses.
+Wildcards, as in GitHub's branch filters: `*` matches any characters but a slash, `**` any at all, `?` one that is no
+slash, `[a-z]` one of these, and any other character itself. RE2 matches in a time proportional to the text, and refuses
+expressions that would need backtracking (lookaround, back references).
 """
 
 import re
@@ -21,17 +21,17 @@ _PART = re.compile(r"\*\*/?|\*|\?|\[(?P<not>[!^]?)(?P<set>[^\]/]+)\]|.", re.DOTA
 
 
 def branch_matches(pattern: str, branch: str) -> bool:
-    """Whether the whole name of a branch fits the wildcards."""
+    """Return whether the wildcards match the whole name of a branch."""
     return _compiled(_wildcards(pattern)).fullmatch(branch) is not None
 
 
 def blocked_title(policy: Policy, title: str) -> str | None:
-    """The first of the policy's patterns that is found in this title."""
+    """Find the first of the policy's patterns that matches this title."""
     return next((pattern for pattern in policy.blocking_titles if _compiled(pattern).search(title)), None)
 
 
 def title_pattern(pattern: str) -> str:
-    """The pattern, if RE2 takes it. Raises ValueError with RE2's own words."""
+    """Check a pattern of RE2. Raises ValueError with RE2's message."""
     try:
         _compiled(pattern)
     except re2.error as error:
@@ -42,7 +42,7 @@ def title_pattern(pattern: str) -> str:
 
 
 def branch_pattern(pattern: str) -> str:
-    """The wildcards, if they can be followed. Raises ValueError."""
+    """Check a pattern of wildcards. Raises ValueError."""
     if pattern.startswith("!"):
         raise ValueError("cannot begin with !: add an earlier rule for the excluded branches")
     try:

@@ -14,7 +14,7 @@ from queue_engine.domain.policy import FIX, CommentPolicy, Policy, PriorityLabel
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of the file, the field of the policy that it sets, and the way from one to the other and back."""
+    """One key of the file, its field of the policy, and the conversions between both."""
 
     name: str
     """With its section: `checks.timeout`."""
@@ -48,7 +48,7 @@ _FIELDS = {"first": "hotfix", "interrupts": "preempts", "fixes_base": "fixes_bas
 
 
 def _priorities(rules: Mapping[str, Iterable[tuple[str, Any]]]) -> tuple[PriorityLabel, ...]:
-    """What the labels give; with the label for fixes, unless another one is for them or it is given something else."""
+    """Read the priority labels, and add the default label for fixes unless the file names that label or another one."""
     given = tuple(
         PriorityLabel(label, **{_FIELDS.get(key, key): value for key, value in rule}) for label, rule in rules.items()
     )
@@ -114,18 +114,18 @@ KEYS = (
     Key("comments.level", "comments", CommentPolicy, str),
     Key("comments.texts", "texts", dict, dict),
 )
-"""Every key, in the order of the file's model. What a policy has beside these is the operator's."""
+"""Every key, in the order of the file's model. Only the operator sets the other fields of a policy."""
 
 
 def policy_for(config: Config, defaults: Policy, base_branch: str) -> Policy:
-    """The policy of this base branch: the operator's, then what stands at the top level, then the branch's rule."""
+    """Compute the policy of a base branch: the operator's, then the file's top level, then the branch's rule."""
     rule = rule_for(config, base_branch)
     policy = _with(defaults, config)
     return policy if rule is None else _with(policy, rule)
 
 
 def rule_for(config: Config, base_branch: str) -> BranchRules | None:
-    """The first rule of which a pattern matches this branch."""
+    """Find the first rule with a pattern that matches this branch."""
     for rule in config.branches or ():
         if any(branch_matches(pattern, base_branch) for pattern in rule.match):
             return rule
@@ -133,14 +133,14 @@ def rule_for(config: Config, base_branch: str) -> BranchRules | None:
 
 
 def levels(config: Config, defaults: Policy) -> tuple[tuple[tuple[str, ...], Policy], ...]:
-    """The policy of each rule under its patterns, in order; first, under none, that of all branches without a rule."""
+    """Return the policy of each rule with its patterns, in order, after the policy of branches without a rule."""
     common = _with(defaults, config)
     rules = ((tuple(rule.match), _with(common, rule)) for rule in config.branches or ())
     return (((), common), *rules)
 
 
 def labels_of(config: Config, defaults: Policy) -> tuple[str, ...]:
-    """The trigger labels of all branches, each once whatever its case."""
+    """Return the trigger labels of all branches, each once without regard to case."""
     levels = (
         _with(defaults, config),
         *(_with(defaults, rule) for rule in config.branches or () if rule.trigger_labels),
@@ -152,7 +152,7 @@ def labels_of(config: Config, defaults: Policy) -> tuple[str, ...]:
 
 
 def as_keys(policy: Policy) -> dict[str, Any]:
-    """The policy as nested keys of the file, with values of JSON; a freeze as one line."""
+    """Format a policy as nested keys of the file, with values of JSON; a freeze as one line."""
     shown: dict[str, Any] = {}
     for key in KEYS:
         *sections, last = key.name.split(".")
@@ -165,7 +165,7 @@ def as_keys(policy: Policy) -> dict[str, Any]:
 
 
 def _with(policy: Policy, rules: Rules) -> Policy:
-    """What is set, in the place of what the policy says; lists are replaced as a whole."""
+    """Replace the fields of a policy that the rules set; lists are replaced as a whole."""
     changes: Mapping[str, Any] = {key.field: key.meant(_value(rules, key)) for key in KEYS if _is_set(rules, key)}
     return replace(policy, **changes)
 

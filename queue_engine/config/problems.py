@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from unicodedata import category
 
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode's categories of characters that control or format, of surrogates, and of separators of lines."""
+_INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of control and format characters, surrogates, and line separators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used: everything that is wrong with it, in the order of its lines; at least one."""
+    """IMQ cannot use the configuration. `problems` has at least one fault, and all, in the order of their lines."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: (problem.line, problem.place)))
@@ -30,7 +30,7 @@ class ConfigError(Exception):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A sentence that names the known word next to this one, or all if none is near and they are few; may be empty."""
+    """Suggest the most similar known word, or all known words if none is similar and they are few; may be empty."""
     known = sorted(known)
     if close := get_close_matches(word, known, n=1, cutoff=0.6):
         return f"; did you mean {close[0]}?"
@@ -38,11 +38,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Text out of the file on one line, its unseen characters replaced: some turn the direction of the text around."""
-    return "".join("\ufffd" if category(each) in _UNSEEN else each for each in " ".join(text.split()))
+    """Put text of the file on one line, and replace invisible characters: some reverse the direction of the text."""
+    return "".join("\ufffd" if category(each) in _INVISIBLE else each for each in " ".join(text.split()))
 
 
 def quoted(value: object) -> str:
-    """A value out of the file as it may be shown: visible, and short."""
+    """Quote a value of the file: visible, and short."""
     text = visible(str(value))
     return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'

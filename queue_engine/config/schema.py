@@ -6,15 +6,15 @@ from queue_engine.config.model import Config
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema, in draft 2020-12."""
+    """Return the schema, in draft 2020-12."""
     schema = _plain(Config.model_json_schema(by_alias=True))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "IMQ merge queue", **schema}
 
 
 def _plain(node: Any, *, names: bool = False) -> Any:
-    """Without what pydantic adds for its own sake: names of classes, and that nothing is set where nothing is.
+    """Remove pydantic's additions: titles of classes, and null as a default.
 
-    `names` says that the keys of this node are the configuration's own and not words of JSON Schema.
+    `names`: the keys of this node are the configuration's own, not words of JSON Schema.
     """
     if isinstance(node, list):
         return [_plain(each) for each in node]

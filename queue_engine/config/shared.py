@@ -1,8 +1,8 @@
 """Limit what an organisation's shared configuration may change, key by key: by default it only makes rules stricter.
 
-A member who may create the repository `.github` in an organisation writes its shared configuration, and so speaks for
-repositories in which that person has no right. So the file may keep pull requests out and ask for more; who may queue,
-what may land unchecked, what is merged and what IMQ says are left to the operator and to each repository's own file.
+A member who may create the repository `.github` of an organisation writes its shared configuration, and so sets rules
+for repositories without a permission on them. So the file may reject pull requests and require more. Who may queue,
+which changes land unchecked, what is merged and what IMQ comments is up to the operator and each repository's own file.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -18,7 +18,7 @@ from queue_engine.domain.policy import CommentPolicy, Policy, PushPolicy, Shared
 IS_OFF = "the whole file is ignored: IMQ_ORGANIZATION_CONFIG is off"
 
 Levels = tuple[tuple[tuple[str, ...], Policy], ...]
-"""Policies with the patterns of the branches for which they hold."""
+"""Policies with the patterns of their branches."""
 
 _PERMISSIONS, _LEVELS = tuple(Permission), tuple(CommentPolicy)
 
@@ -31,11 +31,11 @@ class SharedKey:
     """As in `queue_engine.config.policy.KEYS`."""
     field: str
     may: str
-    """What a shared configuration may do with the key, in words."""
+    """The allowed change of the key, in words."""
     risk: str
-    """What a member could do with the rest; it completes "because"."""
+    """The risk of any other change; completes "because"."""
     stricter: Callable[[Policy, Any], Any]
-    """The value that counts, by the operator's policy and the wanted value; the wanted one where that is stricter."""
+    """Computes the effective value from the operator's policy and the wanted value: the stricter one."""
 
 
 def _operators(field: str) -> Callable[[Policy, Any], Any]:
@@ -55,7 +55,7 @@ def _both(field: str) -> Callable[[Policy, Any], Any]:
 
 
 def _added(field: str) -> Callable[[Policy, Any], Any]:
-    """The operator's values too: what is wanted never replaces them."""
+    """Add the wanted values to the operator's."""
 
     def add(operator: Policy, wanted: Any) -> Any:
         given = getattr(operator, field)
@@ -67,7 +67,7 @@ def _added(field: str) -> Callable[[Policy, Any], Any]:
 
 
 def _common(field: str) -> Callable[[Policy, Any], Any]:
-    """Only values that are the operator's too."""
+    """Keep only values that the operator has too."""
 
     def keep(operator: Policy, wanted: Any) -> Any:
         given = getattr(operator, field)
@@ -82,7 +82,7 @@ def _trigger_labels(operator: Policy, wanted: Iterable[str]) -> tuple[str, ...]:
 
 
 def _depth(operator: Policy, wanted: int) -> int:
-    """The smaller one, where 0 is no limit."""
+    """Take the smaller limit, where 0 is no limit."""
     return min((depth for depth in (operator.max_depth, wanted) if depth), default=0)
 
 
@@ -95,13 +95,13 @@ def _on_push(operator: Policy, wanted: PushPolicy) -> PushPolicy:
 
 
 def _check_timeout(operator: Policy, wanted: timedelta | None) -> timedelta | None:
-    """Not longer than the operator's limit, or than the one without a history where the operator's goes by that."""
+    """Take the shorter limit; if the operator's is `auto`, one up to the fallback."""
     longest = operator.check_timeout or operator.fallback_check_timeout
     return wanted if wanted is not None and wanted <= longest else operator.check_timeout
 
 
 def _exempt_labels(operator: Policy, wanted: frozenset[str]) -> frozenset[str]:
-    """All of them where only the shared file freezes: it may exempt from its own freezes."""
+    """Allow any label if the operator has no freezes: the shared file may exempt from its own."""
     return wanted & operator.freeze_exempt_labels if operator.freezes else wanted
 
 
@@ -210,12 +210,12 @@ SHARED_KEYS = (
     ),
     SharedKey("comments.texts", "texts", "nothing", "people would take a member's text for IMQ's", _operators("texts")),
 )
-"""Every key of the file, in its order; a test holds that none is missing."""
+"""Every key of the file, in its order; a test asserts that none is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedProblem:
-    """A key of a shared configuration that would loosen the operator's rules, and therefore does not count."""
+    """A key of a shared configuration that would loosen the operator's rules, and so does not count."""
 
     key: SharedKey
 
@@ -225,7 +225,7 @@ class SharedProblem:
 
 
 def tightened(wanted: Policy, operator: Policy) -> tuple[Policy, tuple[SharedProblem, ...]]:
-    """What a shared configuration asks for, as far as it is stricter than the operator's policy; and what is not."""
+    """Apply a shared configuration as far as it is stricter than the operator's policy, and list the ignored keys."""
     changes = {each.field: each.stricter(operator, getattr(wanted, each.field)) for each in SHARED_KEYS}
     loosening = [
         SharedProblem(each)
@@ -236,7 +236,7 @@ def tightened(wanted: Policy, operator: Policy) -> tuple[Policy, tuple[SharedPro
 
 
 def not_reviewed(repository: str) -> str:
-    """Why the shared configuration in this repository does not count at all."""
+    """Say why the shared configuration in this repository does not count at all."""
     return (
         f"the whole file in {repository} is ignored: no rule requires an approving review of its default branch, "
         "or IMQ may not read its rules"
@@ -244,7 +244,7 @@ def not_reviewed(repository: str) -> str:
 
 
 def limited(wanted: Policy, operator: Policy, allowed: SharedConfig) -> Policy:
-    """What of a policy that a shared configuration asks for the operator allows; the rest stands in `not_followed`."""
+    """Limit a shared configuration's policy to the operator's choice; `not_followed` lists the ignored keys."""
     match allowed:
         case SharedConfig.TRUST:
             return wanted
@@ -255,12 +255,12 @@ def limited(wanted: Policy, operator: Policy, allowed: SharedConfig) -> Policy:
 
 
 def levels(config: Config, operator: Policy, allowed: SharedConfig) -> Levels:
-    """As `queue_engine.config.policy.levels`, under what the operator allows."""
+    """Return the same as `queue_engine.config.policy.levels`, limited to the operator's choice."""
     found = file_policy.levels(config, operator)
     return tuple((patterns, limited(policy, operator, allowed)) for patterns, policy in found)
 
 
 def _contains(value: object, wanted: Policy, key: SharedKey) -> bool:
-    """Whether all that is wanted is in the value that counts: then the operator's own was only added."""
+    """Return whether the effective value has everything wanted, so that only the operator's values were added."""
     asked = getattr(wanted, key.field)
     return isinstance(value, Collection) and isinstance(asked, tuple | frozenset) and set(asked) <= set(value)
