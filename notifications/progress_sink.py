@@ -48,7 +48,7 @@ class CheckRunProgress:
             if due is None or shown is None or (shown.kind, shown.head_sha) != (NoticeKind.CHECKING, entry.head):
                 return
             # Whoever changed the entry in the meantime has announced it, and it may have left.
-            if not await tx.entries.keep(entry):
+            if not await tx.entries.lock(entry):
                 return
             notice = shown.model_copy(
                 update={"at": now, "checks": _pending_reports(entry, shown), "progress": progress}

@@ -180,17 +180,17 @@ def _not_found() -> ApiError:
 
 
 def _cursor(letter: DeadLetter) -> str:
-    failed_at, letter_id = letter.place
-    return base64.urlsafe_b64encode(f"{failed_at.isoformat()} {letter_id}".encode()).decode()
+    failed_at, item_id = letter.place
+    return base64.urlsafe_b64encode(f"{failed_at.isoformat()} {item_id}".encode()).decode()
 
 
 def _parse_cursor(cursor: str) -> tuple[datetime, str]:
     try:
-        text, letter_id = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ")
+        text, item_id = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ")
         failed_at = datetime.fromisoformat(text)
-        if failed_at.tzinfo is None or not letter_id.isprintable():
+        if failed_at.tzinfo is None or not item_id.isprintable():
             raise ValueError(cursor)
         failed_at = failed_at.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ApiError(404, "no such page: use the `next` of another page as cursor") from None
-    return failed_at, letter_id
+    return failed_at, item_id

@@ -206,7 +206,7 @@ def _loops(
         ("sweeper", bot.sweeper.run_due, bot.sweeper.next_due, ()),
         ("worker", partial(_start_jobs, bot), bot.worker.next_due, (WakeupKind.JOBS,)),
         ("processor", bot.processor.start_due, bot.processor.next_due, (WakeupKind.QUEUES,)),
-        ("dispatcher", bot.dispatcher.run_due, bot.dispatcher.next_due, (WakeupKind.LETTERS,)),
+        ("dispatcher", bot.dispatcher.run_due, bot.dispatcher.next_due, (WakeupKind.OUTBOX,)),
     ]
     receiving: list[_Part] = [("missed", bot.missed.run_due, bot.missed.next_due, (MISSED,))]
     parts = [*reporting, *(receiving if web else []), *(working if worker else [])]

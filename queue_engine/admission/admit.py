@@ -164,7 +164,7 @@ async def admit(
         queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
         await change.tx.queues.lock_order(queue.id)
         if pull.comments != 0:
-            await change.tx.outbox.look_first(request.repository, pull.number, change.now)
+            await change.tx.outbox.search_first(request.repository, pull.number, change.now)
         await _leave(change, request)
         standing = await change.tx.entries.find(request.repository.id, pull.number)
         if standing is not None:

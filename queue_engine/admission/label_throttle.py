@@ -121,7 +121,7 @@ def webhook_of(job: Job) -> WebhookEvent:
 async def queued_by_others(engine: Engine, repository: Repository, number: int) -> bool:
     """Return whether the pull request is queued: another person has queued it meanwhile."""
     async with engine.store.reading() as tx:
-        return await tx.entries.stands(repository.id, number)
+        return await tx.entries.is_queued(repository.id, number)
 
 
 async def numbers_put_off(tx: Transaction, repository_id: int) -> set[int]:

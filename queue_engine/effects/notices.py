@@ -87,7 +87,7 @@ async def announce_retrying(
         update={"retrying_since": entry.run.github_failing_since, "next_try": next_try, "eta": None}
     )
     await announce(tx, entry.repository, notice, policy, due=now)
-    if await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
+    if await tx.outbox.exists(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
         await _check_run(tx, entry, notice, policy, now)
 
 
@@ -135,7 +135,7 @@ async def _announce_last(
 ) -> None:
     """Announce the outcome of an entry. Without `check_run`, IMQ updates an existing check run, and creates none."""
     await announce(tx, entry.repository, notice, policy, due=notice.at)
-    if check_run or await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
+    if check_run or await tx.outbox.exists(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
         await _check_run(tx, entry, notice, policy, notice.at)
     if label_off:
         earlier = await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy)
@@ -185,7 +185,7 @@ async def announce_blockers(
     }
     notice = _notice(entry, kind, policy, now, **facts)
     await announce(tx, entry.repository, notice, policy, due=now)
-    is_shown = await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
+    is_shown = await tx.outbox.exists(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
     if is_shown or any(blocker.reason is Reason.MISCONFIGURED for blocker in blockers):
         await _check_run(tx, entry, notice, policy, now)
 
@@ -195,7 +195,7 @@ async def announce_resumed(tx: Transaction, entry: Entry, policy: Policy, now: d
     due = now + policy.comment_debounce
     notice = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
     await announce(tx, entry.repository, notice, policy, due=due)
-    if await tx.outbox.stands(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
+    if await tx.outbox.exists(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
         await _check_run(tx, entry, notice, policy, due)
 
 
@@ -222,7 +222,7 @@ async def announce_reply(
     if await tx.outbox.resend(repository.id, number, due=now):
         return True
     # The command is a comment, so there may be others, and one of them may be from an earlier IMQ.
-    await tx.outbox.look_first(repository, number, now)
+    await tx.outbox.search_first(repository, number, now)
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
         notice = Notice(

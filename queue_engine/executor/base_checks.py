@@ -49,7 +49,7 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
         for entry_id, by in fixes.items():
             await base_labels.mark_as_fix(change, entry_id, by)
         # A report, a push or a command during this poll is not part of its result: then the next poll comes at once.
-        noted = await change.tx.red_bases.note(queue.id, known, seen=red)
+        noted = await change.tx.red_bases.note(queue.id, known, expected=red)
         for entry in await change.tx.entries.of_queue(queue.id) if noted and tip != red.tip else ():
             if tip not in {entry.run.base_tip, entry.newer_tip} and not in_flight(entry):
                 await change.tx.entries.save(replace(entry, newer_tip=tip))
@@ -86,7 +86,7 @@ async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: 
         known = base_unread(red, policy, now)
     async with engine.change() as change:
         stored = await change.tx.queues.get(queue.id)
-        if not await change.tx.red_bases.note(queue.id, known, seen=red) or stored is None:
+        if not await change.tx.red_bases.note(queue.id, known, expected=red) or stored is None:
             return
         if (known is None or not known.untested) and stored.pause(Reason.TREE_MISMATCH) is not None:
             await _lift_mismatch(change, stored, tip, passed=known is None)

@@ -104,5 +104,5 @@ class Processor:
             if queue.errors and not failed:
                 await tx.queues.clear_errors(queue.id)
             await tx.queues.release(
-                queue.id, engine.owner, due_at=due, seen_wakes=queue.wake_count, now=engine.clock.now()
+                queue.id, engine.owner, due_at=due, wake_count=queue.wake_count, now=engine.clock.now()
             )

@@ -53,7 +53,7 @@ async def dequeue_together(engine: Engine, entries: Sequence[Entry], why: Dequeu
     """Dequeue entries of one queue, all for one reason. Raises StaleRecord if one changed since it was read."""
     async with engine.change() as change:
         # Lock all entries before any other write: handlers lock an entry before its queue, too.
-        if not all([await change.tx.entries.keep(entry) for entry in entries]):
+        if not all([await change.tx.entries.lock(entry) for entry in entries]):
             raise StaleRecord("an entry changed while it waited")
         for entry in entries:
             await record.dequeue(change, entry, why, policy)

@@ -44,7 +44,7 @@ from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import PURGE_JOB, Reconciler
 from queue_engine.handlers.reviews import reviewed
 from queue_engine.handlers.workflow_runs import WorkflowRuns
-from queue_engine.store.outbox.outbox import LETTER_JOB
+from queue_engine.store.outbox.outbox import OUTBOX_JOB
 
 RETRIED_JOB = "count_retried"
 """Kind of the job that counts, by kind, the dead letters that a command retried."""
@@ -122,7 +122,7 @@ class Inbox:
         handlers = {
             WEBHOOK_JOB: patient(self._follow),
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
-            LETTER_JOB: self._resend,
+            OUTBOX_JOB: self._resend,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
             **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},

@@ -288,7 +288,7 @@ class Reconciler:
             queued = {entry.number for entry in entries}
             new = sorted(labeled - queued - await numbers_put_off(change.tx, repository.id))
             refused = {n: await change.tx.refusals.find(repository.id, n) for n in new if n in heads}
-            new = [n for n in new if (known := refused.get(n)) is None or known.news(heads[n])]
+            new = [n for n in new if (known := refused.get(n)) is None or known.allows_retry(heads[n])]
             for queue_id in sorted({entry.queue_id for entry in entries}):
                 await change.tx.queues.wake(queue_id, change.now)
         return sorted(queued), new

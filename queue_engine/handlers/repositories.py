@@ -71,7 +71,7 @@ async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, d
     async with engine.change() as change:
         tx = change.tx
         entries = [e for e in await tx.entries.of_repository(repository.id) if e.run.merge_requested_at is None]
-        if not all([await tx.entries.keep(entry) for entry in entries]):
+        if not all([await tx.entries.lock(entry) for entry in entries]):
             raise StaleRecord(f"an entry of {repository.full_name} changed meanwhile")
         for entry in entries:
             policy = policies.get(entry.queue_id, Policy())

@@ -122,9 +122,9 @@ class StaleComments:
             trigger_label=policy.trigger_label,
             fix_labels=policy.fix_labels,
         )
-        await change.tx.outbox.look_first(repository, pull.number, change.now)
+        await change.tx.outbox.search_first(repository, pull.number, change.now)
         await announce(change.tx, repository, notice, policy, due=change.now)
-        await change.tx.outbox.look_first(repository, pull.number, change.now, kind=OutboxKind.CHECK_RUN)
+        await change.tx.outbox.search_first(repository, pull.number, change.now, kind=OutboxKind.CHECK_RUN)
         await change.tx.outbox.want(OutboxKind.CHECK_RUN, repository, pull.number, due=change.now, notice=notice)
         _log.info("stale_comment_corrected", repository=repository.full_name, number=pull.number, reason=reason.value)
 
@@ -142,7 +142,7 @@ def newest(comments: tuple[OwnComment, ...]) -> list[OwnComment]:
 
 
 async def _is_stale(tx: Transaction, repository: Repository, comment: OwnComment) -> bool:
-    if await tx.entries.stands(repository.id, comment.number):
+    if await tx.entries.is_queued(repository.id, comment.number):
         return False
     wanted = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, comment.number)
     if wanted is None:

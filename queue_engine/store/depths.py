@@ -1,6 +1,6 @@
 """Count the entries of each queue: those that have room in it, and those that wait for room.
 
-What counts is the last announcement: only the configuration of a base branch tells its limit, and each pass announces.
+Counts follow the last announcement: only the configuration of a base branch has its limit, and each pass announces.
 """
 
 from collections.abc import Mapping
@@ -13,17 +13,17 @@ from queue_engine.store.tables import entries, queues
 
 
 class Depths:
-    """The depths, on one connection. Each call counts for all queues, or for those of one repository, by their ids."""
+    """The depths, on one connection. Each call counts for all queues, or for those of one repository, by queue id."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
     async def entries(self, repository_id: int | None = None) -> Mapping[int, int]:
-        """How many entries have room in each queue; a queue without any is left out."""
+        """Count the entries with room in each queue; a queue without any is left out."""
         return await self._counted(~HELD, repository_id)
 
     async def held(self, repository_id: int | None = None) -> Mapping[int, int]:
-        """How many entries wait for room in each queue; a queue without any is left out."""
+        """Count the entries that wait for room in each queue; a queue without any is left out."""
         return await self._counted(HELD, repository_id)
 
     async def _counted(self, which: ColumnElement[bool], repository_id: int | None) -> Mapping[int, int]:

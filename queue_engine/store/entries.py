@@ -1,7 +1,7 @@
 """Entries: pull requests in queues, in order.
 
-A position is computed from the stored order key (`queue_engine.store.order`) at every read: nothing has to be shifted
-when an entry leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
+Each read computes positions from the stored order key (`queue_engine.store.order`). Nothing has to be shifted when an
+entry leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
 """
 
 from collections.abc import Collection, Mapping
@@ -41,7 +41,7 @@ _STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
 _FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"}) | {
     "shared_head"
 }
-"""What never changes while an entry stands; `version` only through `save`."""
+"""Columns that never change while an entry is queued; `version` changes only through `save`."""
 
 _AT_FIRST: Mapping[str, Any] = {
     "status": EntryStatus.PENDING,
@@ -51,11 +51,11 @@ _AT_FIRST: Mapping[str, Any] = {
     "version": 1,
     **vars(EntryOrder()),
 }
-"""What every entry begins with, unless told otherwise."""
+"""The initial values of every entry, unless `NewEntry` has others."""
 
 
 class NewEntry(TypedDict, total=False):
-    """Who joins a queue, and how: what `Entries.add` takes. Without a standing it has none before others."""
+    """The values of a new entry, for `Entries.add`. By default it has no precedence over others."""
 
     queue_id: Required[int]
     number: Required[int]
@@ -63,7 +63,7 @@ class NewEntry(TypedDict, total=False):
     author: Required[str]
     queued_by: Required[str]
     queued_head: Required[str]
-    """The head that was consented to."""
+    """The head with consent."""
     enqueued_at: Required[datetime]
     priority: int
     hotfix: bool
@@ -78,13 +78,13 @@ class NewEntry(TypedDict, total=False):
 
 
 def _placed(scope: ColumnElement[bool]) -> Any:
-    """Entries with their positions. `scope` takes in whole queues, so that ranks are positions."""
+    """Select entries with their positions. `scope` covers whole queues, so that row numbers are positions."""
     place = func.row_number().over(partition_by=entries.c.queue_id, order_by=IN_ORDER)
     return select(entries, (place - 1).label("position")).where(scope).subquery("placed")
 
 
 def _in_order(placed: Any, *chosen: ColumnElement[bool]) -> Select[Any]:
-    """Those that are `chosen` among entries with their positions, as `_entry` reads them."""
+    """Select the `chosen` of these entries, with the columns that `_entry` reads."""
     return (
         select(placed, queues.c.base_branch, *REPOSITORY_FIELDS[1:], *RUN_FIELDS)
         .join(queues, queues.c.id == placed.c.queue_id)
@@ -113,7 +113,7 @@ _FIRST_OF_QUEUE = _in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most", 
 _OF_REPOSITORY = _in_order(_IN_REPOSITORY)
 _ON_THE_WAY = [EntryStatus.UPDATING, EntryStatus.CHECKING]
 _UPDATED_OR_CHECKED = _in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY))
-_STANDS = select(entries.c.seq).where(_ITS_OWN)
+_IS_QUEUED = select(entries.c.seq).where(_ITS_OWN)
 _UNDER_WAY = (
     select(entries.c.repository_id, entries.c.head, runs.c.candidate)
     .join(runs, runs.c.id == entries.c.run_id)
@@ -127,7 +127,7 @@ _COUNT_OF_INSTALLATION = (
     .join(repositories, repositories.c.id == entries.c.repository_id)
     .where(repositories.c.installation_id == bindparam("its_installation"), ~PAUSED, ~HELD)
 )
-_KEEP = select(entries.c.seq).where(_SAME).with_for_update()
+_LOCK = select(entries.c.seq).where(_SAME).with_for_update()
 _SAVE = update(entries).where(_SAME)
 _REMOVE = delete(entries).where(_SAME)
 
@@ -157,13 +157,13 @@ class Entries:
         arrived_at: datetime | None = None,
         **arrival: Unpack[NewEntry],
     ) -> Entry:
-        """Stand a pull request at the end of its priority, pending, bound to `queued_head`.
+        """Add a pull request at the end of its priority, pending, bound to `queued_head`.
 
-        With `arrived_at` it stands where it would if it had joined then, behind those that are being processed.
-        `ageing` is the head start of one point of priority. On PostgreSQL `Queues.lock_order` comes before, so that
-        arrivals are told apart.
+        With `arrived_at` the entry gets the position that it would have if it had joined then, behind entries being
+        processed. `ageing` is the head start of one point of priority. On PostgreSQL the caller takes
+        `Queues.lock_order` before, so that arrivals have an order.
 
-        Raises EntryConflict when it is queued in this repository already; the transaction stays usable.
+        Raises EntryConflict when the pull request is queued already; the transaction remains usable.
         """
         entry_id, queue_id = uuid4().hex, arrival["queue_id"]
         priority = arrival.get("priority", 0)
@@ -184,61 +184,61 @@ class Entries:
             "its_queue": queue_id,
         }
         if (await self._connection.execute(_ADD.on(self._connection), values)).scalar_one_or_none() is None:
-            raise EntryConflict(f"pull request {arrival['number']} stands in a queue already")
+            raise EntryConflict(f"pull request {arrival['number']} is already queued")
         entry = await self.get(entry_id)
         assert entry is not None
         return entry
 
     async def get(self, entry_id: str) -> Entry | None:
-        """The entry with this id, if it still stands."""
+        """Return the entry with this id, if it is still queued."""
         return _only(await self._read(_GET, its_id=entry_id))
 
     async def find(self, repository_id: int, number: int) -> Entry | None:
         """Return the entry of this pull request, if it is queued."""
         return _only(await self._read(_FIND, its_repository=repository_id, its_number=number))
 
-    async def stands(self, repository_id: int, number: int) -> bool:
+    async def is_queued(self, repository_id: int, number: int) -> bool:
         """Return whether this pull request is queued: cheaper than `find`."""
         its_own = {"its_repository": repository_id, "its_number": number}
-        return (await self._connection.execute(_STANDS, its_own)).first() is not None
+        return (await self._connection.execute(_IS_QUEUED, its_own)).first() is not None
 
     async def of_queue(self, queue_id: int, *, most: int | None = None) -> tuple[Entry, ...]:
-        """The queue in order, front first; with `most` only the first so many."""
+        """Return the entries of a queue in order, front first; with `most` only the first ones."""
         if most is None:
             return await self._read(_OF_QUEUE, its_queue=queue_id)
         return await self._read(_FIRST_OF_QUEUE, its_queue=queue_id, most=most)
 
     async def of_repository(self, repository_id: int) -> tuple[Entry, ...]:
-        """Every entry of a repository, queue by queue, each in order."""
+        """Return every entry of a repository, queue by queue, in order."""
         return await self._read(_OF_REPOSITORY, its_repository=repository_id)
 
     async def updated_or_checked(self, repository_id: int) -> tuple[Entry, ...]:
-        """The entries that are being updated or checked, as they are at one instant.
+        """Return the entries that are being updated or checked, at one instant.
 
-        One statement, so that no entry escapes it by passing from the one status to the other meanwhile.
+        One statement reads both statuses, so that it misses no entry that changes from one to the other meanwhile.
         """
         return await self._read(_UPDATED_OR_CHECKED, its_repository=repository_id)
 
     async def under_way(self, repository_ids: Collection[int]) -> tuple[tuple[int, str, str | None], ...]:
-        """The entries of these repositories that are being updated or checked: repository, head and candidate."""
+        """Return the entries being updated or checked in these repositories: repository, head and candidate."""
         rows = await self._connection.execute(_UNDER_WAY, {"repositories": list(repository_ids)})
         return tuple((row.repository_id, row.head, row.candidate) for row in rows)
 
     async def count(self, queue_id: int) -> int:
-        """How many entries stand in this queue."""
+        """Count the entries of this queue."""
         return (await self._connection.execute(_COUNT, {"its_queue": queue_id})).scalar_one()
 
     async def count_of_installation(self, installation_id: int) -> int:
-        """How many entries stand in all queues of an installation that are not paused."""
+        """Count the entries with room in all queues of an installation that are not paused."""
         its_own = {"its_installation": installation_id}
         return (await self._connection.execute(_COUNT_OF_INSTALLATION, its_own)).scalar_one()
 
     async def save(self, entry: Entry) -> Entry:
-        """Store what changed, in its run too, and return the entry with the new versions.
+        """Store the changed entry and its run, and return the entry with the new versions.
 
-        A run begins with its first save and ends with the save that leaves nothing of it. The position returned is the
-        one passed in: after a change of priority read the queue again.
-        Raises StaleRecord when somebody else changed or removed the entry or its run since it was read.
+        A run begins with its first save, and ends when it is saved empty. The returned position is the former one:
+        after a change of priority, read the queue again.
+        Raises StaleRecord when another transaction changed or removed the entry or its run since it was read.
         """
         run, is_member = entry.run, entry.status in PROCESSING or entry.run.has_begun
         begins = is_member and run.id is None
@@ -246,7 +246,7 @@ class Entries:
             run = await self._runs.add(run)
         values = {name: _stored(getattr(entry, name)) for name in _STORED - _FIXED}
         values |= {"run_id": run.id if is_member else None, "version": entry.version + 1}
-        # The entry before its run, as all who lock either of them do.
+        # Lock the entry before its run, as every transaction does.
         if (await self._connection.execute(_SAVE, {**values, **_same(entry)})).rowcount != 1:
             raise _stale(entry)
         if not is_member:
@@ -256,24 +256,24 @@ class Entries:
             run = await self._runs.save(run)
         return replace(entry, version=entry.version + 1, run=run)
 
-    async def reprioritise(self, entry: Entry, standing: EntryOrder, ageing: timedelta) -> Entry:
-        """Give a standing entry another priority and other permissions; returns it with its new position.
+    async def reprioritise(self, entry: Entry, order: EntryOrder, ageing: timedelta) -> Entry:
+        """Give a queued entry another priority and other exemptions; returns the entry with its new position.
 
-        It came when it came: within the new priority it stands where it would if it had joined with it. Who is being
-        processed keeps the turn. Raises StaleRecord as `save` does.
+        The arrival remains: the entry gets the position that it would have if it had joined with this priority. The
+        entry being processed remains the front. Raises StaleRecord as `save` does.
         """
-        rank = await self._order.between(entry.queue_id, entry.arrived, entry.seq, standing.priority, ageing)
-        await self.save(replace(entry, rank=rank, **vars(standing)))
+        rank = await self._order.between(entry.queue_id, entry.arrived, entry.seq, order.priority, ageing)
+        await self.save(replace(entry, rank=rank, **vars(order)))
         changed = await self.get(entry.id)
         assert changed is not None
         return changed
 
-    async def keep(self, entry: Entry) -> bool:
-        """Whether it stands as it was read; if so, nobody changes or removes it before this transaction ends."""
-        return (await self._connection.execute(_KEEP, _same(entry))).first() is not None
+    async def lock(self, entry: Entry) -> bool:
+        """Lock the entry until this transaction ends. False if it changed or left since it was read."""
+        return (await self._connection.execute(_LOCK, _same(entry))).first() is not None
 
     async def remove(self, entry: Entry) -> None:
-        """Take the entry out of its queue for good. Raises StaleRecord as `save` does."""
+        """Delete the entry. Raises StaleRecord as `save` does."""
         if (await self._connection.execute(_REMOVE, _same(entry))).rowcount != 1:
             raise _stale(entry)
         await self._runs.end(entry.run)

@@ -1,11 +1,11 @@
 """Order keys of a queue: stored once, and independent of clocks and settings.
 
-The key is a rank in milliseconds: when the entry came, less the head start of its priority. So a waiting entry ages
-without anything being written: a later arrival overtakes only those who came less than its head start before it.
-Within a priority who came first is first. The entry being processed is before all others.
+The key is a rank in milliseconds: the arrival of the entry, less the head start of its priority. So a waiting entry
+ages without a write: a later arrival overtakes only entries that arrived less than its head start before. Within a
+priority the first arrival is first. The entry being processed is before all others.
 
-Before the rank stand hotfixes. Arrivals never go back in time within a queue, whatever the clock does. A hotfix that
-interrupts makes the front `pending` again, with its head still bound; that entry goes on later.
+Hotfixes come before the rank. Arrivals never go back in time within a queue, even if the clock does. A preempting
+hotfix makes the front `pending` again, with its head still bound; that entry continues later.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ IN_ORDER = (
 """The order of a queue, front first."""
 
 HELD = entries.c.held_since.is_not(None)
-"""It was announced that the entry waits for room."""
+"""Whether IMQ announced that the entry waits for room."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -43,26 +43,26 @@ _BETWEEN = select(
 
 
 class Order:
-    """Gives places, on one connection."""
+    """Computes order keys, on one connection."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
     async def arrival(self, queue_id: int, at: datetime) -> int:
-        """When somebody arrives who comes at `at`, in milliseconds: never before who came already."""
+        """Return the arrival for this instant, in milliseconds: never before earlier arrivals in the queue."""
         latest = (await self._connection.execute(_LAST_ARRIVED, {"its_queue": queue_id})).scalar_one()
         return max(milliseconds(at), latest or 0)
 
     async def last(self, queue_id: int, arrived: int, priority: int, ageing: timedelta) -> int:
-        """The rank of who comes now, behind all of this priority. `ageing` is the head start of one point of it."""
+        """Return the rank of a new entry, behind all of its priority. `ageing` is the head start of one point."""
         alike = {"its_queue": queue_id, "its_priority": priority}
         lowest = (await self._connection.execute(_LAST_ALIKE, alike)).scalar_one()
         return _within(lowest, ranked(arrived, priority, ageing), None)
 
     async def between(self, queue_id: int, arrived: int, seq: int, priority: int, ageing: timedelta) -> int:
-        """The rank of who came then as number `seq`, between those of this priority before and behind it.
+        """Return the rank of entry `seq`, which arrived then, between its neighbours of this priority.
 
-        Between them it lies anyway, unless the head start of a priority was changed while they waited.
+        The bounds matter only if the head start of a priority changed while the entries waited.
         """
         alike = {"its_queue": queue_id, "its_priority": priority, "its_seq": seq}
         lowest, highest = (await self._connection.execute(_BETWEEN, alike)).one()
@@ -70,12 +70,12 @@ class Order:
 
 
 def milliseconds(at: datetime) -> int:
-    """The instant as ranks have it: milliseconds since 1970."""
+    """Convert an instant to milliseconds since 1970, the unit of ranks."""
     return round((at - _EPOCH) / _MILLISECOND)
 
 
 def ranked(arrived: int, priority: int, ageing: timedelta) -> int:
-    """The rank of an entry with this priority; milliseconds, the lower comes first."""
+    """Compute the rank of an entry with this priority, in milliseconds; the lowest comes first."""
     return arrived - round(priority * ageing / _MILLISECOND)
 
 

@@ -1,6 +1,6 @@
-"""Pauses: the blockers of a queue that somebody set, each in a column of its own.
+"""Pauses: the stored blockers of a queue, each in a column of its own.
 
-Setting or lifting one writes its column alone, so that two who do so at the same time do not undo each other.
+Setting or lifting a pause writes only its column, so that concurrent changes of two pauses do not undo each other.
 """
 
 from collections.abc import Awaitable, Callable
@@ -31,27 +31,27 @@ class Pauses:
     """The pauses, on one connection."""
 
     def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
-        """`wake` has a queue looked at."""
+        """`wake` makes a queue due."""
         self._connection = connection
         self._wake = wake
 
     async def put(self, queue_id: int, pause: Pause) -> None:
-        """Pause the queue for this reason, in the place of what paused it for the same reason.
+        """Pause the queue for this reason, in place of an earlier pause for the same reason.
 
-        The queue is due at once, also during a backoff: its pass announces the pause, and knows when to look again.
+        The queue is due at once, also during a backoff: its pass announces the pause, and sets the next due time.
         """
         values = {pause.reason.value: _PAUSE.dump_python(pause, mode="json"), "due_at": pause.since}
         await self._connection.execute(_CHANGE, {"its_id": queue_id, **values})
         await self._wake(queue_id, pause.since)
 
     async def lift(self, queue_id: int, *reasons: Reason, now: datetime) -> None:
-        """Lift the pauses for these reasons and no other; the queue is looked at now."""
+        """Lift the pauses for these reasons and no other, and make the queue due now."""
         if reasons:
             await self._connection.execute(_CHANGE, {"its_id": queue_id, **{reason.value: None for reason in reasons}})
         await self._wake(queue_id, now)
 
 
 def pauses_of(row: Row[Any]) -> tuple[Pause, ...]:
-    """The pauses in a row of `queues`, the most important first."""
+    """Read the pauses from a row of `queues`, the most important first."""
     stored = (row._mapping[reason.value] for reason in PAUSES)
     return tuple(_PAUSE.validate_python(pause) for pause in stored if pause is not None)

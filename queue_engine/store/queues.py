@@ -1,10 +1,9 @@
-"""Queues: the base branches that are served, their due times, and their leases.
+"""Queues: one for each served base branch, with its due time and its lease.
 
-Nothing runs while a queue waits: `due_at` is its alarm clock. A claim leaves `due_at` as it is, so that a worker that
-dies leaves the queue due as soon as its lease ends. A release of a queue with entries gives the
-instant of the next look; without one only `wake` brings it back: a webhook, a command, or the sweep, which wakes every
-queue that has entries. A blocked queue is claimed like any other: its pass informs new entries, and finds
-out that it may go on.
+Nothing runs while a queue waits for its `due_at`. A claim does not change `due_at`, so that the queue of a killed
+worker is due as soon as its lease ends. A worker that releases a queue sets the next `due_at`. Without one, only `wake`
+makes the queue due: a webhook, a command, or the reconciler, which wakes every queue with entries. A blocked queue is
+claimed like any other: its pass informs new entries, and notices that the blocker has ended.
 """
 
 from collections.abc import Callable
@@ -32,16 +31,16 @@ from queue_engine.domain.model import Queue, RedBase, Repository, Stall
 from queue_engine.store import repositories
 from queue_engine.store.order import IN_ORDER
 from queue_engine.store.pauses import pauses_of
-from queue_engine.store.queue_order import DUE, IN_TURN
+from queue_engine.store.queue_order import DUE, FAIR_ORDER
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues, runs
 from queue_engine.store.tables import repositories as repositories_table
 
 _MANY = 1_000_000
-"""No bound."""
+"""In place of no limit."""
 
 _JOINING = 20_261
-"""What tells these locks of queues apart from other advisory locks on the same PostgreSQL."""
+"""Distinguishes the locks of queues from other advisory locks on the same PostgreSQL."""
 
 _ID: BindParameter[int] = bindparam("its_id")
 _IDS: BindParameter[int] = bindparam("its_ids", expanding=True)
@@ -69,7 +68,7 @@ _FRONT_TROUBLE = (
     .scalar_subquery()
 )
 _IN_TROUBLE = or_(func.coalesce(_FRONT_TROUBLE, 0) > 0, queues.c.errors > 0)
-"""Whether a backoff is under way, which hints do not shorten."""
+"""Whether a backoff is under way, which webhooks do not shorten."""
 
 _CHANGE = update(queues).where(queues.c.id == _ID)
 _WAKE = _CHANGE.values(
@@ -94,7 +93,10 @@ _RELEASE = _RENEW.values(
     lease_owner=None,
     leased_until=None,
     due_at=case(
-        (and_(queues.c.wake_count > bindparam("seen_wakes"), ~_IN_TROUBLE), bindparam("now", type_=DatabaseInstant)),
+        (
+            and_(queues.c.wake_count > bindparam("its_wake_count"), ~_IN_TROUBLE),
+            bindparam("now", type_=DatabaseInstant),
+        ),
         else_=_AT,
     ),
 )
@@ -113,19 +115,19 @@ class Queues:
         self._due = due
 
     async def get(self, queue_id: int) -> Queue | None:
-        """The queue with this id."""
+        """Return the queue with this id."""
         return await self._one(_GET, its_id=queue_id)
 
     async def find(self, repository_id: int, base_branch: str) -> Queue | None:
-        """The queue of this base branch, if there has ever been one."""
+        """Return the queue of this base branch, if there has ever been one."""
         return await self._one(_FIND, its_repository=repository_id, its_branch=base_branch)
 
     async def of_pull_request(self, repository_id: int, number: int) -> Queue | None:
-        """The queue that has this pull request's entry."""
+        """Return the queue with this pull request's entry."""
         return await self._one(_OF_PULL_REQUEST, its_repository=repository_id, its_number=number)
 
     async def find_or_create(self, repository: Repository, base_branch: str, now: datetime) -> Queue:
-        """The queue of this base branch; the same one for everybody who asks at the same time."""
+        """Return the queue of this base branch, created once even by concurrent calls."""
         await repositories.remember(self._connection, repository)
         new = {"repository_id": repository.id, "base_branch": base_branch, "wake_count": 0, "created_at": now}
         await self._connection.execute(_CREATE.on(self._connection), new)
@@ -134,41 +136,41 @@ class Queues:
         return queue
 
     async def lock_order(self, queue_id: int) -> None:
-        """Let no other transaction add an entry to this queue before this one ends, so that arrivals are told apart.
+        """Keep other transactions from adding entries to this queue until this one ends, so arrivals have an order.
 
-        SQLite has one writer anyway. On PostgreSQL it is a lock of its own, for which no dequeue waits.
+        SQLite has one writer anyway. On PostgreSQL this is a lock of its own, for which no dequeue waits.
         """
         if self._connection.dialect.name == "postgresql":
             await self._connection.execute(select(func.pg_advisory_xact_lock(_JOINING, queue_id)))
 
     async def of_repository(self, repository_id: int) -> tuple[Queue, ...]:
-        """Every queue of a repository."""
+        """Return every queue of a repository."""
         return await self._many(_OF_REPOSITORY, its_repository=repository_id)
 
     async def all(self) -> tuple[Queue, ...]:
-        """Every queue there is."""
+        """Return every queue."""
         return await self._many(_ALL)
 
     async def refresh_repository(self, repository: Repository) -> None:
-        """The repository was seen, under a new name perhaps: its queues, entries and letters follow."""
+        """Store the present name and installation of a repository: its queues, entries and outbox items follow."""
         await repositories.refresh(self._connection, repository)
 
     async def repository(self, owner: str, name: str) -> Repository | None:
-        """The repository of this name, if it has ever been seen; names are told apart as GitHub does."""
+        """Return the repository with this name, if IMQ knows it; in any case, as on GitHub."""
         return await repositories.named(self._connection, owner, name)
 
     async def repository_by_id(self, repository_id: int) -> Repository | None:
-        """The repository with this id, if it has ever been seen."""
+        """Return the repository with this id, if IMQ knows it."""
         return await repositories.by_id(self._connection, repository_id)
 
     async def some_repository(self, owner: str) -> Repository | None:
-        """Some repository, of this owner if one is known."""
+        """Return some repository, of this owner if one is known."""
         return await repositories.some(self._connection, owner)
 
     async def wake(self, queue_id: int, at: datetime) -> None:
-        """Call for attention at `at`, or earlier if the queue is due earlier; a leased queue is looked at again.
+        """Make the queue due at `at`, or earlier if it is; a leased queue is due again after its release.
 
-        A queue whose front waits for GitHub's trouble to pass is looked at when it is due: hints shorten no backoff.
+        Webhooks shorten no backoff: a queue whose front waits out a failure of GitHub keeps its due time.
         """
         await self._connection.execute(_WAKE, {"its_id": queue_id, "at": at})
         self._due()
@@ -183,26 +185,25 @@ class Queues:
         of_repository: int | None = None,
         of_installation: int | None = None,
     ) -> tuple[Queue, ...]:
-        """Take up to `limit` queues that are due and in nobody's hands, until `now + lease`.
+        """Claim up to `limit` queues that are due and not leased, until `now + lease`.
 
-        Installations get their turns one after the other, within them repositories, within these the longest due
-        queue first; those that this owner has already under way count. `of_repository` and `of_installation` bound how
-        many of one it has at once. An `owner` is one running worker: it must not outlive its process.
+        `FAIR_ORDER` says in which order, and how `of_repository` and `of_installation` bound the claim. An `owner` is
+        one running worker: its name must not outlive its process.
         """
-        taken, seen = list[int](), list[int]()
-        turn = {
+        taken, tried = list[int](), list[int]()
+        bounds = {
             "owner": owner,
             "now": now,
             "of_repository": of_repository or _MANY,
             "of_installation": of_installation or _MANY,
         }
         while len(taken) < limit:
-            # What others lock meanwhile is passed over, and the next in turn looked at.
+            # Other workers may lock some of these queues meanwhile: try the next ones in place of them.
             at_most = limit - len(taken)
-            ids = list(await self._connection.scalars(IN_TURN, {**turn, "without": seen, "at_most": at_most}))
+            ids = list(await self._connection.scalars(FAIR_ORDER, {**bounds, "without": tried, "at_most": at_most}))
             if not ids:
                 break
-            seen += ids
+            tried += ids
             locked = list(await self._connection.scalars(_LOCK, {"its_ids": ids, "now": now}))
             lent = {"its_ids": locked, "lease_owner": owner, "leased_until": now + lease}
             await self._connection.execute(_TAKE, lent)
@@ -215,51 +216,50 @@ class Queues:
         return tuple(claimed[queue_id] for queue_id in taken)
 
     async def count_error(self, queue_id: int, at: datetime) -> tuple[int, datetime]:
-        """Count a pass that ended with an unexpected error; how many there were in a row by now, and since when."""
+        """Count a pass that ended with an unexpected error; returns how many there were in a row, and since when."""
         errors, since = (await self._connection.execute(_COUNT_ERROR, {"its_id": queue_id, "at": at})).one()
         return errors, since
 
     async def clear_errors(self, queue_id: int) -> None:
-        """A pass succeeded, or the entry that passes failed on has left."""
+        """Forget counted errors: a pass succeeded, or the entry on which passes failed has left."""
         await self._connection.execute(_CHANGE, {"its_id": queue_id, "errors": 0, "errors_since": None})
 
     async def renew(self, queue_id: int, owner: str, until: datetime) -> bool:
-        """Prolong a lease. False when it is no longer this owner's."""
+        """Prolong a lease. False when this owner has it no longer."""
         return await self._changes(_RENEW, its_id=queue_id, its_owner=owner, leased_until=until)
 
     async def release(
-        self, queue_id: int, owner: str, *, due_at: datetime | None, seen_wakes: int, now: datetime
+        self, queue_id: int, owner: str, *, due_at: datetime | None, wake_count: int, now: datetime
     ) -> bool:
-        """Give a queue back, due at `due_at`, or now if it was woken since its `wake_count` were `seen_wakes`; see
-        `wake`.
+        """End a lease. The queue is due at `due_at`, or now if `wake` was called since it had this `wake_count`.
 
-        False, and nothing is changed, when the lease is no longer this owner's.
+        False, without a change, when this owner has the lease no longer.
         """
-        seen = {"seen_wakes": seen_wakes, "now": now, "at": due_at}
-        return await self._changes(_RELEASE, its_id=queue_id, its_owner=owner, **seen)
+        values = {"its_wake_count": wake_count, "now": now, "at": due_at}
+        return await self._changes(_RELEASE, its_id=queue_id, its_owner=owner, **values)
 
     async def release_all(self) -> None:
-        """Drop every lease: for the start of the only process on this database. What was due is due."""
+        """End every lease: for the start of the only process on this database. Due times do not change."""
         await self._connection.execute(_RELEASE_ALL)
 
     async def next_due(self) -> datetime | None:
-        """When the next queue can be claimed: an instant that may be past; None if no queue is due ever."""
+        """Return when the next queue can be claimed: an instant that may be past; None if no queue has a due time."""
         return (await self._connection.execute(NEXT_DUE)).scalar_one()
 
     async def note_announced(self, queue_id: int, announced: str | None) -> None:
-        """Store the blockers that were announced; None: that there are none any more."""
+        """Store the announced blockers; None: the queue has none any more."""
         await self._connection.execute(_CHANGE, {"its_id": queue_id, "announced": announced})
 
     async def with_work(self) -> tuple[Repository, ...]:
-        """The repositories in which something is queued."""
+        """Return the repositories with entries."""
         return await repositories.with_work(self._connection)
 
     async def generation(self, repository_id: int) -> int:
-        """How often configuration or rules of this repository have changed, as far as is known; 0 if never seen."""
+        """Count the known changes of this repository's configuration and rules; 0 for an unknown repository."""
         return await repositories.generation(self._connection, repository_id)
 
     async def renew_settings(self, repository_id: int) -> None:
-        """Configuration or rules changed: whatever any process remembers of them is void."""
+        """Count a change of configuration or rules, which voids what processes cache of them."""
         await repositories.renew(self._connection, repository_id)
 
     async def _one(self, statement: Select[Any], **its_own: object) -> Queue | None:

@@ -23,36 +23,36 @@ _CHANGE = update(queues).where(queues.c.id == bindparam("its_id"))
 
 
 class RedBases:
-    """What is known of them, on one connection; it stands in the row of each queue."""
+    """The red bases, on one connection; each is stored in the row of its queue."""
 
     def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
-        """`wake` has a queue looked at."""
+        """`wake` makes a queue due."""
         self._connection = connection
         self._wake = wake
 
-    async def note(self, queue_id: int, red: RedBase | None, *, seen: RedBase | None = None) -> bool:
-        """Remember that the base does not pass its checks; None: that it does again.
+    async def note(self, queue_id: int, red: RedBase | None, *, expected: RedBase | None = None) -> bool:
+        """Store that the base fails its checks; None: that it passes again.
 
-        With `seen` only if that is what is known still; False, and nothing is changed, if somebody was quicker.
+        With `expected` the store changes only this value; False, without a change, if another one is stored.
         """
-        as_seen = () if seen is None else [column == value for column, value in _values(seen).items()]
-        noted = _CHANGE.where(*as_seen).values(_values(red))
+        unchanged = () if expected is None else [column == value for column, value in _values(expected).items()]
+        noted = _CHANGE.where(*unchanged).values(_values(red))
         return (await self._connection.execute(noted, {"its_id": queue_id})).rowcount == 1
 
     async def tips(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
-        """The commits that do not pass, as far as queues of these repositories wait for that: repository and commit."""
+        """Return the failing tips that queues of these repositories wait for: repository and commit."""
         found = await self._connection.execute(_TIPS, {"repositories": list(repository_ids)})
         return {(row.repository_id, row.red_tip) for row in found}
 
     async def reported(self, repository_id: int, sha: str, now: datetime) -> None:
-        """Something reported on a commit: the queues that wait for it to pass look at it now."""
+        """Wake the queues that wait for this commit to pass: a check reported on it."""
         waiting = await self._connection.execute(_WAITING, {"its_repository": repository_id, "its_tip": sha})
         for queue_id in waiting.scalars().all():
             await self._connection.execute(_CHANGE, {"its_id": queue_id, "red_look_at": now})
             await self._wake(queue_id, now)
 
     async def moved(self, queue: Queue, tip: str, now: datetime) -> None:
-        """The base branch has another tip: one that did not pass is forgotten, and IMQ reads this one."""
+        """Replace a failing tip by the new tip of the base branch, and wake the queue to read its checks."""
         if queue.red is not None and queue.red.tip != tip:
             await self.note(queue.id, replace(queue.red, tip=tip, polls=0, next_poll_at=now))
             await self._wake(queue.id, now)

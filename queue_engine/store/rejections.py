@@ -1,4 +1,4 @@
-"""Refusals: pull requests that were not eligible, so that IMQ refuses and reports the same head once."""
+"""Rejections: pull requests that were not eligible, so that IMQ rejects and reports the same head once."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,14 +13,14 @@ from queue_engine.store.tables import refusals
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """The last refusal of a pull request: of which head, why, and when."""
+    """The last rejection of a pull request: of which head, why, and when."""
 
     head_sha: str
     reason: Reason
     at: datetime
 
-    def news(self, head_sha: str) -> bool:
-        """Whether this head may be judged again: another head, or one of which only the person was refused."""
+    def allows_retry(self, head_sha: str) -> bool:
+        """Return whether IMQ judges this head again: another head, or the same after a rejection of the sender only."""
         return head_sha != self.head_sha or self.reason in SENDER_REASONS
 
 
@@ -37,24 +37,24 @@ _PUT = Upsert(
 
 
 class Rejections:
-    """The refusals, on one connection."""
+    """The rejections, on one connection."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
     async def put(self, repository_id: int, number: int, head_sha: str, reason: Reason, now: datetime) -> None:
-        """Remember this refusal in place of an older one."""
+        """Store a rejection in place of an older one."""
         refusal = {"head_sha": head_sha, "reason": reason, "at": now}
         own = {"repository_id": repository_id, "number": number}
         await self._connection.execute(_PUT.on(self._connection), {**refusal, **own})
 
     async def find(self, repository_id: int, number: int) -> Rejection | None:
-        """The refusal that stands for this pull request."""
+        """Return the last rejection of this pull request."""
         row = (await self._connection.execute(_FIND, _of(repository_id, number))).one_or_none()
         return None if row is None else Rejection(row.head_sha, Reason(row.reason), row.at)
 
     async def clear(self, repository_id: int, number: int) -> None:
-        """Forget it: the pull request was queued, or its label went."""
+        """Delete the rejection: the pull request was queued, or its label removed."""
         await self._connection.execute(_CLEAR, _of(repository_id, number))
 
 

@@ -1,4 +1,4 @@
-"""Repositories as other tables refer to them: stored at first sight, renamed in one place."""
+"""Repositories as other tables refer to them: stored with their first event, renamed in one place."""
 
 from dataclasses import asdict
 from typing import Any
@@ -16,7 +16,7 @@ REPOSITORY_FIELDS: tuple[ColumnElement[Any], ...] = (
     repositories.c.name.label("repository_name"),
     repositories.c.installation_id.label("installation_id"),
 )
-"""What a statement selects, beside its own columns, for `repository_of`."""
+"""Columns that a statement selects for `repository_of`."""
 
 _ID: BindParameter[int] = bindparam("its_id")
 _REMEMBER = Upsert(repositories, lambda insert: insert.on_conflict_do_nothing())
@@ -54,51 +54,51 @@ _RENEW = update(repositories).where(repositories.c.id == _ID).values(generation=
 
 
 async def remember(connection: AsyncConnection, repository: Repository) -> None:
-    """Store the repository if it is new. Names of a known one are left alone: the caller's may be older."""
+    """Store the repository if it is new. A known one keeps its names: the caller's may be older."""
     await connection.execute(_REMEMBER.on(connection), asdict(repository))
 
 
 async def refresh(connection: AsyncConnection, repository: Repository) -> None:
-    """This is how it is called now: after a rename, a transfer or a new installation all that refers to it follows."""
+    """Store the present names and installation, after a rename, a transfer or a new installation."""
     await connection.execute(_REFRESH.on(connection), asdict(repository))
 
 
 async def named(connection: AsyncConnection, owner: str, name: str) -> Repository | None:
-    """The repository of this name, in upper or lower case; of two that have had it the younger."""
+    """Return the repository with this name, in any case; of two that have had the name the younger."""
     its_name = {"its_owner": owner.lower(), "its_name": name.lower()}
     row = (await connection.execute(_NAMED, its_name)).one_or_none()
     return None if row is None else repository_of(row)
 
 
 async def by_id(connection: AsyncConnection, repository_id: int) -> Repository | None:
-    """The repository with this id, if it was ever seen."""
+    """Return the repository with this id, if IMQ knows it."""
     row = (await connection.execute(_BY_ID, {"its_id": repository_id})).one_or_none()
     return None if row is None else repository_of(row)
 
 
 async def some(connection: AsyncConnection, owner: str) -> Repository | None:
-    """Some repository, of this owner if one is known; None if none is known at all."""
+    """Return some repository, of this owner if one is known; None if no repository is known."""
     row = (await connection.execute(_SOME, {"its_owner": owner.lower()})).one_or_none()
     return None if row is None else repository_of(row)
 
 
 async def with_work(connection: AsyncConnection) -> tuple[Repository, ...]:
-    """The repositories in which something is queued."""
+    """Return the repositories with entries."""
     return tuple(map(repository_of, await connection.execute(_WITH_WORK)))
 
 
 async def generation(connection: AsyncConnection, repository_id: int) -> int:
-    """How often configuration or rules of this repository have changed, as far as is known; 0 if never seen."""
+    """Count the known changes of this repository's configuration and rules; 0 for an unknown repository."""
     return (await connection.execute(_GENERATION, {"its_id": repository_id})).scalar_one_or_none() or 0
 
 
 async def renew(connection: AsyncConnection, repository_id: int) -> None:
-    """Configuration or rules changed: what was read before is void."""
+    """Count a change of configuration or rules, which voids earlier reads."""
     await connection.execute(_RENEW, {"its_id": repository_id})
 
 
 def repository_of(row: Row[Any]) -> Repository:
-    """The repository of a row that selected `REPOSITORY_FIELDS`."""
+    """Read the repository from a row with `REPOSITORY_FIELDS`."""
     return Repository(
         id=row.repository_id,
         owner=row.repository_owner,

@@ -1,7 +1,7 @@
-"""Runs: what is stored of the attempt that entries are members of.
+"""Runs: the attempts to land entries.
 
-A run is read and written with its members (`queue_engine.store.entries`): a member's row names its run. Each write of a
-run is compare-and-set on its own version, too, because it may have several members.
+Runs are read and written with their members (`queue_engine.store.entries`): a member's row names its run. Each write of
+a run is compare-and-set on its own version, too, because it may have several members.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from queue_engine.store.tables import entries, runs
 _STORED = tuple(name for name in Run.__dataclass_fields__ if name not in ("id", "version"))
 _COLUMNS = {name: f"run_{name}" for name in ("version", *_STORED)}
 RUN_FIELDS = tuple(runs.c[name].label(label) for name, label in _COLUMNS.items())
-"""What `run_of` reads beside a member's `run_id`."""
+"""Columns that `run_of` reads beside a member's `run_id`."""
 
 _ID = runs.c.id == bindparam("its_id", type_=Integer)
 _HAS_MEMBERS = select(entries.c.seq).where(entries.c.run_id == runs.c.id).exists()
@@ -34,14 +34,14 @@ class Runs:
         self._connection = connection
 
     async def add(self, run: Run) -> Run:
-        """Store a run that begins; returns it with its id."""
+        """Store a new run; returns the run with its id."""
         added = await self._connection.execute(_ADD, {**_values(run), "version": 1})
         return replace(run, id=added.scalar_one(), version=1)
 
     async def save(self, run: Run) -> Run:
-        """Store what changed and return the run with its new version.
+        """Store the changed run and return it with its new version.
 
-        Raises StaleRecord when somebody else changed or ended it since it was read.
+        Raises StaleRecord when another transaction changed or ended the run since it was read.
         """
         version = run.version + 1
         its_own = {"its_id": run.id, "its_version": run.version}
@@ -51,13 +51,13 @@ class Runs:
         return replace(run, version=version)
 
     async def end(self, run: Run) -> None:
-        """Delete a run that its last member has left; one that was never stored is none."""
+        """Delete a run that its last member has left; nothing for a run that was never stored."""
         if run.id is not None:
             await self._connection.execute(_END, {"its_id": run.id})
 
 
 def run_of(row: Row[Any]) -> Run:
-    """The run in a row of a member that was read with `RUN_FIELDS`."""
+    """Read the run from a member's row with `RUN_FIELDS`."""
     if row.run_id is None:
         return NOT_BEGUN
     values = {name: row._mapping[label] for name, label in _COLUMNS.items()}

@@ -33,7 +33,7 @@ from queue_engine.store.operations.throttles import Throttles
 from queue_engine.store.operations.tokens import Tokens
 from queue_engine.store.outbox.command_replies import CommandReplies
 from queue_engine.store.outbox.outbox import Outbox
-from queue_engine.store.outbox.table import NEXT_DUE as NEXT_LETTER
+from queue_engine.store.outbox.table import NEXT_DUE as NEXT_ITEM
 from queue_engine.store.pauses import Pauses
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Queues
@@ -43,21 +43,21 @@ from queue_engine.store.timeline import Timeline
 
 
 class WakeupKind(StrEnum):
-    """What can become due by a transaction: each is waited for by another loop."""
+    """Work that a transaction can make due; one loop waits for each kind."""
 
     JOBS = "jobs"
     QUEUES = "queues"
-    LETTERS = "letters"
+    OUTBOX = "outbox"
 
 
-_NEXT_DUE = select(*(each.scalar_subquery() for each in (NEXT_JOB, NEXT_QUEUE, NEXT_LETTER)))
+_NEXT_DUE = select(*(each.scalar_subquery() for each in (NEXT_JOB, NEXT_QUEUE, NEXT_ITEM)))
 
 
 class Transaction:
-    """The nouns of the store, bound to one connection: what is done through them holds together or not at all.
+    """The nouns of the store, bound to one connection: their changes are committed together or not at all.
 
-    `due` tells what may have become due by it, now or later. Each noun is made at its first use: most transactions
-    use two or three.
+    `due` has the kinds of work that the transaction may have made due, now or later. Each noun is made at its first
+    use: most transactions use two or three.
     """
 
     def __init__(self, connection: AsyncConnection, meter: Meter | None = None) -> None:
@@ -151,33 +151,33 @@ class Transaction:
 
     @cached_property
     def outbox(self) -> Outbox:
-        return Outbox(self.connection, partial(self.due.add, WakeupKind.LETTERS), dead_letters=self.dead_letters)
+        return Outbox(self.connection, partial(self.due.add, WakeupKind.OUTBOX), dead_letters=self.dead_letters)
 
     async def dues(self) -> dict[WakeupKind, datetime]:
-        """When the next job, queue and letter can be taken: instants that may be past; none of what does not wait."""
+        """Return when the next job, queue and outbox item can be claimed; without kinds of which none waits."""
         found = zip(WakeupKind, (await self.connection.execute(_NEXT_DUE)).one(), strict=True)
         return {each: due for each, due in found if due is not None}
 
     async def next_due(self) -> datetime | None:
-        """When the next job, queue or outbox item can be claimed: an instant that may be past; None if none waits."""
+        """Return when the next job, queue or outbox item can be claimed: an instant that may be past, or None."""
         return min((await self.dues()).values(), default=None)
 
 
 class Store:
-    """The way to everything that is kept in one database. The caller closes the database."""
+    """Transactions on one database. The caller closes the database."""
 
     def __init__(self, database: Database, *, meter: Meter | None = None) -> None:
         self.database = database
         self._meter = meter or NullMeter()
         self.notifier = DatabaseNotifier()
-        """Tells other processes what became due, at each commit."""
+        """Notifies other processes of due work, at each commit."""
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction]:
-        """A transaction that may write: whole at its end, or not at all on any exception. Never nest two.
+        """Begin a transaction that may write. It commits at its end, and rolls back on any exception. Never nest two.
 
-        Raises StaleRecord when PostgreSQL ended it because of another one. Write entries before queues, so that no two
-        transactions wait for each other.
+        Raises StaleRecord when PostgreSQL rolled it back because of another one. Write entries before queues, so that
+        no two transactions wait for each other.
         """
         try:
             async with self.database.transaction() as connection:
@@ -191,6 +191,6 @@ class Store:
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[Transaction]:
-        """A view of one instant, in which nothing can be written."""
+        """Begin a read-only transaction on a snapshot of one instant."""
         async with self.database.reading() as connection:
             yield Transaction(connection)

@@ -29,9 +29,10 @@ repositories = Table(
     Column("installation_id", BigInteger, nullable=False),
     Column("generation", Integer, nullable=False, server_default=text("0")),
 )
-"""`generation` counts the changes of configuration and rules: what was read under an older one is read again.
+"""Names and installations, stored once for all tables that refer to a repository.
 
-Where names and installations change in one place for everything that refers to a repository."""
+`generation` counts the changes of configuration and rules: reads under an older one are repeated.
+"""
 
 queues = Table(
     "queues",
@@ -93,7 +94,7 @@ runs = Table(
     Column("github_failing_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     sqlite_autoincrement=True,
 )
-"""One attempt each to land the entries that name it; it goes when its last member leaves."""
+"""One attempt each to land the entries that name the run; deleted when the last member leaves."""
 
 entries = Table(
     "entries",
@@ -135,7 +136,7 @@ entries = Table(
     Index(None, "queue_id", "hotfix", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),
     CheckConstraint("status = 'pending' OR run_id IS NOT NULL", name="member"),
-    # A sequence number is never given twice: order is told by it, and a removed entry's number may stand in a log.
+    # Never reuse a sequence number: it decides the order, and a log may have that of a removed entry.
     sqlite_autoincrement=True,
 )
 
@@ -157,7 +158,7 @@ timeline = Table(
     sqlite_autoincrement=True,
 )
 """Events with durations carry them in `data`, in seconds: `ready` `checks`; `landed` `queue`, `front` and `checks`.
-`ready` also tells when the last check ended, as `ended`."""
+`ready` also has the end of the last check, as `ended`."""
 
 answers = Table(
     "answers",
@@ -169,7 +170,7 @@ answers = Table(
     Column("replies", JSON, nullable=False),
     Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
 )
-"""What became of the commands in each comment: none is carried out twice, and IMQ's own comment shows the newest."""
+"""The replies to the commands in each comment: no command is carried out twice, and IMQ's comment shows the newest."""
 
 outbox = Table(
     "outbox",

@@ -45,21 +45,20 @@ class Timeline:
         self._connection = connection
 
     async def append(self, event: TimelineEvent) -> TimelineEvent:
-        """Store one event; returns it with its id."""
+        """Store one event; returns the event with its id."""
         row = {name: getattr(event, name) for name in _STORED} | {"data": dict(event.data) or None}
         key = (await self._connection.execute(_APPEND, row)).inserted_primary_key
         assert key is not None
         return replace(event, id=key.id)
 
     async def of_pull_request(self, repository_id: int, number: int) -> tuple[TimelineEvent, ...]:
-        """Everything that happened to a pull request, oldest first."""
+        """Return all events of a pull request, oldest first."""
         return await self._read(_OF_PULL_REQUEST, its_repository=repository_id, its_number=number)
 
     async def history(
         self, repository_id: int, base_branch: str, number: int, *, limit: int
     ) -> tuple[TimelineEvent, ...]:
-        """The last `limit` events of a pull request, oldest first, among them what happened to its whole queue since
-        the first of them."""
+        """Return the last `limit` events of a pull request and the events of its queue since, oldest first."""
         some = {"its_repository": repository_id, "at_most": limit}
         found = await self._read(_LATEST_OF_PULL_REQUEST, **some, its_number=number)
         if not found:
@@ -68,25 +67,25 @@ class Timeline:
         return tuple(sorted((*found, *whole), key=lambda event: event.id))
 
     async def latest(self, limit: int) -> tuple[TimelineEvent, ...]:
-        """The last `limit` events of all, newest first."""
+        """Return the last `limit` events of all, newest first."""
         return await self._read(_LATEST, at_most=limit)
 
     async def durations(
         self, repository_id: int, base_branch: str, event: str, key: str, *, limit: int = 50
     ) -> tuple[timedelta, ...]:
-        """What the last `limit` such events on this branch tell of a duration under `key`, newest first."""
+        """Return the duration under `key` in the last `limit` such events on this branch, newest first."""
         these = {"its_repository": repository_id, "its_branch": base_branch, "event": event, "at_most": limit}
         found = (await self._connection.execute(_DATA, these)).scalars().all()
         return tuple(timedelta(seconds=data[key]) for data in found if data and data.get(key) is not None)
 
     async def queued_by(self, repository_id: int, number: int) -> tuple[str, ...]:
-        """The labels by which a pull request was queued last, by what they meant then; none if that is not known."""
+        """Return the labels that queued a pull request last, as trigger labels then; empty if unknown."""
         these = {"its_repository": repository_id, "its_number": number, "at_most": 3}
         found = (await self._connection.execute(_JOINED, these)).scalars().all()
         return next((tuple(data["labels"]) for data in found if data and data.get("labels")), ())
 
     async def dequeued_at(self, repository_id: int, number: int) -> datetime | None:
-        """When this pull request left its queue without landing, or was refused, last; None if it never did."""
+        """Return when this pull request last left its queue without landing, or was refused; None if never."""
         these = {"its_repository": repository_id, "its_number": number, "at_most": 1}
         at: datetime | None = (await self._connection.execute(_DEQUEUED, these)).scalar_one_or_none()
         return at
@@ -94,15 +93,15 @@ class Timeline:
     async def pull_requests(
         self, repository_id: int, base_branch: str, event: str, since: datetime, *, limit: int = 10
     ) -> tuple[int, ...]:
-        """To which pull requests this happened on this branch since then, the last `limit`, in the order it did."""
+        """Return the pull requests of the last `limit` such events on this branch since then, oldest first."""
         these = {"its_repository": repository_id, "its_branch": base_branch, "event": event, "at_most": limit}
         found = (await self._connection.execute(_NUMBERS, {**these, "since": since})).scalars().all()
         return tuple(reversed(found))
 
     async def since(self, event_id: int) -> tuple[TimelineEvent, ...]:
-        """The events after this one, oldest first.
+        """Return the events after this one, oldest first.
 
-        With several writers on PostgreSQL an event may become visible after one with a higher id.
+        With several writers on PostgreSQL an event may become visible after another with a higher id.
         """
         return await self._read(_SINCE, after=event_id)
 

@@ -24,7 +24,7 @@ class Driver:
         parts: dict[WakeupKind, Worker | Processor | OutboxDispatcher] = {
             WakeupKind.JOBS: bot.worker,
             WakeupKind.QUEUES: bot.processor,
-            WakeupKind.LETTERS: bot.dispatcher,
+            WakeupKind.OUTBOX: bot.dispatcher,
         }
         self._parts = [(topic, part, bot.engine.wakeup.waiter({topic})._event) for topic, part in parts.items()]
         self._dues: dict[WakeupKind, datetime] = {}

@@ -42,9 +42,9 @@ class CountedEntries(Entries):
         count("entry")
         return await super().get(entry_id)
 
-    async def stands(self, repository_id: int, number: int) -> bool:
+    async def is_queued(self, repository_id: int, number: int) -> bool:
         count("entry")
-        return await super().stands(repository_id, number)
+        return await super().is_queued(repository_id, number)
 
 
 Handled = list[tuple[str, Counter[str]]]

@@ -47,7 +47,7 @@ async def test_release_of_a_queue_woken_meanwhile_whose_front_met_trouble_is_due
     (claimed,) = await claim(t)
     await in_trouble(t, main, 1)
     await t.queues.wake(main.id, NOW)
-    assert await t.queues.release(main.id, "w", due_at=NOW + SOON, seen_wakes=claimed.wake_count, now=NOW)
+    assert await t.queues.release(main.id, "w", due_at=NOW + SOON, wake_count=claimed.wake_count, now=NOW)
     released = await t.queues.get(main.id)
     assert released is not None
     assert released.due_at == NOW + SOON
@@ -86,8 +86,8 @@ async def test_claim_due_after_a_worker_died_takes_its_queue_when_the_lease_ends
     assert await t.queues.next_due() == NOW + LEASE
     assert [q.id for q in await claim(t, owner="w", now=NOW + LEASE)] == [main.id]
     assert not await t.queues.renew(main.id, "died", NOW + 9 * LEASE)
-    assert not await t.queues.release(main.id, "died", due_at=None, seen_wakes=1, now=NOW)
-    assert await t.queues.release(main.id, "w", due_at=None, seen_wakes=1, now=NOW)
+    assert not await t.queues.release(main.id, "died", due_at=None, wake_count=1, now=NOW)
+    assert await t.queues.release(main.id, "w", due_at=None, wake_count=1, now=NOW)
 
 
 async def test_renew_keeps_others_away_for_longer(t: Transaction) -> None:
@@ -104,11 +104,11 @@ async def test_release_sets_the_next_look(t: Transaction) -> None:
     main = await queue(t)
     await t.queues.wake(main.id, NOW)
     (claimed,) = await claim(t)
-    assert await t.queues.release(main.id, "w", due_at=NOW + SOON, seen_wakes=claimed.wake_count, now=NOW)
+    assert await t.queues.release(main.id, "w", due_at=NOW + SOON, wake_count=claimed.wake_count, now=NOW)
     assert await claim(t) == ()
     assert await t.queues.next_due() == NOW + SOON
     (claimed,) = await claim(t, now=NOW + SOON)
-    await t.queues.release(main.id, "w", due_at=None, seen_wakes=claimed.wake_count, now=NOW)
+    await t.queues.release(main.id, "w", due_at=None, wake_count=claimed.wake_count, now=NOW)
     assert await t.queues.next_due() is None
 
 
@@ -118,7 +118,7 @@ async def test_release_after_a_wake_that_was_not_seen_is_due_at_once(t: Transact
     await t.queues.wake(main.id, NOW)
     (claimed,) = await claim(t)
     await t.queues.wake(main.id, NOW + SOON)
-    await t.queues.release(main.id, "w", due_at=None, seen_wakes=claimed.wake_count, now=NOW + SOON)
+    await t.queues.release(main.id, "w", due_at=None, wake_count=claimed.wake_count, now=NOW + SOON)
     assert await t.queues.next_due() == NOW + SOON
 
 

@@ -100,7 +100,7 @@ async def test_pause_makes_a_queue_due_so_that_those_who_wait_are_told(t: Transa
     await t.pauses.put(main.id, PAUSE)
     (claimed,) = await claim(t)
     assert (claimed.pauses, claimed.wake_count) == ((PAUSE,), 1)
-    await t.queues.release(main.id, "w", due_at=None, seen_wakes=1, now=NOW)
+    await t.queues.release(main.id, "w", due_at=None, wake_count=1, now=NOW)
     assert await t.queues.next_due() is None
     await t.pauses.lift(main.id, PAUSE.reason, now=NOW + SOON)
     (resumed,) = await claim(t, now=NOW + SOON)
@@ -136,9 +136,9 @@ async def test_red_base_is_looked_at_when_its_tip_reports_and_again_when_it_move
     moved = await t.queues.get(main.id)
     assert moved is not None
     assert moved.red == RedBase("ci", "tip-2", NOW, 0, NOW + SOON, 10)
-    assert not await t.red_bases.note(main.id, None, seen=red), "it is another by now"
+    assert not await t.red_bases.note(main.id, None, expected=red), "it is another by now"
     assert await t.red_bases.tips({REPOSITORY.id}) == {(REPOSITORY.id, "tip-2")}
-    assert await t.red_bases.note(main.id, None, seen=moved.red)
+    assert await t.red_bases.note(main.id, None, expected=moved.red)
     assert await t.red_bases.tips({REPOSITORY.id}) == set()
 
 

@@ -113,25 +113,25 @@ class DeadLetters:
         latest = wanted.order_by(failed_jobs.c.failed_at.desc(), failed_jobs.c.id.desc()).limit(limit)
         return tuple(map(_letter, await self._connection.execute(latest)))
 
-    async def get(self, letter_id: str) -> DeadLetter | None:
+    async def get(self, item_id: str) -> DeadLetter | None:
         """Return the dead letter with this id; None if there is none."""
-        row = (await self._connection.execute(_GET, {"its_id": letter_id})).one_or_none()
+        row = (await self._connection.execute(_GET, {"its_id": item_id})).one_or_none()
         return None if row is None else _letter(row)
 
-    async def reprocess(self, letter_id: str, now: datetime) -> bool:
+    async def reprocess(self, item_id: str, now: datetime) -> bool:
         """Make one a job again, due now, with its id, process, priority and trace, as if it had never been tried.
 
         False if there is none with this id.
         """
-        return await self._reprocess(failed_jobs.c.id == letter_id, now) == 1
+        return await self._reprocess(failed_jobs.c.id == item_id, now) == 1
 
     async def reprocess_all(self, now: datetime) -> int:
         """Make every retryable one a job again, in the order in which they failed. Returns how many."""
         return await self._reprocess(failed_jobs.c.retryable, now)
 
-    async def discard(self, letter_id: str) -> bool:
+    async def discard(self, item_id: str) -> bool:
         """Delete one for good. False if there is none with this id."""
-        return (await self._connection.execute(_DISCARD, {"its_id": letter_id})).rowcount == 1
+        return (await self._connection.execute(_DISCARD, {"its_id": item_id})).rowcount == 1
 
     async def discard_all(self, *job_types: str) -> None:
         """Delete all of these types for good, because their work was done in another way."""

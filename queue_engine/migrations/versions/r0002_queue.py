@@ -1,4 +1,4 @@
-"""The queue: repositories, queues, entries, the timeline, the outbox, and the door."""
+"""The queue: repositories, queues, entries, the timeline, the outbox, and refusals."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,7 +12,7 @@ SHA = sa.String(64)
 
 
 def upgrade() -> None:
-    """Create what a pull request stands in, and what is told about it."""
+    """Create the tables of queues and entries, their timeline and outbox."""
     op.create_table(
         "repositories",
         sa.Column("id", sa.BigInteger(), autoincrement=False),

@@ -1,4 +1,4 @@
-"""Every repository's rules, and the hand on the wheel: priorities, pauses with an end, reruns, answers to commands."""
+"""Each repository's rules, and commands: priorities, pauses with an end, reruns, replies to commands."""
 
 import sqlalchemy as sa
 from alembic import op

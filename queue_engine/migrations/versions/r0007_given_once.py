@@ -1,4 +1,4 @@
-"""What waits keeps what it was given, and by whom, each comment its answers, and a red base the App that told of it."""
+"""Stores priority and sender of held requests, the replies to each comment, and the App that reported a red base."""
 
 import sqlalchemy as sa
 from alembic import op

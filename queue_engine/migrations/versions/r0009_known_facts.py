@@ -1,4 +1,4 @@
-"""What webhooks and answers to writes told for certain is kept, so that older reads are recognised."""
+"""Stores facts from webhooks and answers to writes, so that IMQ recognizes older reads."""
 
 import sqlalchemy as sa
 from alembic import op

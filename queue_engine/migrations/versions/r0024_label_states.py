@@ -14,7 +14,7 @@ _COPIED = ("repository_id", "number", "error", "updated_at", "trace")
 
 
 def upgrade() -> None:
-    """A removal of several labels becomes one for each. One that had failed for good is tried once more."""
+    """A removal of several labels becomes one for each. A dead one is due again."""
     connection = op.get_bind()
     removals = connection.execute(sa.text("SELECT * FROM outbox WHERE kind = 'label_off'")).mappings().all()
     connection.execute(sa.text("DELETE FROM outbox WHERE kind = 'label_off'"))

@@ -1,4 +1,4 @@
-"""Configuration files as a process read them last, so that a starting process need not read them again."""
+"""Configuration files as a process last read them, so that a starting process need not read them again."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +26,7 @@ _PUT = Upsert(
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """What a read of a file found: its text, None if there is none, or why it cannot be read."""
+    """The result of reading a file: its text, None if there is no file, or why it cannot be read."""
 
     text: str | None
     unreadable: str | None = None
@@ -41,18 +41,18 @@ class ConfigFiles:
         self._connection = connection
 
     async def find(self, file: str, generation: int, *, since: datetime) -> ConfigFile | None:
-        """What was read since then, unless settings of its repository have changed to another generation."""
+        """Return the file as read since then, unless its repository has another generation of settings now."""
         values = {"its_file": file, "its_generation": generation, "its_since": since}
         row = (await self._connection.execute(_FIND, values)).one_or_none()
         return None if row is None else ConfigFile(row.text, row.unreadable, row.reviewed)
 
     async def put(self, file: str, generation: int, found: ConfigFile, at: datetime) -> None:
-        """Store what was read at this instant, in place of an older read."""
+        """Store a read of this instant, in place of an older one."""
         row = {"file": file, "generation": generation, "at": at, "reviewed": found.reviewed}
         await self._connection.execute(
             _PUT.on(self._connection), row | {"text": found.text, "unreadable": found.unreadable}
         )
 
     async def purge(self, before: datetime) -> int:
-        """Delete what was read before then. Returns how many."""
+        """Delete the reads from before then. Returns how many."""
         return (await self._connection.execute(_PURGE, {"before": before})).rowcount

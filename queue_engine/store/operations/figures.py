@@ -1,4 +1,4 @@
-"""Count everything in the database, with ages, for operators and without any name."""
+"""Count the rows of the database, with ages, for operators and without any name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from queue_engine.store.pauses import PAUSED_UNTIL_RESUMED
 from queue_engine.store.tables import entries, outbox, queues
 
 LATELY = timedelta(hours=1)
-"""What counts as a recent dead letter."""
+"""How long a dead letter counts as recent."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFigures:
-    """The job store: jobs by kind and status, and since when the longest due one waits to be taken."""
+    """The job store: jobs by kind and status, and since when the longest due job waits."""
 
     stored: Mapping[tuple[str, str], int]
     due_since: datetime | None
@@ -33,7 +33,7 @@ class JobFigures:
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """All queues together; `paused` are those that a person has to resume, `deepest` is the length of the longest."""
+    """All queues together; `paused` counts queues that a person has to resume, `deepest` is the greatest depth."""
 
     queues: int
     paused: int
@@ -45,36 +45,36 @@ class QueueFigures:
 
 @dataclass(frozen=True, slots=True)
 class OutboxFigures:
-    """What is still to be written to GitHub."""
+    """The items that wait to be sent to GitHub."""
 
     waiting: int
     due_since: datetime | None
 
 
 class Figures:
-    """The figures, on one connection; all are of one instant on one that is reading."""
+    """The figures, on one connection; in a read-only transaction all are of one instant."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
     async def of_jobs(self, now: datetime) -> JobFigures:
-        """Jobs and dead letters."""
+        """Count jobs and dead letters."""
         stored = select(jobs.c.kind, jobs.c.status, func.count()).group_by(jobs.c.kind, jobs.c.status)
-        letters = DeadLetters(self._connection)
+        dead_letters = DeadLetters(self._connection)
         dead = select(failed_jobs.c.job_type, func.count()).group_by(failed_jobs.c.job_type)
         pending = and_(jobs.c.status == JobStatus.PENDING, jobs.c.not_before <= now)
         return JobFigures(
             stored={(kind, status): count for kind, status, count in await self._connection.execute(stored)},
             due_since=await self._earliest(jobs.c.not_before, pending),
             dead=await self._by_name(dead),
-            dead_retryable=await letters.count(retryable=True),
+            dead_retryable=await dead_letters.count(retryable=True),
             dead_lately=await self._count(failed_jobs, failed_jobs.c.failed_at > now - LATELY),
-            dead_since=await letters.oldest(),
+            dead_since=await dead_letters.oldest(),
         )
 
     async def of_queues(self, now: datetime) -> QueueFigures:
-        """Queues, the entries that have room in them, and those that wait for room."""
-        standing = select(entries.c.status, func.count()).where(~HELD).group_by(entries.c.status)
+        """Count queues, entries with room, and entries that wait for room."""
+        with_room = select(entries.c.status, func.count()).where(~HELD).group_by(entries.c.status)
         depths = select(func.count().label("depth")).where(~HELD).group_by(entries.c.queue_id).subquery()
         free = or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
         due = and_(queues.c.due_at <= now, free)
@@ -82,13 +82,13 @@ class Figures:
             queues=await self._count(queues),
             paused=await self._count(queues, PAUSED_UNTIL_RESUMED),
             due_since=await self._earliest(queues.c.due_at, due),
-            entries=await self._by_name(standing),
+            entries=await self._by_name(with_room),
             deepest=await self._one(select(func.coalesce(func.max(depths.c.depth), 0))),
             held=await self._count(entries, HELD),
         )
 
     async def of_outbox(self, now: datetime) -> OutboxFigures:
-        """The outbox."""
+        """Count the items of the outbox."""
         free = or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= now)
         return OutboxFigures(
             waiting=await self._count(outbox, outbox.c.due_at.is_not(None)),

@@ -28,7 +28,7 @@ _PUT = Upsert(
 
 @dataclass(frozen=True, slots=True)
 class TokenKey:
-    """What a token is for; without a repository it reaches all of the installation's."""
+    """The scope of a token; without a repository it reaches all of the installation's."""
 
     installation_id: int
     repository_id: int | None
@@ -42,7 +42,7 @@ class GitHubTokens:
         self._connection = connection
 
     async def find(self, key: TokenKey) -> str | None:
-        """The newest token, encrypted."""
+        """Return the newest token, encrypted."""
         return (await self._connection.execute(_FIND, _of(key))).scalar_one_or_none()
 
     async def put(self, key: TokenKey, sealed: str, at: datetime) -> None:
@@ -53,7 +53,7 @@ class GitHubTokens:
         )
 
     async def forget(self, key: TokenKey, sealed: str) -> None:
-        """Delete this token; a newer one stays."""
+        """Delete this token; a newer one remains."""
         await self._connection.execute(_FORGET, _of(key) | {"its_sealed": sealed})
 
     async def purge(self, before: datetime) -> int:

@@ -1,7 +1,7 @@
 """Known facts: rows that IMQ only adds, and deletes when they are old.
 
-Nothing is changed in place: deliveries come in any order and at once, and what follows from them is computed where a
-read is compared with them (`queue_engine.known`).
+Rows never change: deliveries come in any order and concurrently. `queue_engine.known` draws conclusions when it
+compares a read with them.
 """
 
 from collections.abc import Collection, Iterable
@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.domain.known_facts import Fact, Known, Statement
 from queue_engine.store.operations.tables import known_facts
 
-_TOLD: TypeAdapter[Statement] = TypeAdapter(Statement)
-_TELL = known_facts.insert()
+_STATEMENT: TypeAdapter[Statement] = TypeAdapter(Statement)
+_RECORD = known_facts.insert()
 _ABOUT = (
     select(known_facts.c.subject, known_facts.c.told, known_facts.c.at)
     .where(
@@ -35,11 +35,11 @@ class KnownFacts:
         self._connection = connection
 
     async def record(self, repository_id: int, facts: Iterable[Fact], now: datetime) -> None:
-        """Store facts of one repository, told now."""
+        """Store facts of one repository, received now."""
         await self.record_all([(repository_id, fact) for fact in facts], now)
 
     async def record_all(self, facts: Collection[tuple[int, Fact]], now: datetime) -> None:
-        """Store facts, each with its repository's id, told now and in this order."""
+        """Store facts, each with its repository's id, received now and in this order."""
         if facts:
             rows = [
                 {
@@ -50,16 +50,16 @@ class KnownFacts:
                 }
                 for repository_id, fact in facts
             ]
-            await self._connection.execute(_TELL, rows)
+            await self._connection.execute(_RECORD, rows)
 
     async def about(self, repository_id: int, subjects: Collection[str], *, since: datetime) -> dict[str, list[Known]]:
-        """What was told since then of each of these subjects, in order; nothing of one is no key."""
+        """Return the facts since then by subject, in order; a subject without facts is no key."""
         values = {"its_repository": repository_id, "subjects": list(subjects), "since": since}
         found: dict[str, list[Known]] = {}
         for row in await self._connection.execute(_ABOUT, values):
-            found.setdefault(row.subject, []).append(Known(_TOLD.validate_python(row.told), row.at))
+            found.setdefault(row.subject, []).append(Known(_STATEMENT.validate_python(row.told), row.at))
         return found
 
     async def purge(self, before: datetime) -> None:
-        """Drop what was told until then."""
+        """Delete the facts received until then."""
         await self._connection.execute(_PURGE, {"before": before})

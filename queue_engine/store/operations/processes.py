@@ -12,14 +12,14 @@ from queue_engine.core.database.database import insert_into
 from queue_engine.store.operations.tables import processes
 
 ALIVE = timedelta(minutes=2)
-"""How long a process that tells nothing counts as running. They report every 30 seconds."""
+"""How long a process counts as running after its last report. Processes report every 30 seconds."""
 
 _FORGOTTEN = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessReport:
-    """What one process told: its figures as plain data, and its page for Prometheus."""
+    """The report of one process: its figures as plain data, and its page for Prometheus."""
 
     owner: str
     status: Mapping[str, Any]
@@ -27,25 +27,25 @@ class ProcessReport:
 
 
 class Processes:
-    """The board, on one connection."""
+    """The reports, on one connection."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
     async def report(self, owner: str, now: datetime, status: Mapping[str, Any], metrics: str) -> None:
-        """Replace what this process told before. A process that was killed disappears after an hour."""
-        told = {"seen_at": now, "status": dict(status), "metrics": metrics}
+        """Replace the report of this process. A process that was killed disappears after an hour."""
+        values = {"seen_at": now, "status": dict(status), "metrics": metrics}
         await self._connection.execute(
             insert_into(self._connection, processes)
-            .values(owner=owner, **told)
-            .on_conflict_do_update(index_elements=["owner"], set_=told)
+            .values(owner=owner, **values)
+            .on_conflict_do_update(index_elements=["owner"], set_=values)
         )
-        # One told by a clock that was far ahead would stand for ever.
+        # A report under a clock far ahead would remain for ever.
         gone = ~processes.c.seen_at.between(now - _FORGOTTEN, now + _FORGOTTEN)
         await self._connection.execute(delete(processes).where(gone))
 
     async def all(self, now: datetime) -> tuple[ProcessReport, ...]:
-        """Every process that told something within ALIVE, in the order of their names."""
+        """Return every process that reported within ALIVE, in the order of their names."""
         alive = (
             select(processes).where(processes.c.seen_at.between(now - ALIVE, now + ALIVE)).order_by(processes.c.owner)
         )

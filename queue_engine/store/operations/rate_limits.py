@@ -1,4 +1,4 @@
-"""The pace that all processes share: what each reserved of an installation's limits."""
+"""The rate limits that all processes share: how much each reserved of an installation's limits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from queue_engine.core.database.database import DatabaseInstant, Upsert
 from queue_engine.store.operations.tables import pace_pauses, pace_reservations
 
 POINTS, GRAPHQL_POINTS = "points", "graphql_points"
-"""The kinds of reservation that expire unused after `VALID`; every other kind was used when it was reserved."""
+"""Kinds of reservations that expire after `VALID`; every other kind is used as soon as it is reserved."""
 
 VALID = timedelta(seconds=2)
 """How long reserved points may be used: they count until a minute after that."""
@@ -21,7 +21,7 @@ _POINTS = (POINTS, GRAPHQL_POINTS)
 _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 _LOCK = 0x50414345
-"""What tells the locks of installations' pace apart from other advisory locks on the same PostgreSQL."""
+"""Distinguishes the locks of installations from other advisory locks on the same PostgreSQL."""
 
 _ITS_INSTALLATION = pace_reservations.c.installation_id == bindparam("its_installation")
 _AN_HOUR_AGO: BindParameter[datetime] = bindparam("an_hour_ago", type_=DatabaseInstant)
@@ -56,7 +56,7 @@ _PAUSE = Upsert(
 
 @dataclass(frozen=True, slots=True)
 class RateLimitRequest:
-    """So much of one kind, which was, or may be, used at `at` at the latest."""
+    """A reserved amount of one kind, which was, or may be, used at `at` at the latest."""
 
     kind: str
     at: datetime
@@ -66,20 +66,20 @@ class RateLimitRequest:
 
 @dataclass(frozen=True, slots=True)
 class SharedLimits:
-    """What all processes together have reserved within GitHub's windows, oldest first, and until when all pause."""
+    """The reservations of all processes within GitHub's windows, oldest first, and until when all processes pause."""
 
     reservations: tuple[RateLimitRequest, ...]
     paused_until: datetime | None
 
 
 class RateLimits:
-    """The shared pace, on one connection. The App itself is installation 0."""
+    """The shared rate limits, on one connection. The App itself is installation 0."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
     async def lock(self, installation_id: int, now: datetime) -> SharedLimits:
-        """What is in use; until the transaction ends no other process reads or reserves for this installation."""
+        """Lock an installation's limits until the transaction ends, and return the reservations."""
         if self._connection.dialect.name == "postgresql":
             lock = func.pg_advisory_xact_lock(_LOCK, func.hashint8(bindparam("its_installation")))
             await self._connection.execute(select(lock), {"its_installation": installation_id})
@@ -96,7 +96,7 @@ class RateLimits:
     async def reserve(
         self, installation_id: int, owner: str, amounts: Sequence[tuple[str, int]], now: datetime
     ) -> None:
-        """Reserve these amounts by kind, and forget what has left all windows."""
+        """Reserve these amounts by kind, and delete reservations that have left all windows."""
         rows = [
             {"installation_id": installation_id, "kind": kind, "at": now, "amount": amount, "owner": owner}
             for kind, amount in amounts
@@ -105,7 +105,7 @@ class RateLimits:
         await self._connection.execute(_FORGET, _bounds(installation_id, now))
 
     async def pause(self, installation_id: int, until: datetime) -> None:
-        """GitHub asked to send nothing until then; a longer pause stays."""
+        """Pause all processes until then, as GitHub asked; a longer pause remains."""
         values = {"installation_id": installation_id, "until": until}
         await self._connection.execute(_PAUSE.on(self._connection), values)
 

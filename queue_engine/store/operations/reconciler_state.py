@@ -1,4 +1,4 @@
-"""Sweeps: the instant up to which each part has found everything."""
+"""The progress of the reconciler: the instant up to which each part has found everything."""
 
 from datetime import datetime, timedelta
 
@@ -16,20 +16,20 @@ _DONE = Upsert(
 
 
 class ReconcilerState:
-    """The sweeps, on one connection."""
+    """The reconciler's progress, on one connection."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
     async def last(self, part: str) -> datetime | None:
-        """The instant up to which this part has found everything; None if it never came to its end."""
+        """Return the instant up to which this part has found everything; None if it never completed."""
         return (await self._connection.execute(_LAST, {"its_part": part})).scalar_one_or_none()
 
     async def soonest(self, part: str, now: datetime, *, apart: timedelta) -> datetime:
-        """When this part may begin next: `apart` from the last time, and so much from now at the latest."""
+        """Return when this part may begin next: `apart` after its last time, and no later than `apart` from now."""
         last = await self.last(part)
         return now if last is None else min(max(now, last + apart), now + apart)
 
     async def done(self, part: str, at: datetime) -> None:
-        """This part has found everything up to this instant."""
+        """Store that this part has found everything up to this instant."""
         await self._connection.execute(_DONE.on(self._connection), {"part": part, "at": at})

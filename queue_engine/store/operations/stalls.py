@@ -1,4 +1,4 @@
-"""Stalls: queues for whose front no check starts."""
+"""Stalls: queues in which no check starts for the front."""
 
 from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
@@ -21,15 +21,15 @@ _CHANGE = update(queues).where(queues.c.id == bindparam("its_id"))
 
 
 class Stalls:
-    """What is known of them, on one connection; it stands in the row of each queue."""
+    """The stalls, on one connection; each is stored in the row of its queue."""
 
     def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
-        """`wake` has a queue looked at."""
+        """`wake` makes a queue due."""
         self._connection = connection
         self._wake = wake
 
     async def note(self, queue_id: int, stall: Stall | None) -> None:
-        """Remember that no check starts; None: that one did, or that the front is another one."""
+        """Store that no check starts; None: a check started, or the queue has another front."""
         values = {
             queues.c.stalled_since: stall and stall.since,
             queues.c.stalled_head: stall and stall.head,
@@ -39,17 +39,17 @@ class Stalls:
         await self._connection.execute(_CHANGE.values(values), {"its_id": queue_id})
 
     async def repositories(self, repository_ids: Collection[int]) -> set[int]:
-        """Which of these repositories have a queue that waits for a check to start."""
+        """Return those of these repositories with a queue that waits for a check to start."""
         found = await self._connection.execute(_IN_REPOSITORIES, {"repositories": list(repository_ids)})
         return set(found.scalars())
 
     async def heads(self, repository_id: int) -> set[str]:
-        """The heads in this repository for which no check starts."""
+        """Return the heads in this repository for which no check starts."""
         found = await self._connection.execute(_STALLED, {"its_repository": repository_id})
         return {row.stalled_head for row in found}
 
     async def reported(self, repository_id: int, sha: str, now: datetime) -> None:
-        """A check reported on a commit of this repository: its CI is up, and every queue that waits for it looks."""
+        """Store that CI runs in this repository, and wake its stalled queues: a check reported on a commit."""
         stalled = await self._connection.execute(_STALLED, {"its_repository": repository_id})
         for row in stalled.all():
             if row.stalled_head != sha and row.ci_seen_at is None:

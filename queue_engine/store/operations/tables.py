@@ -24,7 +24,7 @@ throttles = Table(
     Column("times", Integer, nullable=False),
     Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
 )
-"""People who asked for something without the right to it, by folded login: how often in a row, and when last."""
+"""People who asked for something without permission, by folded login: how often in a row, and when last."""
 
 
 pace_reservations = Table(
@@ -54,7 +54,7 @@ sweeps = Table(
     Column("part", String(64), primary_key=True),
     Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
 )
-"""Up to which instant each part of the sweep has found everything."""
+"""The instant up to which each part of the reconciler has found everything."""
 
 
 api_tokens = Table(
@@ -73,7 +73,7 @@ api_tokens = Table(
     Column("last_used_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("expires_at", DatabaseInstant),
 )
-"""Who may use the API: for whom, where, what at most, and until when; see `store.tokens.TokenPolicy`."""
+"""Tokens of the API: person, scope, most permission and expiry; see `store.operations.tokens.TokenPolicy`."""
 
 
 installation_tokens = Table(
@@ -111,7 +111,7 @@ known_facts = Table(
     Column("at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
     Index(None, "repository_id", "subject", "id"),
 )
-"""What webhooks and answers to writes told lately: reads are compared with it."""
+"""Recent facts from webhooks and answers to writes, with which reads are compared."""
 
 
 processes = Table(
@@ -122,4 +122,4 @@ processes = Table(
     Column("status", JSON, nullable=False),
     Column("metrics", Text, nullable=False),
 )
-"""What each running process last told of itself, so that any process can answer for all."""
+"""The last report of each running process, so that any process can answer for all."""

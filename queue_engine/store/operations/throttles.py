@@ -1,4 +1,4 @@
-"""Throttles: people who asked for something without the right to it, per repository."""
+"""Throttles: people who asked for something without permission, per repository."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,34 +23,34 @@ _PUT = Upsert(
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """How often in a row a person asked without the right, and when last."""
+    """How often in a row a person asked without permission, and when last."""
 
     times: int
     at: datetime
 
 
 class Throttles:
-    """The throttles, on one connection. Logins are compared folded."""
+    """The throttles, on one connection. The case of logins does not count."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
     async def find(self, repository_id: int, login: str) -> Throttle | None:
-        """What is known of this person here."""
+        """Return the throttle of this person in a repository."""
         row = (await self._connection.execute(_FIND, _of(repository_id, login))).one_or_none()
         return None if row is None else Throttle(row.times, row.at)
 
     async def put(self, repository_id: int, login: str, throttle: Throttle) -> None:
-        """Store it in place of an older one."""
+        """Store a throttle in place of an older one."""
         row = {"repository_id": repository_id, "login": login.casefold(), "times": throttle.times, "at": throttle.at}
         await self._connection.execute(_PUT.on(self._connection), row)
 
     async def clear(self, repository_id: int, login: str) -> bool:
-        """Forget this person: they have the right. Returns whether anything was known of them."""
+        """Delete the throttle of a person with permission. Returns whether there was one."""
         return (await self._connection.execute(_CLEAR, _of(repository_id, login))).rowcount == 1
 
     async def purge(self, before: datetime) -> int:
-        """Forget everybody who asked last before then. Returns how many."""
+        """Delete the throttles of people who asked last before then. Returns how many."""
         return (await self._connection.execute(_PURGE, {"before": before})).rowcount
 
 

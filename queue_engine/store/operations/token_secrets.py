@@ -1,7 +1,7 @@
 """The secret of an API token: a prefix that secret scanners know, 256 random bits, and a checksum.
 
 The form is that of GitHub's own tokens (github.blog, "Behind GitHub's new authentication token formats"): Base62, and a
-CRC32 in the last six characters, so that a scanner tells a token from text that looks like one. Pure but for `create`.
+CRC32 in the last six characters, by which a scanner recognizes a token. Pure but for `create`.
 """
 
 import re
@@ -10,7 +10,7 @@ import string
 import zlib
 
 PREFIX = "imq_"
-"""What every token begins with."""
+"""The beginning of every token."""
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM = 43
@@ -23,13 +23,13 @@ _WITHOUT_CHECKSUM = re.compile(rf"{PREFIX}[0-9A-Za-z_-]{{43}}")
 
 
 def create() -> str:
-    """A new secret, which nobody can guess."""
+    """Generate a random secret."""
     text = "".join(secrets.choice(_DIGITS) for _ in range(_RANDOM))
     return f"{PREFIX}{text}{_checksum(text)}"
 
 
 def well_formed(secret: str) -> bool:
-    """Whether IMQ may have made this secret: a mistyped one is refused without a question to the database."""
+    """Return whether IMQ may have made this secret: a mistyped one is refused without a query."""
     if (parts := _FORM.fullmatch(secret)) is not None:
         return _checksum(parts[1]) == parts[2]
     return _WITHOUT_CHECKSUM.fullmatch(secret) is not None

@@ -1,4 +1,4 @@
-"""Tokens of the API. Only their hashes are stored, which open nothing."""
+"""Tokens of the API. Only their hashes are stored, which grant nothing."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ from queue_engine.store.operations import token_secrets
 from queue_engine.store.operations.tables import api_tokens
 
 _NOTED = timedelta(minutes=1)
-"""How exactly a token's last use is kept; a write for each call would buy nothing."""
+"""The precision of a token's last use: IMQ need not write at each call."""
 
 _SERVICE = re.compile(r"(.+)\[token\]")
 """No login of GitHub has brackets but those of Apps, which end in `[bot]`."""
@@ -26,44 +26,44 @@ _SERVICE = re.compile(r"(.+)\[token\]")
 
 @dataclass(frozen=True, slots=True)
 class TokenPolicy:
-    """What a token may do, and for whom; `access` is the most that it may do, for any owner."""
+    """The permissions of a token, and its person; `access` limits any token."""
 
     login: str | None = None
-    """The GitHub user with whose rights the token acts, under the login that was seen last."""
+    """The last known login of the GitHub user with whose permissions the token acts."""
     person_id: int | None = None
-    """GitHub's id of that user, which outlives logins; None until GitHub told it."""
+    """GitHub's id of that user, which outlives logins; None until IMQ has read it."""
     operator: bool = False
-    """Whether it may see everything, and control IMQ itself."""
+    """Whether the token may read everything, and control IMQ itself."""
     access: Permission = Permission.MAINTAIN
-    """`from_json` for calls that change nothing, `write` to queue as well, `maintain` also to control queues."""
+    """`read` for calls that change nothing, `write` to queue as well, `maintain` also to control queues."""
     installation_id: int | None = None
     repositories: tuple[int, ...] | None = None
-    """Ids of the only repositories that it is for; None if it is not limited to some."""
+    """Ids of the only repositories that the token reaches; None if it is not limited to some."""
     expires_at: datetime | None = None
 
     @property
     def scoped(self) -> bool:
-        """Whether it is limited to an installation or to repositories."""
+        """Whether the token is limited to an installation or to repositories."""
         return self.installation_id is not None or self.repositories is not None
 
     @property
     def service(self) -> bool:
-        """Whether it acts for itself, within its scope, and for no person."""
+        """Whether the token belongs to a service, and to no person."""
         return self.scoped and self.login is None
 
     def covers(self, repository: Repository) -> bool:
-        """Whether the repository lies in its scope. One without a scope covers all."""
+        """Return whether the repository is in the scope. A token without a scope covers all."""
         in_installation = self.installation_id in {None, repository.installation_id}
         return in_installation and (self.repositories is None or repository.id in self.repositories)
 
     def expired(self, now: datetime) -> bool:
-        """Whether its time is over."""
+        """Return whether the token has expired."""
         return self.expires_at is not None and self.expires_at <= now
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Whom a call comes from."""
+    """A token of the API, as its calls are authorized."""
 
     id: str
     name: str
@@ -73,21 +73,21 @@ class Token:
 
     @property
     def login(self) -> str | None:
-        """Under whose name it acts: a person's login, or for a service its own name in a form that no login has."""
+        """The name under which the token acts: a person's login, or a service's name in a form that no login has."""
         return service_login(self.name) if self.grant.service else self.grant.login
 
     def noted(self, now: datetime) -> bool:
-        """Whether its last use is known exactly enough."""
+        """Return whether the stored last use is precise enough."""
         return self.last_used_at is not None and now - _NOTED < self.last_used_at <= now
 
 
 def service_login(name: str) -> str:
-    """The name under which a token acts that belongs to no person."""
+    """Format the name under which the token of a service acts."""
     return f"{name}[token]"
 
 
 def service_name(login: str) -> str | None:
-    """The token's name in such a login; None for a login of GitHub."""
+    """Read the name of a service from such a login; None for a login of GitHub."""
     found = _SERVICE.fullmatch(login)
     return None if found is None else found[1]
 
@@ -114,7 +114,7 @@ class Tokens:
         self._connection = connection
 
     async def create(self, name: str, grant: TokenPolicy, *, now: datetime) -> str | None:
-        """Make a token and return it: this is the only time that it is known. None if the name is taken."""
+        """Create a token and return its secret, which is never stored. None if the name is in use."""
         secret = token_secrets.create()
         token = {
             "id": uuid4().hex,
@@ -133,32 +133,32 @@ class Tokens:
         return None if created.scalar_one_or_none() is None else secret
 
     async def all(self) -> tuple[Token, ...]:
-        """Every token, by name, those included whose time is over."""
+        """Return every token, by name, including expired ones."""
         return tuple(map(_token, await self._connection.execute(_ALL)))
 
     async def revoke(self, name: str) -> bool:
-        """Delete a token for good: the next call with it is refused. False if there is none of this name."""
+        """Delete a token: its next call is refused. False if there is none of this name."""
         return (await self._connection.execute(_REVOKE, {"its_name": name})).rowcount == 1
 
     async def find(self, secret: str, now: datetime) -> Token | None:
-        """The token that this secret is; None if it is none, or none any more.
+        """Return the token with this secret; None if there is none, or if it has expired.
 
-        It is looked up by its hash, so the time that this takes tells nothing of the secrets that there are.
+        The lookup uses the hash, so its duration reveals nothing about other secrets.
         """
         if not token_secrets.well_formed(secret):
             return None
         return await self._one(_FIND, now, its_hash=_hash(secret))
 
     async def named(self, name: str, now: datetime) -> Token | None:
-        """The token of this name; None if it was revoked, or if its time is over."""
+        """Return the token of this name; None if it was revoked, or has expired."""
         return await self._one(_NAMED, now, its_name=name)
 
     async def bind(self, token: Token, *, login: str, person_id: int) -> None:
-        """Remember who the token's person is, and under which login."""
+        """Store the id and the login of the token's person."""
         await self._connection.execute(_BIND, {"its_id": token.id, "login": login, "person_id": person_id})
 
     async def note_use(self, token: Token, now: datetime) -> None:
-        """Remember that the token was used now."""
+        """Store that the token was used now."""
         noted = {"its_id": token.id, "last_used_at": now, "now": now, "long_ago": now - _NOTED}
         await self._connection.execute(_NOTE_USE, noted)
 
@@ -186,5 +186,5 @@ def _token(row: Row[Any]) -> Token:
 
 
 def _hash(secret: str) -> str:
-    """A plain digest is enough: 256 random bits cannot be guessed, so nothing is gained by a slow one."""
+    """Hash a secret. A fast digest suffices: 256 random bits cannot be guessed."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Replies to the commands of each comment, so that none is carried out twice."""
+"""Replies to the commands of each comment, so that no command is carried out twice."""
 
 from datetime import datetime, timedelta
 
@@ -10,7 +10,7 @@ from queue_engine.domain.notice import CommandReply
 from queue_engine.store.tables import answers
 
 KEPT = timedelta(days=30)
-"""How long an answer is remembered: what was typed longer ago is not carried out any more."""
+"""How long a reply is stored: IMQ carries out no older command."""
 
 _NEWEST = (
     select(answers)
@@ -30,20 +30,20 @@ _PUT = Upsert(
 
 
 class CommandReplies:
-    """The answers, on one connection."""
+    """The replies, on one connection."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
     async def put(self, repository_id: int, number: int, comment_id: int, answer: CommandReply) -> None:
-        """Remember this answer to a comment, in place of what was answered to it before."""
+        """Store the reply to a comment in place of an earlier one."""
         values = answer.model_dump(exclude={"replies"})
         values["replies"] = [reply.model_dump(mode="json") for reply in answer.replies]
         key = {"repository_id": repository_id, "number": number, "comment_id": comment_id}
         await self._connection.execute(_PUT.on(self._connection), {**key, **values})
 
     async def find(self, repository_id: int, number: int, *, comment_id: int | None = None) -> CommandReply | None:
-        """The newest answer on this pull request; with `comment_id` the one to that comment."""
+        """Return the newest reply on this pull request; with `comment_id` the reply to that comment."""
         its_own = {"its_repository": repository_id, "its_number": number}
         if comment_id is None:
             found = await self._connection.execute(_NEWEST, its_own)
@@ -53,5 +53,5 @@ class CommandReplies:
         return None if row is None else CommandReply.model_validate(dict(row._mapping))
 
     async def purge(self, before: datetime) -> int:
-        """Forget what was answered before then. Returns how many answers."""
+        """Delete the replies from before then. Returns how many."""
         return (await self._connection.execute(_PURGE, {"before": before})).rowcount

@@ -1,4 +1,4 @@
-"""Outbox items: desired state on GitHub, as the sender claims it, and as a dead letter keeps it."""
+"""Outbox items: desired state on GitHub, as the dispatcher claims it, and as a dead letter stores it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,15 +13,15 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import Notice
 from queue_engine.store.repositories import repository_of
 
-LETTER_JOB = "letter"
-"""Type of an item's dead letter, and kind of the job that has the item sent after all."""
+OUTBOX_JOB = "letter"
+"""Type of an item's dead letter, and kind of the job that resends the item."""
 
 NAME = ("kind", "repository_id", "number", "label")
-"""What identifies an item, and the payload of its dead letter. `label` is empty for all kinds but a label."""
+"""The key of an item, and the payload of its dead letter. `label` is empty for comments and check runs."""
 
 
 class OutboxKind(StrEnum):
-    """What is written to GitHub."""
+    """Kinds of writes to GitHub."""
 
     COMMENT = "comment"
     CHECK_RUN = "check_run"
@@ -30,13 +30,12 @@ class OutboxKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OutboxItem:
-    """The desired state of one thing on GitHub, as claimed by one sender.
+    """The desired state of one comment, check run or label, as claimed by one dispatcher.
 
-    `remote_id` is GitHub's id of the comment or check run once known, `remote_head` the commit that the check run is
-    on. `maybe_created` says that something may have been created without our learning its id. `attempts` counts
-    failures. `announced_at` is the instant of the notice that the newest comment was created for, `superseded_id` the
-    comment that it replaces and that is still to be deleted. `label_on` says whether the pull request is to carry
-    `label`.
+    `remote_id` is GitHub's id of the comment or check run once known, `remote_head` the commit of the check run.
+    `maybe_created`: GitHub may have created a comment or check run whose id IMQ did not get. `attempts` counts
+    failures. `announced_at` is the instant of the notice for which the newest comment was created. `superseded_id` is
+    the former comment, which is still to be deleted. `label_on`: whether the pull request shall have `label`.
     """
 
     id: int
@@ -55,23 +54,23 @@ class OutboxItem:
     attempts: int
     owner: str
     settled_at: datetime
-    """When what was wanted before was sent, or given up."""
+    """When the former state was sent, or given up."""
     trace: str | None
-    """The W3C traceparent of what made it wanted last."""
+    """The W3C traceparent of the last change of the desired state."""
 
 
 def dead_id(kind: str, repository_id: int, number: int, label: str = "") -> str:
-    """The id of an item's dead letter: one for each row that the outbox can have, so that a retry finds it."""
+    """Compute the id of an item's dead letter: one per key, so that a retry finds it."""
     of_label = f":{label}" if label else ""
-    return sha256(f"{LETTER_JOB}:{kind}:{repository_id}:{number}{of_label}".encode()).hexdigest()[:32]
+    return sha256(f"{OUTBOX_JOB}:{kind}:{repository_id}:{number}{of_label}".encode()).hexdigest()[:32]
 
 
 def dead_letter(row: Row[Any], error: str, now: datetime, *, attempts: int, retryable: bool) -> DeadLetter:
-    """The dead letter of this row, whose item failed for good."""
+    """Make the dead letter of a row whose item failed for good."""
     return DeadLetter(
         id=dead_id(row.kind, row.repository_id, row.number, row.label),
         process_id=f"{row.repository_id}:{row.number}",
-        job_type=LETTER_JOB,
+        job_type=OUTBOX_JOB,
         error_message=error,
         payload={name: row._mapping[name] for name in NAME},
         failed_at=now,
@@ -84,7 +83,7 @@ def dead_letter(row: Row[Any], error: str, now: datetime, *, attempts: int, retr
 
 
 def item_of(row: Row[Any]) -> OutboxItem:
-    """The item of a row of the outbox that selected `REPOSITORY_FIELDS`. Raises pydantic's ValidationError."""
+    """Read an item from a row of the outbox with `REPOSITORY_FIELDS`. Raises pydantic's ValidationError."""
     return OutboxItem(
         id=row.id,
         kind=OutboxKind(row.kind),

@@ -1,13 +1,14 @@
-"""The outbox: desired state on GitHub, written in the transaction that made it true, and sent later.
+"""The outbox: desired state on GitHub, written in the transaction that changes it, and sent later.
 
-One row per pull request and kind, and per label, holds the *desired state*; quick changes overwrite each other before
-they go out. The row of a label (on or off) is deleted once GitHub has confirmed it. A row is due until the state of one
-version is known to stand on GitHub. A crash between sending and noting it is told by
-`maybe_created`, set before anything is created: the next sender looks for what was created before it creates.
+One row per pull request and kind, and per label, has the *desired state*; quick changes overwrite each other before the
+dispatcher sends them. The row of a label (on or off) is deleted once GitHub has confirmed the label. A row is due until
+GitHub shows the state of one version. `maybe_created` is set before the dispatcher creates a comment or check run.
+After a crash between the request and the commit, the next dispatcher searches for the created one before it creates
+another.
 
-A result that somebody must act on is a new comment, because GitHub notifies nobody of an edit. IMQ creates it first,
-stores both ids, and then deletes the old one; `announced_at` says which notice it was created for. Items are claimed
-for so long that their few requests fit in.
+A result that somebody must act on is a new comment, because GitHub sends no notification of an edit. IMQ creates the
+comment first, stores both ids, and then deletes the old one; `announced_at` names its notice. A lease is long enough
+for the few requests of an item.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,17 +26,17 @@ from queue_engine.core.observability import trace
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import Notice
 from queue_engine.store.outbox import table as sql
-from queue_engine.store.outbox.items import LETTER_JOB, NAME, OutboxItem, OutboxKind, dead_id, dead_letter, item_of
+from queue_engine.store.outbox.items import NAME, OUTBOX_JOB, OutboxItem, OutboxKind, dead_id, dead_letter, item_of
 from queue_engine.store.repositories import remember
 
-__all__ = ["LETTER_JOB", "OutboxItem", "OutboxKind", "Outbox"]
+__all__ = ["OUTBOX_JOB", "OutboxItem", "OutboxKind", "Outbox"]
 
 
 class Outbox:
     """The outbox, on one connection.
 
-    Of a sender whose lease ended `done`, `retry` and `dead` change nothing, while facts about GitHub (`created`,
-    `lost`) are always noted.
+    After the lease ended, `done`, `retry` and `dead` change nothing, while facts about GitHub (`created`, `lost`) are
+    always stored.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Outbox:
         *,
         dead_letters: DeadLetters | None = None,
     ) -> None:
-        """`due` is called for every item that is stored."""
+        """`due` is called for every stored item."""
         self._connection = connection
         self._due = due
         self._dead_letters = dead_letters or DeadLetters(connection)
@@ -61,18 +62,18 @@ class Outbox:
     ) -> None:
         """Replace the desired state, to be sent at `due`, or sooner if an older state was to be sent sooner.
 
-        A dead letter gets a new life; what is known of GitHub is kept.
+        The item's dead letter is discarded; known ids remain.
         """
         await self._want(kind, repository, number, due, notice=notice.model_dump(mode="json"))
 
     async def want_label(self, repository: Repository, number: int, label: str, *, on: bool, due: datetime) -> None:
-        """Have the label set, or removed: the last call wins, also over a request that is on its way to GitHub."""
+        """Set or remove a label: the last call wins, also over a request that is under way."""
         wanted = await self.wanted_labels(repository.id, number)
         spelling = next((known for known in wanted if known.casefold() == label.casefold()), label)
         await self._want(OutboxKind.LABEL, repository, number, due, label=spelling, label_on=on)
 
     async def wanted_labels(self, repository_id: int, number: int) -> dict[str, bool]:
-        """The labels that GitHub does not show yet as they are wanted, and whether they are to be on."""
+        """Return the wanted state of each label that GitHub has not confirmed."""
         its_own = {"its_repository_id": repository_id, "its_number": number}
         return {row.label: bool(row.label_on) for row in await self._connection.execute(sql.LABELS, its_own)}
 
@@ -108,12 +109,12 @@ class Outbox:
         await self._dead_letters.discard(dead_id(kind, repository.id, number, label))
         self._due()
 
-    async def look_first(
+    async def search_first(
         self, repository: Repository, number: int, now: datetime, *, kind: OutboxKind = OutboxKind.COMMENT
     ) -> None:
-        """Have a comment, or a check run, looked for before the first one is created, if nothing is known of any.
+        """Search for a comment or check run before the first one is created, if none is known.
 
-        An earlier IMQ, whose database was lost or is older than what stands on GitHub, may have left one.
+        One may exist from before the database was lost, or restored from a backup.
         """
         await remember(self._connection, repository)
         row = {
@@ -126,7 +127,7 @@ class Outbox:
             "dead": False,
             "updated_at": now,
         }
-        await self._connection.execute(sql.LOOK_FIRST.on(self._connection), row)
+        await self._connection.execute(sql.SEARCH_FIRST.on(self._connection), row)
 
     async def resend(self, repository_id: int, number: int, *, due: datetime) -> bool:
         """Have the comment sent once more at `due`, or sooner if it is to go out sooner: what it is made of beside the
@@ -137,38 +138,38 @@ class Outbox:
         return found.rowcount == 1
 
     async def wanted(self, kind: OutboxKind, repository_id: int, number: int) -> Notice | None:
-        """What was last wanted to stand on GitHub, sent or not; None if nothing was."""
+        """Return the desired notice, sent or not; None if there is none."""
         its_own = _its_own(kind, repository_id, number)
         found = (await self._connection.execute(sql.WANTED, its_own)).scalar_one_or_none()
         return None if found is None else Notice.model_validate(found)
 
-    async def stands(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
-        """Whether something of this kind is on GitHub, unfinished, or on its way there."""
-        return bool((await self._connection.execute(sql.STANDS, _its_own(kind, repository_id, number))).scalar_one())
+    async def exists(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
+        """Return whether the comment or check run exists on GitHub, or may soon."""
+        return bool((await self._connection.execute(sql.EXISTS, _its_own(kind, repository_id, number))).scalar_one())
 
     async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> OutboxItem | None:
-        """Claim the unclaimed item that is due longest, until `now + lease`; None if there is none."""
+        """Claim the longest due item without a lease, until `now + lease`; None if there is none."""
         lent = {"now": now, "lease_owner": owner, "leased_until": now + lease}
-        letter_id = (await self._connection.execute(sql.CLAIM, lent)).scalar_one_or_none()
-        if letter_id is None:
+        item_id = (await self._connection.execute(sql.CLAIM, lent)).scalar_one_or_none()
+        if item_id is None:
             return None
-        row = (await self._connection.execute(sql.GET, {"its_id": letter_id})).one()
+        row = (await self._connection.execute(sql.GET, {"its_id": item_id})).one()
         try:
             return item_of(row)
         except ValidationError as error:
-            # Written by another version of IMQ: it must not stand before all others for ever.
+            # Written by another version of IMQ: it must not keep all others waiting for ever.
             values = {**_ended(str(error), row.attempts, now), "lease_owner": None, "leased_until": None}
-            await self._connection.execute(sql.CHANGE, {**values, "its_id": letter_id})
+            await self._connection.execute(sql.CHANGE, {**values, "its_id": item_id})
             await self._dead_letters.put(dead_letter(row, str(error), now, attempts=row.attempts, retryable=False))
             return await self.claim(owner=owner, now=now, lease=lease)
 
     async def mark_maybe_created(self, item: OutboxItem) -> None:
-        """Something is about to be created for this notice: commit this before the request goes out."""
+        """Store that a comment or check run is about to be created for this notice; commit before the request."""
         announced_at = None if item.notice is None else item.notice.at
         await self._save_delivery(item, maybe_created=True, announced_at=announced_at)
 
     async def not_created(self, item: OutboxItem) -> None:
-        """Nothing was created after all: as it was when it was claimed."""
+        """Restore the claimed facts: GitHub created nothing."""
         await self._save_delivery(item, maybe_created=item.maybe_created, announced_at=item.announced_at)
 
     async def created(
@@ -179,7 +180,7 @@ class Outbox:
         *,
         superseded_id: int | None = None,
     ) -> None:
-        """It was created, or found, and this is its id (and the commit that a check run is on).
+        """Store the id of the created or found comment or check run (and the commit of a check run).
 
         `superseded_id` is an older comment, which is to be deleted.
         """
@@ -187,55 +188,54 @@ class Outbox:
         await self._save_delivery(item, maybe_created=False, **facts)
 
     async def lost(self, item: OutboxItem) -> None:
-        """What we had written is gone from GitHub: forget its id, so that it is created again."""
+        """Forget the id of a comment or check run that GitHub has no longer, so that it is created again."""
         await self._save_delivery(item, maybe_created=False, remote_id=None, remote_head=None)
 
     async def done(self, item: OutboxItem, now: datetime) -> None:
-        """The claimed version stands on GitHub: nothing is due any more, unless another was wanted meanwhile."""
+        """Store that GitHub shows the claimed version: the item is due only if its state changed meanwhile."""
         if item.kind is OutboxKind.LABEL:
             await self._connection.execute(sql.SENT, _held(item))
         await self._settle(item, due_at=None, attempts=0, error=None, updated_at=now)
 
     async def retry(self, item: OutboxItem, *, at: datetime, error: str) -> None:
-        """It failed for a reason that may pass: due again at `at`; counts an attempt."""
+        """Make the item due again at `at`, after a failure that may be temporary; counts an attempt."""
         await self._settle(item, due_at=at, attempts=item.attempts + 1, error=error)
 
     async def hold(self, item: OutboxItem, *, at: datetime) -> None:
-        """It cannot be sent yet, through no fault of its own: due again at `at`, and no attempt."""
+        """Make the item due again at `at`, without counting an attempt."""
         await self._settle(item, due_at=at)
 
     async def dead(self, item: OutboxItem, error: str, now: datetime, *, retryable: bool) -> None:
-        """It failed for good: not due any more, and among the dead letters unless something newer is wanted."""
+        """Move an item that failed for good to the dead letters, unless its desired state changed meanwhile."""
         attempts = item.attempts + 1
         row = await self._settle(item, **_ended(error, attempts, now))
         if row is not None and row.version == item.version:
             await self._dead_letters.put(dead_letter(row, error, now, attempts=attempts, retryable=retryable))
 
     async def requeue(self, its_name: Mapping[str, Any], now: datetime) -> bool:
-        """Make a dead letter due again, known by the payload of its dead letter. False if it is not dead any more."""
+        """Make a dead item due again, by the payload of its dead letter. False if the item is not dead any more."""
         kind, repository_id, number = (its_name[part] for part in NAME[:3])
         # A dead letter of an older IMQ names no label.
         label = its_name.get("label", "")
         again = {"due_at": now, "dead": False, "attempts": 0, "error": None, "updated_at": now}
         revived = await self._connection.execute(sql.REVIVE, {**again, **_its_own(kind, repository_id, number, label)})
-        # It may have died once more between being wanted again and this.
+        # The item may have failed again since the statement above.
         await self._dead_letters.discard(dead_id(kind, repository_id, number, label))
         self._due()
         return revived.rowcount == 1
 
     async def next_due(self) -> datetime | None:
-        """When the next item can be claimed: an instant that may be past; None if nothing waits."""
+        """Return when the next item can be claimed: an instant that may be past; None if none waits."""
         return (await self._connection.execute(sql.NEXT_DUE)).scalar_one()
 
     async def release_all(self) -> None:
-        """Drop every lease: for the start of the only process on this database. What was due is due."""
+        """End every lease: for the start of the only process on this database. Due times do not change."""
         await self._connection.execute(sql.RELEASE_ALL)
 
     async def purge(self, before: datetime) -> int:
-        """Delete items that were finished before then, of pull requests in no queue.
+        """Delete items that were finished before then, of pull requests in no queue. Returns how many.
 
-        With them goes the id of the comment: choose a time after which nobody queues a pull request again.
-        Returns how many.
+        IMQ forgets the ids of their comments too: choose a time after which people rarely queue a pull request again.
         """
         return (await self._connection.execute(sql.PURGE, {"before": before})).rowcount
 
@@ -243,9 +243,9 @@ class Outbox:
         await self._connection.execute(sql.CHANGE, {**facts, "its_id": item.id})
 
     async def _settle(self, item: OutboxItem, **values: object) -> Row[Any] | None:
-        """Free the lease. `values` are for the claimed version; one wanted meanwhile keeps its due time and count.
+        """End the lease. `values` are for the claimed version; a newer one keeps its due time and count.
 
-        Returns the row as it is now, None if the lease was lost.
+        Returns the present row, None if the lease was lost.
         """
         kept = {f"its_{name}": value for name, value in values.items()}
         settled = await self._connection.execute(sql.settle(tuple(values)), {**kept, **_held(item)})

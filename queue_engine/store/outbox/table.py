@@ -27,11 +27,11 @@ _DUE: BindParameter[datetime] = bindparam("its_due", type_=DatabaseInstant)
 _NOW: BindParameter[datetime] = bindparam("now", type_=DatabaseInstant)
 _ITS_OWN = and_(*(outbox.c[name] == bindparam(f"its_{name}") for name in NAME))
 _SOONER = case((and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < _DUE), outbox.c.due_at), else_=_DUE)
-"""When to send what is to be sent at `its_due`: sooner if it waits already and was to be sent sooner."""
+"""The due time of a change for `its_due`: sooner if the item is due sooner."""
 
 
 def _want(insert: Insert) -> Any:
-    # Not `updated_at`, which says when the row was settled last.
+    # Not `updated_at`, the instant at which the item was last settled.
     state = ("notice", "label_on", "attempts", "error", "dead", "trace")
     return insert.values(due_at=_DUE).on_conflict_do_update(
         index_elements=NAME,
@@ -58,8 +58,8 @@ _BEGUN = or_(
     and_(outbox.c.maybe_created, outbox.c.notice.is_not(None)),
     outbox.c.due_at.is_not(None),
 )
-STANDS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
-LOOK_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
+EXISTS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
+SEARCH_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
 REVIVE = update(outbox).where(_ITS_OWN, outbox.c.dead)
 
 _FIRST = (
@@ -79,17 +79,17 @@ _CLAIMABLE = case((outbox.c.leased_until > outbox.c.due_at, outbox.c.leased_unti
 NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), DatabaseInstant))
 """When the next item can be claimed."""
 
-STANDING = (
+IS_QUEUED = (
     select(entries.c.seq)
     .where(entries.c.repository_id == outbox.c.repository_id, entries.c.number == outbox.c.number)
     .exists()
 )
-PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~STANDING)
+PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~IS_QUEUED)
 
 
 @cache
 def settle(names: tuple[str, ...]) -> Any:
-    """Free the lease, and set these of the claimed version: one wanted meanwhile keeps its own."""
+    """End the lease, and set these columns of the claimed version: a newer version keeps its own."""
     newer = outbox.c.version != bindparam("its_version")
     kept = {
         name: case((newer, outbox.c[name]), else_=bindparam(f"its_{name}", type_=outbox.c[name].type)) for name in names

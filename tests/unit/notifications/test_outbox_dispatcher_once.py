@@ -110,8 +110,8 @@ async def test_comment_of_a_lost_database_is_found_and_edited(
     """An empty database knows no ids: on a pull request with comments one is looked for first, once."""
     post.comments[7] = Comment(42, [render_comment(of_kind(NoticeKind.CHECKING))])
     async with store.transaction() as tx:
-        await tx.outbox.look_first(REPOSITORY, 42, NOW)
-        assert not await tx.outbox.stands(OutboxKind.COMMENT, REPOSITORY.id, 42)
+        await tx.outbox.search_first(REPOSITORY, 42, NOW)
+        assert not await tx.outbox.exists(OutboxKind.COMMENT, REPOSITORY.id, 42)
     for kind in (NoticeKind.QUEUED, NoticeKind.UPDATING):
         await want(store, OutboxKind.COMMENT, of_kind(kind))
         await courier.run_due()
@@ -161,7 +161,7 @@ async def test_comment_that_says_landed_is_never_turned_into_anything_else(
     ):
         post.comments[comment_id] = Comment(number, [landed])
         async with store.transaction() as tx:
-            await tx.outbox.look_first(REPOSITORY, number, NOW)
+            await tx.outbox.search_first(REPOSITORY, number, NOW)
         for each in (told, of_kind(NoticeKind.UPDATING)):
             await want(store, OutboxKind.COMMENT, each, number)
             await courier.run_due()
@@ -195,7 +195,7 @@ async def test_check_run_of_a_lost_entry_is_completed_unless_it_has_ended_or_nev
         )
     before = [dict(run) for run in post.runs_of(42)]
     async with store.transaction() as tx:
-        await tx.outbox.look_first(REPOSITORY, 42, NOW, kind=OutboxKind.CHECK_RUN)
+        await tx.outbox.search_first(REPOSITORY, 42, NOW, kind=OutboxKind.CHECK_RUN)
     await want(store, OutboxKind.CHECK_RUN, told)
     await courier.run_due()
     runs = post.runs_of(42)

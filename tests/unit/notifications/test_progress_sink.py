@@ -157,7 +157,7 @@ async def test_check_run_progress_of_an_entry_that_leaves_meanwhile_never_has_th
             await record.dequeue(Change(tx, NOW + MINUTE), entry, DequeueReason(Reason.LABEL_REMOVED), POLICY)
 
     async with store.transaction() as tx:
-        assert await tx.entries.keep(entry)
+        assert await tx.entries.lock(entry)
         leaving = asyncio.create_task(leave())
         ended, _ = await asyncio.wait({leaving}, timeout=0.3)
         assert not ended
@@ -168,7 +168,7 @@ async def test_check_run_progress_of_an_entry_that_leaves_meanwhile_never_has_th
     assert last is not None
     assert last.kind is NoticeKind.CANCELLED
     async with store.transaction() as tx:
-        assert not await tx.entries.keep(entry)
+        assert not await tx.entries.lock(entry)
 
 
 async def test_bus_progress_is_an_event_like_others() -> None:

@@ -35,7 +35,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.handlers.inbox import RETRIED_JOB, WEBHOOK_JOB, Inbox
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, SWEEP_JOB, Reconciler
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import LETTER_JOB
+from queue_engine.store.outbox.outbox import OUTBOX_JOB
 from tests.store.examples import LEASE, NOW, REPOSITORY
 from tests.support.policies import StaticPolicies
 
@@ -200,7 +200,7 @@ async def test_letter_that_is_dead_is_sent_again_when_somebody_has_it_done_again
         assert letter is not None
         await change.tx.outbox.dead(letter, "Forbidden: locked", NOW, retryable=True)
     (dead,) = await desk.dead()
-    assert dead.job_type == LETTER_JOB
+    assert dead.job_type == OUTBOX_JOB
     async with desk.engine.change() as change:
         assert await change.tx.dead_letters.reprocess(dead.id, NOW)
     await desk.work()
