@@ -105,8 +105,10 @@ class MergeRequest(_Frozen):
 
 
 class Consent(_Frozen):
-    """Somebody asked for a pull request to be queued, at that time of GitHub's; or, as `commanded`, commented `/queue`,
-    which IMQ took for consent to `head`."""
+    """Somebody asked for a pull request to be queued, at this time of GitHub's.
+
+    `commanded`: by a comment `/queue`, which IMQ counted as consent to `head`.
+    """
 
     kind: Literal["consented", "commanded"] = "consented"
     at: Instant

@@ -130,8 +130,10 @@ class Outbox:
         await self._connection.execute(sql.SEARCH_FIRST.on(self._connection), row)
 
     async def resend(self, repository_id: int, number: int, *, due: datetime) -> bool:
-        """Have the comment sent once more at `due`, or sooner if it is to go out sooner: what it is made of beside the
-        notice has changed. False if no comment was ever wanted."""
+        """Send the comment again at `due`, or sooner if it is due sooner: something beside the notice changed.
+
+        False if there is no comment to send.
+        """
         its_own = _its_own(OutboxKind.COMMENT, repository_id, number)
         found = await self._connection.execute(sql.AGAIN, {**its_own, "its_due": due})
         self._due()

@@ -173,4 +173,4 @@ def test_push_counts_since_it_was_told_and_other_changes_since_they_happened() -
     consent = Known(Consent(at=NOW, by="mona"), NOW)
     push = told(updated_at=NOW - KEPT, before="head-0")
     closed, late = told(updated_at=NOW - KEPT, open=False), told(updated_at=NOW - KEPT + SECOND)
-    assert webhooks_since([push, consent, closed, late], NOW) == (push.told, consent.told, late.told)
+    assert webhooks_since([push, consent, closed, late], NOW) == (push.statement, consent.statement, late.statement)
