@@ -22,9 +22,14 @@ SPOKEN = (
     *EDGES,
     "sandbox",
     "queue_engine/commands",
+    "queue_engine/config",
     "queue_engine/core",
     "queue_engine/domain",
-    "queue_engine/config",
+    "queue_engine/effects",
+    "queue_engine/executor",
+    "queue_engine/handlers",
+    "queue_engine/planner",
+    "queue_engine/rules",
     "queue_engine/store",
 )
 """Packages in which no identifier and no docstring has a word of the private language."""

@@ -141,7 +141,7 @@ async def _judge(
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
         why = DequeueReason(lost.reason, lost.detail, people=people, delivery=delivery)
         await record.dequeue(change, entry, why, policy)
-    _log.info("left", repository=before.repository.full_name, number=pull.number, reason=lost.reason.value)
+    _log.info("dequeued", repository=before.repository.full_name, number=pull.number, reason=lost.reason.value)
     return None
 
 

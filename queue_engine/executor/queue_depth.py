@@ -57,4 +57,4 @@ async def dequeue_together(engine: Engine, entries: Sequence[Entry], why: Dequeu
             raise StaleRecord("an entry changed while it waited")
         for entry in entries:
             await record.dequeue(change, entry, why, policy)
-    _log.info("left", repository=entries[0].repository.full_name, numbers=[each.number for each in entries])
+    _log.info("dequeued", repository=entries[0].repository.full_name, numbers=[each.number for each in entries])

@@ -138,7 +138,7 @@ class _Pass:
     async def _step(self, entry: Entry) -> datetime | None:
         """Read facts and carry out the next action; returns when the queue is due again if the action was to wait.
 
-        Something may change during a read: only a wait follows at once, all else after the front is found again.
+        The entry may change during a read. So after a read only a wait is carried out; the next step decides the rest.
         """
         for reads in range(len(FactKind) + 1):
             action = await self._decide(entry)

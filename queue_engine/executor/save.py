@@ -120,7 +120,7 @@ class EntryUpdates:
                 detail = await _landed_meanwhile(change.tx, entry)
             why = DequeueReason(reason, detail, checks, tuple(dict.fromkeys(people)), entry.delivery)
             await record.dequeue(change, entry, why, self.policy)
-        _log.info("left", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
+        _log.info("dequeued", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
 
 
 def _events(before: Entry, after: Entry, now: datetime, ended: datetime | None) -> dict[str, dict[str, Any]]:

@@ -76,7 +76,7 @@ async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, d
         for entry in entries:
             policy = policies.get(entry.queue_id, Policy())
             await record.dequeue(change, entry, DequeueReason(reason, detail), policy)
-    _log.warning("left", repository=repository.full_name, reason=reason.value, numbers=[e.number for e in entries])
+    _log.warning("dequeued", repository=repository.full_name, reason=reason.value, numbers=[e.number for e in entries])
 
 
 async def _policy(engine: Engine, queue: Queue) -> Policy:

@@ -47,7 +47,7 @@ class WorkflowRuns:
             return False
         except (HeadConflict, Invalid, NotFound) as refusal:
             # 409: it ended meanwhile ("Cannot cancel a workflow run that is completed.", Homebrew/actions #70).
-            _log.info("run_over", repository=repository.full_name, run=run, message=refusal.message)
+            _log.info("run_already_ended", repository=repository.full_name, run=run, message=refusal.message)
         else:
             _log.info("run_cancelled", repository=repository.full_name, number=number, run=run)
         return True

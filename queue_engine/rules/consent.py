@@ -21,8 +21,8 @@ def consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reject | No
     """
     if (reason := _lost_by_state(entry, pull, policy)) is not None:
         return Reject(reason)
-    if (bar := blocked_by_config(pull, policy)) is not None:
-        return bar
+    if (blocked := blocked_by_config(pull, policy)) is not None:
+        return blocked
     if (reason := withdrawn_since_queued(pull, entry, policy)) is not None:
         return Reject(reason)
     if (reason := changed_since_command(pull.reported, entry.queued_head)) is not None:
@@ -38,7 +38,7 @@ def _lost_by_state(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | 
         return Reason.CLOSED
     if pull.base_branch != entry.base_branch:
         return Reason.BASE_CHANGED
-    # What a configuration that cannot be read says of labels is not known; its queues hold until it can be.
+    # While the configuration cannot be read, its trigger labels are unknown, and its queues hold.
     if policy.fault is None and not policy.has_trigger_label(pull.labels):
         return Reason.LABEL_REMOVED
     if policy.fault is None and not policy.served:
@@ -61,9 +61,9 @@ def may_be_updated_silently(repository: Repository, pull: PullRequest) -> bool:
 def is_own_update(updated_from: str | None, comparison: Comparison, policy: Policy) -> bool:
     """Whether the compared head is IMQ's update: its parents are the old head and a commit of the base, in this order.
 
-    The second parent is a commit of the base exactly if it is the merge base of head and base. This holds for every
-    update, by any sender. Parents do not prove the content. So where write permission is not enough to queue, GitHub's
-    signature has to prove that IMQ made the merge.
+    The second parent is a commit of the base exactly if it is the merge base of head and base. IMQ verifies this for
+    every update, by any sender. Parents do not prove the content. So where write permission is not enough to queue,
+    GitHub's signature has to prove that IMQ made the merge.
     """
     if updated_from is None or comparison.head.parents != (updated_from, comparison.merge_base):
         return False

@@ -20,7 +20,7 @@ CHANGED_SINCE_COMMAND: Mapping[Reason, str] = {
     Reason.HEAD_CHANGED: "commits were pushed in the same second as the command, or after it",
     Reason.BASE_CHANGED: "the base branch was changed in the same second as the command, or after it",
 }
-"""What people read if a newer change voids a command."""
+"""The detail that people read if a later change voids a command."""
 
 
 def withdrawn_since_label(
@@ -50,14 +50,14 @@ def withdrawn_since_queued(pull: PullRequest, entry: Entry, policy: Policy) -> R
     return _withdrawn(since, entry.base_branch, policy, by=entry.queued_by, trusted_labels=entry.trusted_labels)
 
 
-def changed_since_command(told: Sequence[PullRequestState | Consent], head: str) -> Reason | None:
+def changed_since_command(reported: Sequence[PullRequestState | Consent], head: str) -> Reason | None:
     """Return why a command to queue this head is no consent; None if no command queued it, or nothing voids it.
 
-    A webhook reported a push to the head, or a changed base branch, only after the command: the person who commented
-    may not have seen it.
+    A push to the head, or a change of the base branch, voids the command if its webhook came after the command: the
+    person who commented may not have known of it.
     """
-    places = [place for place, one in enumerate(told) if isinstance(one, Consent) and one.head == head]
-    for state in told[places[0] :] if places else ():
+    places = [place for place, one in enumerate(reported) if isinstance(one, Consent) and one.head == head]
+    for state in reported[places[0] :] if places else ():
         if isinstance(state, PullRequestState) and state.base_changed:
             return Reason.BASE_CHANGED
         if isinstance(state, PullRequestState) and state.before is not None and state.head == head:

@@ -1,4 +1,4 @@
-"""What rules of branches ask for beside checks: each with what is wrong, what mends it, and how it is told."""
+"""Rules of branches beside checks: each with a violation, its remedy, and the words of the refusal."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def rule(world: World, **rules: Any) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A rule, what is wrong with the pull request, what mends it, and how the refusal is told."""
+    """A rule, a violation by the pull request, its remedy, and the reason and words of the refusal."""
 
     rules: Act
     wrong: Act
@@ -31,7 +31,7 @@ class Case:
     words: str
     merges_asked: int = 1
     unread: str = ""
-    """What the merge call's refusal makes of it where the App may not read how a branch is protected."""
+    """The reason after a refused merge, where the App may not read the branch's protection."""
 
 
 def owned_by_rhea(world: World) -> None:

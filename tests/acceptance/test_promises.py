@@ -154,7 +154,7 @@ CRAFTED: dict[str, tuple[Parents, str]] = {
 
 
 async def test_commit_crafted_like_an_update_never_lands(world: World) -> None:
-    """P4: signed with the bot's name and worded as its update, it is told by its parents, and the entry leaves."""
+    """P4: a commit with the bot's name and message fails the proof by its parents, and IMQ dequeues the entry."""
 
     def push(case: str, pull: Any) -> None:
         git, bot = world.repository.record.git, world.app.bot

@@ -80,7 +80,7 @@ async def test_run_of_the_same_name_by_another_app_does_not_count(world: World) 
 
 
 async def test_required_commit_status_counts_like_a_check(bare: World) -> None:
-    """Statuses are the older way to report; red and green are told apart as with check runs."""
+    """IMQ distinguishes passed and failed commit statuses, the older kind of checks."""
     bare.repository.add_ci(
         "ci/status",
         settings=CISettings(app="jenkins", status=True, duration=CI_TIME, judge=lambda files: "red.txt" not in files),

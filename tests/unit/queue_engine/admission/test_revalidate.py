@@ -126,7 +126,7 @@ async def test_review_of_an_entry_that_changes_each_time_gives_up_and_dequeues_n
 
 
 async def test_review_of_an_entry_whose_merge_was_asked_for_meanwhile_leaves_it_to_the_pass(scene: Setup) -> None:
-    """Only the pass that asked for the merge knows what became of it; it is told to look first."""
+    """Only the pass that requested the merge can find its outcome; revalidation makes it read the pull request."""
     await scene.front(status=CHECKING)
     scene.github.pull = pull(open=False)
 

@@ -122,7 +122,7 @@ async def test_turn_in_a_paused_queue_that_is_empty_waits_for_the_end(scene: Set
 
 
 async def test_turn_of_a_hotfix_sets_the_front_back_with_its_head(scene: Setup) -> None:
-    """P4: queued is what was consented to, and bound is the update of it that was made for it."""
+    """P4: the preempted entry keeps the head with consent, and IMQ's update of it."""
     bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False}
     queue = await scene.front(status=READY, started_at=NOW, base_tip="base-1", merge_refusals=1, **bound)
     await second(scene, queue, **HOTFIX)
@@ -134,7 +134,9 @@ async def test_turn_of_a_hotfix_sets_the_front_back_with_its_head(scene: Setup) 
     async with scene.store.reading() as tx:
         notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
     assert notice is not None
-    assert (notice.kind, notice.position, notice.ahead) == (NoticeKind.QUEUED, 1, (2,)), "it is told who came before it"
+    assert (notice.kind, notice.position, notice.ahead) == (NoticeKind.QUEUED, 1, (2,)), (
+        "the comment shows which pull request preempted it"
+    )
 
 
 async def test_interrupted_head_is_proved_before_it_is_updated_again(scene: Setup) -> None:

@@ -55,7 +55,7 @@ def test_walk_whose_update_was_refused_because_nothing_is_missing_is_checked() -
     ],
 )
 def test_walk_whose_update_was_refused_for_good_leaves(words: str, mergeable: bool | None, reason: Reason) -> None:
-    """A conflict or another refusal, told apart by what GitHub says of the pull request."""
+    """GitHub's state of the pull request distinguishes a conflict from another refusal."""
     walk = behind(pull=pull(mergeable=mergeable), updates=[Refusal(words)] * 4)
     action = walk.go()
     while isinstance(action, Wait):

@@ -19,7 +19,7 @@ DAY = timedelta(days=1)
         ([HOUR] * 7, None),
         ([], None),
         ([HOUR] * 8, 95 * MINUTE),
-        # The slowest of twenty may be an accident, of ten it is not told apart from what is usual.
+        # The slowest of twenty counts as an exception, the slowest of ten does not.
         ([20 * MINUTE] * 19 + [10 * HOUR], 35 * MINUTE),
         ([20 * MINUTE] * 9 + [HOUR], 95 * MINUTE),
         ([SECOND] * 8, 10 * MINUTE),

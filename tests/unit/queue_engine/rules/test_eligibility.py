@@ -88,7 +88,7 @@ def test_eligibility_admits_only_with_the_right_to_merge(permission: Permission)
 def test_eligibility_admits_people_that_the_configuration_lets_queue(
     least: Permission, permission: Permission, answer: Answer
 ) -> None:
-    """More or less than the right to merge, and told apart from it."""
+    """The configured permission may be more or less than the right to merge; each has its own reason."""
     assert asked(policy=Policy(may_queue=least), consent=replace(BY_MAX, permission=permission)) == answer
 
 

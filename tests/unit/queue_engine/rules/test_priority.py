@@ -78,7 +78,7 @@ def test_delay_of_those_overtaken_is_one_turn_as_long_as_turns_took_lately() -> 
     ],
 )
 def test_delay_by_an_interruption_counts_the_turn_that_is_lost(front: dict[str, Any], interrupted: bool) -> None:
-    """The entry in checks is told apart: it starts again after the hotfix."""
+    """The preempted entry also loses its time at the front, since its checks start over after the hotfix."""
     entries = line((1, front), (3, {"hotfix": True, "preempts": True}), (2, {}))
     lost = PriorityEffect((1, 2), MINUTE, 1, 4 * MINUTE)
     assert delay(entries, entries[1], [MINUTE], NOW) == (

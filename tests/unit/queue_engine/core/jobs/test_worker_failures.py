@@ -222,7 +222,7 @@ async def test_worker_gives_a_job_up_that_ends_its_worker_again_and_again(databa
 
 
 async def test_worker_poisoned_job_takes_no_other_along(database: Database, clock: Clock) -> None:
-    """What was under way beside it each time is told apart from it, and done."""
+    """The worker completes the jobs that ran beside it each time."""
     await put(database, "a", "b", "poison", "c", "d")
     lives = [await live_and_let_poison_kill(database, clock, life) for life in range(20)]
     assert sorted(name for desk in lives for name in desk.ended) == ["a", "b", "c", "d"]
