@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlencode
 
-from bot.demo.manifest import read_manifest
 from bot.gateway.http.scopes import OPTIONAL
 from bot.metrics import FAMILIES
 from bot.metrics.families import Source
+from bot.registration.manifest import read_manifest
 from docs import calls, keys, screens
 from notifications import texts
 from queue_engine.commands.table import CATALOGUE

@@ -9,7 +9,8 @@ import click
 from bot import __version__
 from bot.cli.console import echo
 from bot.cli.jobs import jobs
-from bot.cli.setup import RepositoryName, run_with_store
+from bot.cli.register import setup
+from bot.cli.setup import RepositoryName, host_settings, run_with_store
 from bot.cli.setup import settings as _settings
 from bot.cli.tokens import token
 from bot.cli.validate import validate
@@ -71,7 +72,7 @@ def worker() -> None:
 @main.command()
 def migrate() -> None:
     """Create or update the database's tables."""
-    settings = _settings()
+    settings = host_settings()
     from bot.cli import maintenance
 
     asyncio.run(maintenance.migrate(settings))
@@ -132,4 +133,5 @@ def _run(*, web: bool, worker: bool) -> None:
 
 main.add_command(token)
 main.add_command(jobs)
+main.add_command(setup)
 main.add_command(validate)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from bot.settings.environment import Settings
+from bot.settings.environment import HostSettings
 from queue_engine.control import pauses
 from queue_engine.core.database.database import Database
 from queue_engine.effects.context import Change
@@ -14,7 +14,7 @@ class NotPaused(Exception):
     """The queue is not paused, or does not exist; the message says which queues there are."""
 
 
-async def migrate(settings: Settings) -> None:
+async def migrate(settings: HostSettings) -> None:
     """Create or update the database's tables."""
     database = Database(settings.database_url.get_secret_value())
     try:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -14,10 +14,13 @@ import structlog
 from bot.cli.console import echo
 from bot.logs.configure import configure
 from bot.logs.printable import on_one_line
+from bot.settings import env_file
 from bot.settings.environment import (
+    HostSettings,
     QueueSettings,
     Settings,
     SettingsProblem,
+    load_host_settings,
     load_queue_settings,
     load_settings,
     unknown_variables,
@@ -27,6 +30,8 @@ from queue_engine.core.database.outage import fault_of
 from queue_engine.store import Store
 
 T = TypeVar("T")
+S = TypeVar("S", bound=QueueSettings)
+H = TypeVar("H", bound=HostSettings)
 
 _log = structlog.get_logger("imq.settings")
 
@@ -49,29 +54,45 @@ def settings(*, quiet: bool = False) -> Settings:
 
     A `quiet` command logs only warnings, unless the level is debug.
     """
-    try:
-        found = load_settings(os.environ)
-    except SettingsProblem as problem:
-        echo(str(problem), err=True)
-        sys.exit(2)
-    configure("warning" if quiet and found.log_level == "info" else found.log_level, found.log_format)
-    if unknown := unknown_variables(os.environ):
-        _log.warning("unknown_settings", names=", ".join(unknown), advice="IMQ has no such settings")
-    return found
+    return _configured(_load(load_settings), quiet=quiet)
+
+
+def host_settings(*, quiet: bool = False) -> HostSettings:
+    """Load the settings without the App's credentials, as `settings` does."""
+    return _configured(_load(load_host_settings), quiet=quiet)
 
 
 def queue_settings() -> QueueSettings:
     """Load the settings that concern queues, without those that GitHub needs; exit as `settings` does."""
+    return _load(load_queue_settings)
+
+
+def environ() -> dict[str, str]:
+    """Return the environment, completed by the file `.env` of the current directory. Raises ClickException."""
     try:
-        return load_queue_settings(os.environ)
+        return env_file.environment(os.environ, Path(env_file.NAME))
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{env_file.NAME} cannot be read: {error}") from None
+
+
+def _load(load: Callable[[Mapping[str, str]], S]) -> S:
+    try:
+        return load(environ())
     except SettingsProblem as problem:
         echo(str(problem), err=True)
         sys.exit(2)
 
 
+def _configured(found: H, *, quiet: bool) -> H:
+    configure("warning" if quiet and found.log_level == "info" else found.log_level, found.log_format)
+    if unknown := unknown_variables(environ()):
+        _log.warning("unknown_settings", names=", ".join(unknown), advice="IMQ has no such settings")
+    return found
+
+
 def run_with_store(work: Callable[[Store], Awaitable[T]]) -> T:
     """Do `work` on the database of the settings. Raises ClickException when there is no usable one."""
-    database = Database(settings(quiet=True).database_url.get_secret_value())
+    database = Database(host_settings(quiet=True).database_url.get_secret_value())
     file = database.url.database or ""
     if database.dialect == "sqlite" and not Path(file).exists():
         # Connecting would create an empty file in the current directory.

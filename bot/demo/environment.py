@@ -12,8 +12,8 @@ from pathlib import Path
 
 from bot.demo import project
 from bot.demo.bot_process import BotFailed, BotProcess, free_port
-from bot.demo.manifest import read_manifest
 from bot.demo.scenario import Scenario
+from bot.registration.manifest import read_manifest
 from sandbox.ci.single_check import CISettings
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle

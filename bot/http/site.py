@@ -1,6 +1,7 @@
 """Listen, accept connections within limits, and log a lack of open files once."""
 
 import asyncio
+import socket
 from typing import Any
 
 import structlog
@@ -26,10 +27,19 @@ log = structlog.get_logger(__name__)
 class LimitedSite(web.BaseSite):
     """A TCP site whose connections are bounded."""
 
-    __slots__ = ("_connections", "_host", "_limits", "_port")
+    __slots__ = ("_connections", "_host", "_limits", "_port", "_socket")
 
-    def __init__(self, runner: web.BaseRunner, host: str | None, port: int, limits: Limits) -> None:
+    def __init__(
+        self,
+        runner: web.BaseRunner,
+        host: str | None,
+        port: int,
+        limits: Limits,
+        bound: socket.socket | None = None,
+    ) -> None:
+        """`bound` is a socket that has the host and the port already."""
         super().__init__(runner, backlog=limits.accepted_at_once)
+        self._socket = bound
         self._host = host
         self._port = port
         self._limits = limits
@@ -51,7 +61,11 @@ class LimitedSite(web.BaseSite):
         def connect() -> ClientConnection:
             return ClientConnection(server, self._connections, self._limits, loop=loop)
 
-        self._server = listening = await loop.create_server(connect, self._host, self._port, backlog=self._backlog)
+        if self._socket is None:
+            listening = await loop.create_server(connect, self._host, self._port, backlog=self._backlog)
+        else:
+            listening = await loop.create_server(connect, sock=self._socket, backlog=self._backlog)
+        self._server = listening
         for each in listening.sockets:
             # asyncio's backlog is both what it accepts at once and what the system queues; that may be more.
             with each.dup() as queue:

@@ -21,6 +21,7 @@ from bot.gateway.policies import Policies
 from bot.gateway.token_permissions import TokenPermissions
 from bot.metrics import Metrics
 from bot.process.report import ProcessReporter
+from bot.registration.installed import InstalledPage
 from bot.settings.environment import Settings
 from bot.web.application import create_app
 from bot.web.readiness import Readiness
@@ -42,6 +43,7 @@ from queue_engine.domain.errors import is_retryable
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.processor import Processor
 from queue_engine.handlers.inbox import Inbox
+from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.known.reads import GitHubReads
@@ -136,6 +138,7 @@ class Bot:
         app.router.add_get("/metrics", guarded if self.settings.metrics == "token" else self.reporter.handle)
         status = QueueStatus(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
         app.router.add_get("/queue/status", status.handle)
+        app.router.add_get("/setup/installed", InstalledPage(self._delivered).handle)
         return app
 
     def listener(self) -> DatabaseListener | None:
@@ -259,6 +262,10 @@ class Bot:
     async def _database_answers(self) -> bool:
         await self.database.ping()
         return True
+
+    async def _delivered(self) -> bool:
+        async with self.engine.store.reading() as tx:
+            return await tx.keys.any_in(DELIVERIES)
 
     async def _migrated(self) -> bool:
         return await current(self.database) == HEAD

@@ -1,19 +1,15 @@
 """Read the operator's settings from the environment, or refuse them in one readable message."""
 
-import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
-from bot.settings.private_key import read_key
-from bot.settings.safe_values import EVERYWHERE, HERE, bind_address, safe_api_url, strong_secret
+from bot.settings.private_key import private_key
+from bot.settings.safe_values import EVERYWHERE, HERE, bind_address, public_url, safe_api_url, strong_secret
 from bot.settings.setting_names import unknown_names
 from queue_engine.core.database.database import database_url
 from queue_engine.domain.policy import Policy, SharedConfig
@@ -25,6 +21,13 @@ _EPHEMERAL = (
     "is SQLite (the default), but this platform's disk is lost at every restart: add a PostgreSQL database and set "
     "DATABASE_URL to its URL, or set IMQ_ALLOW_EPHEMERAL_SQLITE=1 if losing the queues is acceptable"
 )
+
+
+CREDENTIALS = ("IMQ_GITHUB_APP_ID", "IMQ_GITHUB_PRIVATE_KEY", "IMQ_GITHUB_WEBHOOK_SECRET")
+"""The settings that `imq setup` finds out."""
+
+_ON_BOTH_SIDES = "enter it here and on the App's settings page"
+_FOR_EVERY_PROCESS = "set it for every process of IMQ"
 
 
 class SettingsProblem(Exception):
@@ -78,15 +81,15 @@ class QueueSettings(BaseSettings):
         )
 
 
-class Settings(QueueSettings):
-    """All settings of the operator. Construct with `load_settings`. Secrets never show in `repr`."""
+class HostSettings(QueueSettings):
+    """All settings but the App's credentials, which may be in the database. Construct with `load_host_settings`."""
 
-    github_app_id: str = Field(validation_alias="IMQ_GITHUB_APP_ID")
-    github_private_key: SecretStr = Field(validation_alias="IMQ_GITHUB_PRIVATE_KEY")
-    """A PEM with real newlines, whatever form it was given in."""
-    github_webhook_secret: SecretStr = Field(validation_alias="IMQ_GITHUB_WEBHOOK_SECRET")
     github_api_url: str = Field("https://api.github.com", validation_alias="IMQ_GITHUB_API_URL")
     """Without a trailing slash."""
+    public_url: str | None = Field(None, validation_alias="IMQ_PUBLIC_URL")
+    """Where people and GitHub reach the web process; without a trailing slash."""
+    secret_key: SecretStr | None = Field(None, validation_alias="IMQ_SECRET_KEY")
+    """Encrypts what is stored, and signs cookies."""
     platform: str | None = Field(None, validation_alias=_EPHEMERAL_PLATFORMS, repr=False)
     """Set on a platform that loses its disk at every restart."""
     allow_ephemeral_sqlite: bool = Field(False, validation_alias="IMQ_ALLOW_EPHEMERAL_SQLITE")
@@ -113,36 +116,25 @@ class Settings(QueueSettings):
     )
     """None means console on a terminal, else json."""
 
-    def policy(self) -> Policy:
-        """Return the policy with the App's id."""
-        return replace(super().policy(), own_app=int(self.github_app_id))
-
     @property
     def address(self) -> str:
         """Return the address to listen on: every address if a platform chose the port, whose router is elsewhere."""
         return self.bind or (EVERYWHERE if "port" in self.model_fields_set else HERE)
 
-    @field_validator("github_app_id")
-    @classmethod
-    def _app_id_is_a_number(cls, value: str) -> str:
-        if not (value.strip().isascii() and value.strip().isdecimal()):
-            raise ValueError("must be the App's numeric id (not its client id); it stands on the App's settings page")
-        return value.strip()
-
-    @field_validator("github_private_key")
-    @classmethod
-    def _key_is_usable(cls, value: SecretStr) -> SecretStr:
-        return SecretStr(_private_key(value.get_secret_value()))
-
-    @field_validator("github_webhook_secret")
-    @classmethod
-    def _secret_is_strong(cls, value: SecretStr) -> SecretStr:
-        return SecretStr(strong_secret(value.get_secret_value()))
-
     @field_validator("github_api_url")
     @classmethod
     def _api_url_is_safe(cls, value: str) -> str:
         return safe_api_url(value)
+
+    @field_validator("public_url")
+    @classmethod
+    def _public_url_is_a_url(cls, value: str | None) -> str | None:
+        return None if value is None else public_url(value)
+
+    @field_validator("secret_key")
+    @classmethod
+    def _key_is_strong(cls, value: SecretStr | None) -> SecretStr | None:
+        return None if value is None else SecretStr(strong_secret(value.get_secret_value(), _FOR_EVERY_PROCESS))
 
     @field_validator("bind")
     @classmethod
@@ -163,39 +155,34 @@ class Settings(QueueSettings):
         return SecretStr(url)
 
 
-def _private_key(given: str) -> str:
-    """Return the PEM in `given`: a PEM with real or escaped newlines, its base64, or a file's path."""
-    text = given.strip().strip("\"'")
-    if "-----BEGIN" not in text:
-        text = _decoded(text) or _file_content(text)
-    pem = text.replace("\\r", "").replace("\\n", "\n").replace("\r\n", "\n").strip() + "\n"
-    try:
-        key = read_key(pem)
-    except TypeError:
-        raise ValueError("is encrypted; give the key as GitHub's settings page lets you download it") from None
-    except Exception:
-        # The library's message may quote the key.
-        raise ValueError("is no valid PEM; give the whole .pem file that GitHub lets you download") from None
-    if not isinstance(key, RSAPrivateKey):
-        raise ValueError("is not an RSA key; generate one on the App's settings page")
-    return pem
+class Settings(HostSettings):
+    """All settings of the operator. Construct with `load_settings`. Secrets never show in `repr`."""
 
+    github_app_id: str = Field(validation_alias="IMQ_GITHUB_APP_ID")
+    github_private_key: SecretStr = Field(validation_alias="IMQ_GITHUB_PRIVATE_KEY")
+    """A PEM with real newlines, whatever form it was given in."""
+    github_webhook_secret: SecretStr = Field(validation_alias="IMQ_GITHUB_WEBHOOK_SECRET")
 
-def _decoded(text: str) -> str | None:
-    try:
-        decoded = base64.b64decode("".join(text.split()), validate=True).decode()
-    except (binascii.Error, ValueError):
-        return None
-    return decoded if "-----BEGIN" in decoded else None
+    def policy(self) -> Policy:
+        """Return the policy with the App's id."""
+        return replace(super().policy(), own_app=int(self.github_app_id))
 
+    @field_validator("github_app_id")
+    @classmethod
+    def _app_id_is_a_number(cls, value: str) -> str:
+        if not (value.strip().isascii() and value.strip().isdecimal()):
+            raise ValueError("must be the App's numeric id (not its client id); it stands on the App's settings page")
+        return value.strip()
 
-def _file_content(text: str) -> str:
-    try:
-        content = Path(text).expanduser().read_text()
-    except (OSError, ValueError, RuntimeError):
-        # The value is not repeated: it may be a damaged key.
-        raise ValueError("is neither a PEM, nor its base64, nor the path of a readable file") from None
-    return content
+    @field_validator("github_private_key")
+    @classmethod
+    def _key_is_usable(cls, value: SecretStr) -> SecretStr:
+        return SecretStr(private_key(value.get_secret_value()))
+
+    @field_validator("github_webhook_secret")
+    @classmethod
+    def _secret_is_strong(cls, value: SecretStr) -> SecretStr:
+        return SecretStr(strong_secret(value.get_secret_value(), _ON_BOTH_SIDES))
 
 
 _ADVICE: Mapping[str, str] = {
@@ -234,6 +221,11 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     return _load(Settings, environ)
 
 
+def load_host_settings(environ: Mapping[str, str]) -> HostSettings:
+    """Load the settings without the App's credentials, like `load_settings`."""
+    return _load(HostSettings, environ)
+
+
 def load_queue_settings(environ: Mapping[str, str]) -> QueueSettings:
     """Load the settings of queues alone, like `load_settings`."""
     return _load(QueueSettings, environ)
@@ -254,6 +246,7 @@ def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:
         settings = kind(_build_sources=((source,), {}))
     except ValidationError as error:
         found = [(str(problem["loc"][0]), problem["type"], problem["msg"]) for problem in error.errors()]
+        found.sort(key=lambda problem: problem[0] not in CREDENTIALS)
         raise SettingsProblem((*problems, *(_problem(*each) for each in found))) from None
     if problems:
         raise SettingsProblem(tuple(problems))

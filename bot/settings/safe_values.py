@@ -4,11 +4,10 @@ import ipaddress
 from urllib.parse import urlsplit
 
 MIN_SECRET = 20
-"""Characters of a webhook secret: with hexadecimal ones, 80 bits."""
+"""Characters of a secret: with hexadecimal ones, 80 bits."""
 _MIN_DISTINCT = 6
 _REPLACEMENT_ADVICE = (
     "draw a new one, with `openssl rand -hex 32` or `python3 -c 'import secrets; print(secrets.token_hex(32))'`, and "
-    "enter it here and on the App's settings page"
 )
 
 _OWN_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa", ".test")
@@ -17,17 +16,20 @@ _OWN_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa", ".test")
 EVERYWHERE, HERE = "0.0.0.0", "127.0.0.1"  # noqa: S104 - an address to compare with and to choose
 
 
-def strong_secret(value: str) -> str:
-    """Return the secret if it is strong. Raises ValueError, whose message never repeats it.
+def strong_secret(value: str, advice: str) -> str:
+    """Return the secret if it is strong. Raises ValueError, whose message ends in `advice` and never repeats it.
 
-    An attacker who knows it can forge webhooks, and can try guesses offline with any delivery.
+    An attacker can try guesses offline with any delivery, cookie or copy of the database.
     """
     if len(value) < MIN_SECRET:
         raise ValueError(
-            f"is too short: it has {len(value)} characters, and {MIN_SECRET} are the least; {_REPLACEMENT_ADVICE}"
+            f"is too short: it has {len(value)} characters, and {MIN_SECRET} are the least; "
+            f"{_REPLACEMENT_ADVICE}{advice}"
         )
     if len(set(value)) < _MIN_DISTINCT:
-        raise ValueError(f"is too simple: it repeats fewer than {_MIN_DISTINCT} characters; {_REPLACEMENT_ADVICE}")
+        raise ValueError(
+            f"is too simple: it repeats fewer than {_MIN_DISTINCT} characters; {_REPLACEMENT_ADVICE}{advice}"
+        )
     return value
 
 
@@ -53,6 +55,24 @@ def safe_api_url(value: str) -> str:
             f"loopback and private addresses, and for names without a dot or below {', '.join(_OWN_SUFFIXES[:-1])} "
             f"or {_OWN_SUFFIXES[-1]})"
         )
+    return value.strip().rstrip("/")
+
+
+def public_url(value: str) -> str:
+    """Return the URL without a trailing slash, if people and GitHub may use it. Raises ValueError.
+
+    Cookies and the code of a registration pass this way, so plain http is only for hosts that are not on the internet.
+    """
+    try:
+        parts = urlsplit(value.strip())
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError("is no URL; give one such as https://imq.example.com") from None
+    plain = bool(parts.query or parts.fragment or parts.path.strip("/") or parts.username or parts.password)
+    if parts.scheme not in ("http", "https") or not host or plain:
+        raise ValueError("must be a URL such as https://imq.example.com, without a path")
+    if parts.scheme == "http" and not is_private(host):
+        raise ValueError("is plain http, over which others read the set-up: write https://")
     return value.strip().rstrip("/")
 
 

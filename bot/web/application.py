@@ -1,5 +1,7 @@
 """The web application: webhooks, health and readiness."""
 
+import socket
+
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -24,15 +26,22 @@ def create_app(receiver: Receiver, readiness: Readiness) -> web.Application:
     return app
 
 
-async def serve(app: web.Application, port: int, host: str, *, limits: Limits | None = None) -> web.AppRunner:
-    """Listen on `port` of `host`. The caller ends it with `await runner.cleanup()`.
+async def serve(
+    app: web.Application,
+    port: int,
+    host: str,
+    *,
+    limits: Limits | None = None,
+    bound: socket.socket | None = None,
+) -> web.AppRunner:
+    """Listen on `port` of `host`, or on a socket that is `bound` there. The caller ends it by `runner.cleanup()`.
 
     `runner.addresses` has the port if 0 was given; `limits` default to those that fit this process.
     """
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS, handle_signals=False)
     await runner.setup()
     try:
-        await LimitedSite(runner, host, port, limits or limits_for(file_limit())).start()
+        await LimitedSite(runner, host, port, limits or limits_for(file_limit()), bound).start()
     except OSError:
         await runner.cleanup()
         raise

@@ -86,7 +86,7 @@ def test_process_that_cannot_start_says_so_without_a_traceback(
     assert result.stderr == "Error: run `imq migrate` first\n"
 
 
-@pytest.mark.parametrize("command", ["run", "web", "worker", "migrate"])
+@pytest.mark.parametrize("command", ["run", "web", "worker"])
 def test_settings_missing_are_named_on_stderr_with_exit_code_two(command: str) -> None:
     """As the operator's contract has it: readable, complete, no traceback."""
     missing: dict[str, str | None] = {"IMQ_GITHUB_APP_ID": None, "IMQ_GITHUB_PRIVATE_KEY": None, "PORT": "http"}
@@ -108,7 +108,18 @@ def test_module_run_without_settings_prints_no_traceback() -> None:
 def test_help_names_every_command_of_the_contract() -> None:
     """The commands that are built, each with a sentence."""
     assert isinstance(main.main, click.Group)
-    assert set(main.main.commands) == {"run", "web", "worker", "migrate", "resume", "demo", "token", "jobs", "validate"}
+    assert set(main.main.commands) == {
+        "run",
+        "web",
+        "worker",
+        "migrate",
+        "resume",
+        "demo",
+        "token",
+        "jobs",
+        "validate",
+        "setup",
+    }
     assert all(command.get_short_help_str() for command in main.main.commands.values())
 
 

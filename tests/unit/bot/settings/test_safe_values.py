@@ -2,21 +2,21 @@
 
 import pytest
 
-from bot.settings.safe_values import is_private, safe_api_url, strong_secret
+from bot.settings.safe_values import is_private, public_url, safe_api_url, strong_secret
 
 
 @pytest.mark.parametrize("secret", ["hunter2", "x" * 19, "x" * 64, "12341234123412341234123412341234"])
 def test_secret_that_can_be_guessed_is_refused_with_the_way_out_and_not_repeated(secret: str) -> None:
     """The words go to a log, and tell how to draw another one."""
     with pytest.raises(ValueError, match="openssl rand -hex 32") as refused:
-        strong_secret(secret)
+        strong_secret(secret, "set it")
     assert secret not in str(refused.value)
 
 
 @pytest.mark.parametrize("secret", ["9c1f6d4be0a2473f8f5e", "correct horse battery staple"])  # pragma: allowlist secret
 def test_secret_that_cannot_be_guessed_is_accepted(secret: str) -> None:
     """Drawn at random, or of many words."""
-    assert strong_secret(secret) == secret
+    assert strong_secret(secret, "") == secret
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,25 @@ def test_host_of_the_internet_has_to_be_https(host: str) -> None:
     with pytest.raises(ValueError, match=r"plain http.*\.localhost, \.local, \.internal, \.home\.arpa or \.test\)$"):
         safe_api_url(f"http://{address}/api/v3")
     assert safe_api_url(f"https://{address}/api/v3") == f"https://{address}/api/v3"
+
+
+@pytest.mark.parametrize("url", ["https://imq.example.com/", "http://10.0.0.7:8080", "http://localhost:8080"])
+def test_public_url_is_an_origin(url: str) -> None:
+    """The paths of IMQ are added to it."""
+    assert public_url(f" {url} ") == url.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("imq.example.com", "must be a URL"),
+        ("https://imq.example.com/webhook", "without a path"),
+        ("https://ada:secret@imq.example.com", "must be a URL"),  # pragma: allowlist secret
+        ("https://imq.example.com:http", "is no URL"),
+        ("http://imq.example.com", "plain http"),
+    ],
+)
+def test_public_url_that_cannot_be_used_is_refused(url: str, words: str) -> None:
+    """The person reads what to write instead."""
+    with pytest.raises(ValueError, match=words):
+        public_url(url)

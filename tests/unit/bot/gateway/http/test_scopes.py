@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bot.demo.manifest import read_manifest
 from bot.gateway.http.client import Call
 from bot.gateway.http.scopes import NEEDED, OPTIONAL, Purpose, Scope, requested_permissions, scope_of, without
+from bot.registration.manifest import read_manifest
 from queue_engine.domain.model import Repository
 
 REPOSITORY = Repository(5, "ada", "engine", 9)

@@ -187,3 +187,12 @@ async def test_recorded_key_is_known_until_it_expires_and_then_new_again(databas
             keys = Keys(connection)
             assert await keys.known("webhook", "a", at) == (at == NOW + KEPT - TICK)
             assert await keys.record("webhook", [("b", "push"), ("a", "push")], at) == expected
+
+
+async def test_scope_with_any_key_is_found(database: Database) -> None:
+    """The keys of other scopes do not count."""
+    async with database.transaction() as connection:
+        keys = Keys(connection)
+        await keys.record("webhook", [("a", "push")], NOW)
+        assert await keys.any_in("webhook")
+        assert not await keys.any_in("another")

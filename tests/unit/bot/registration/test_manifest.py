@@ -1,14 +1,16 @@
-"""The App's manifest: least permissions, the events that IMQ reads, and nothing that GitHub refuses.
+"""The App's manifest: least permissions, the events that IMQ reads, and nothing that GitHub refuses."""
 
-Covers `bot/demo/manifest.py`.
-"""
-
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from bot.demo.manifest import InvalidManifest, read_manifest
+from bot.gateway.http.scopes import OPTIONAL
+from bot.registration.manifest import InvalidManifest, fill_in, read_manifest
+from bot.registration.permissions import chosen_permissions
+from bot.registration.site import addresses_of
 from bot.webhooks.normalize import _NORMALIZERS
+from sandbox.facade.github import GitHub
 from sandbox.ground.event_permissions import EVENT_PERMISSIONS
 
 MANIFEST = read_manifest()
@@ -60,11 +62,35 @@ def test_manifest_has_what_registration_needs() -> None:
     assert isinstance(hook, dict)
     assert content["public"] is False
     assert str(hook["url"]).endswith("/webhook")
-    assert {content["name"], content["url"], content["redirect_url"]} <= {
-        "IMQ",
-        "https://imq.example.com",
-        "https://imq.example.com/setup",
-    }
+    addresses = addresses_of("https://imq.example.com")
+    assert (content["name"], content["url"], hook["url"]) == ("IMQ", addresses.home, addresses.webhook)
+    assert (content["redirect_url"], content["setup_url"]) == (addresses.redirect, addresses.setup)
+    assert content["callback_urls"] == [addresses.callback]
+
+
+@pytest.mark.parametrize("left_out", [each for size in range(4) for each in combinations(sorted(OPTIONAL), size)])
+def test_manifest_without_optional_permissions_is_accepted_by_github(left_out: tuple[str, ...]) -> None:
+    """GitHub refuses events without their permission, so these are left out as well."""
+    permissions = chosen_permissions(MANIFEST, set(OPTIONAL) - set(left_out))
+    filled = fill_in(MANIFEST, addresses_of("https://imq.example.com"), name="IMQ", permissions=permissions)
+    github = GitHub()
+    assert github.app_manifests.problems(filled) == []
+    assert filled["default_permissions"].keys().isdisjoint(left_out)
+    assert {"pull_request", "push", "check_run"} <= set(filled["default_events"])
+    assert filled["public"] is False
+
+
+def test_whole_manifest_filled_in_is_the_file() -> None:
+    """Nothing in app.yml is lost on the way to GitHub."""
+    addresses = addresses_of("https://imq.example.com")
+    assert fill_in(MANIFEST, addresses, name="IMQ", permissions=MANIFEST.permissions) == MANIFEST.content
+
+
+def test_manifest_is_part_of_the_package() -> None:
+    """`imq setup` works where IMQ was installed without its repository."""
+    root = Path(__file__).resolve().parents[4]
+    assert (root / "bot/registration/app.yml").resolve() == root / "app.yml"
+    assert '"app.yml"' in (root / "pyproject.toml").read_text().partition("[tool.setuptools.package-data]")[2]
 
 
 @pytest.mark.parametrize(

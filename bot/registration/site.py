@@ -1,0 +1,151 @@
+"""Serve the pages that lead through GitHub's manifest flow, each step bound to the browser that began."""
+
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+import structlog
+from aiohttp import web
+
+from bot.gateway.http.client import Client
+from bot.registration import pages
+from bot.registration.credentials import Credentials
+from bot.registration.github_site import CodeRefused, exchange, registration_url, website
+from bot.registration.manifest import Addresses, fill_in, read_manifest
+from bot.registration.one_time_secrets import OneTimeSecrets, digest
+from bot.registration.permissions import choices, chosen_permissions
+from bot.registration.signed_cookies import SignedCookies
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import GitHubError
+
+_SESSION, _STATE = "imq_setup", "imq_setup_state"
+
+_log = structlog.get_logger("imq.registration")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the pages propose, and where GitHub sends people and webhooks."""
+
+    addresses: Addresses
+    api_url: str
+    organization: str = ""
+    without: tuple[str, ...] = ()
+
+
+class RegistrationSite:
+    """The pages. `save` keeps the credentials and returns where, in a sentence.
+
+    `announce` shows a new code to the operator: the pages open only to a browser that has sent the newest one.
+    """
+
+    def __init__(
+        self,
+        offer: Offer,
+        *,
+        client: Client,
+        clock: Clock,
+        one_time: OneTimeSecrets,
+        key: bytes,
+        save: Callable[[Credentials], Awaitable[str]],
+        announce: Callable[[str], None],
+    ) -> None:
+        """`key` signs the cookies."""
+        self._offer = offer
+        self._client = client
+        self._clock = clock
+        self._one_time = one_time
+        self._cookies = SignedCookies(key, secure=urlsplit(offer.addresses.redirect).scheme == "https")
+        self._save = save
+        self._announce = announce
+        self._manifest = read_manifest()
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the routes of all steps."""
+        return [
+            web.get("/setup", self._start),
+            web.post("/setup/code", self._take_code),
+            web.post("/setup/manifest", self._hand_over),
+            web.get("/setup/callback", self._finish),
+        ]
+
+    async def _start(self, request: web.Request) -> web.Response:
+        if not self._is_open_to(request):
+            return pages.code_page(request.query.get("code", ""), wrong=False)
+        name = f"IMQ {secrets.token_hex(3)}"
+        return pages.choice_page(name, self._offer.organization, choices(self._manifest, self._offer.without))
+
+    async def _take_code(self, request: web.Request) -> web.Response:
+        given = await request.post()
+        if not await self._one_time.use_code(str(given.get("code", ""))):
+            _log.warning("setup_code_refused", remote=request.remote)
+            return pages.code_page("", wrong=True)
+        self._announce(await self._one_time.code())
+        response = _to_first_page()
+        self._cookies.set(response, _SESSION, {}, self._clock.now())
+        return response
+
+    async def _hand_over(self, request: web.Request) -> web.Response:
+        if not self._is_open_to(request):
+            return _to_first_page()
+        given = await request.post()
+        optional = [str(each) for each in given.getall("permission", [])]
+        manifest = fill_in(
+            self._manifest,
+            self._offer.addresses,
+            name=str(given.get("name", "")).strip(),
+            permissions=chosen_permissions(self._manifest, optional),
+        )
+        state = secrets.token_urlsafe(32)
+        await self._one_time.begin(state)
+        target = registration_url(self._offer.api_url, str(given.get("organization", "")).strip(), state)
+        response = pages.handover_page(target, website(self._offer.api_url), manifest)
+        self._cookies.set(response, _STATE, {"state": digest(state)}, self._clock.now())
+        return response
+
+    async def _finish(self, request: web.Request) -> web.Response:
+        state = request.query.get("state", "")
+        kept = self._cookies.get(request, _STATE, self._clock.now())
+        if kept is None or not hmac.compare_digest(str(kept.get("state", "")), digest(state)):
+            return pages.failure_page("This registration did not begin in this browser. Start again.", status=403)
+        if not await self._one_time.finish(state):
+            return pages.failure_page("This registration is finished, or a newer one has begun.", status=403)
+        try:
+            credentials = await exchange(self._client, request.query.get("code", ""))
+        except CodeRefused as refused:
+            return pages.failure_page(str(refused), status=400)
+        except GitHubError as error:
+            _log.warning("registration_not_finished", error=str(error))
+            await self._one_time.begin(state)
+            return pages.failure_page(f"GitHub does not answer: {error}", status=502, again=request.path_qs)
+        saved = await self._save(credentials)
+        _log.info("app_registered", app_id=credentials.app_id, address=credentials.html_url)
+        response = pages.registered_page(credentials.install_url, saved)
+        for name in (_SESSION, _STATE):
+            response.del_cookie(name, path="/setup")
+        return response
+
+    def _is_open_to(self, request: web.Request) -> bool:
+        return self._cookies.get(request, _SESSION, self._clock.now()) is not None
+
+
+def _to_first_page() -> web.Response:
+    return web.Response(status=303, headers={"Location": "/setup"})
+
+
+def addresses_of(public_url: str, *, webhook: str | None = None) -> Addresses:
+    """Return the addresses of a web process that GitHub reaches at `public_url`."""
+    return Addresses(
+        home=public_url,
+        webhook=webhook or f"{public_url}/webhook",
+        redirect=f"{public_url}/setup/callback",
+        setup=f"{public_url}/setup/installed",
+        callback=f"{public_url}/auth/callback",
+    )
+
+
+def local_addresses(addresses: Addresses, pages_url: str) -> Addresses:
+    """Return the addresses for pages that a command serves on the operator's own machine."""
+    return replace(addresses, redirect=f"{pages_url}/setup/callback")

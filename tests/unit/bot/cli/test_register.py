@@ -1,0 +1,146 @@
+"""`imq setup` as an operator uses it, with a person at the browser.
+
+Covers `bot/registration/local.py`.
+"""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bot.cli import main, setup
+from bot.settings import env_file
+from bot.settings.environment import load_settings
+from sandbox.facade.github import GitHub
+from sandbox.rest.server import SandboxServer
+from sandbox.state import App
+from tests.support.browser_forms import Page, Person
+
+URL = "https://imq.example.com"
+ROOT = str(Path(__file__).resolve().parents[4])
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[SandboxServer]:
+    github = GitHub(directory=tmp_path / "github")
+    github.create_user("guild", "Organization")
+    server = SandboxServer(github)
+    await server.start()
+    yield server
+    await server.stop()
+    await github.close()
+
+
+async def register(server: SandboxServer, directory: Path, *arguments: str) -> tuple[str, App, Page]:
+    """Run `imq setup` in the directory, and go through its pages; the output, the App and the last page."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("IMQ_")}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "setup", *arguments),
+        cwd=directory,
+        env={**kept, "IMQ_GITHUB_API_URL": server.url, "PYTHONPATH": ROOT},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(60), Person() as person:
+            assert process.stdout is not None
+            first = (await process.stdout.readline()).decode()
+            found = re.search(r"http://127\.0\.0\.1:\d+/setup\?code=\S+", first)
+            assert found is not None, first + (await process.stdout.read()).decode()
+            page = await person.open(found[0])
+            for _ in range(4):
+                page = await person.send(page, page.forms[0])
+            output = first + (await process.stdout.read()).decode()
+            assert await process.wait() == 0, output
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return output, list(server.github.state.apps.values())[-1], page
+
+
+@pytest.mark.process
+async def test_setup_writes_what_imq_reads(server: SandboxServer, tmp_path: Path) -> None:
+    """The file is complete, and only its owner can read it."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / ".env").write_text("PORT=8081\n")
+    output, app, page = await register(server, work, "--url", URL, "--org", "guild", "--without", "actions")
+    assert "The credentials are in .env." in page.text
+    assert f"Install it on your repositories: {page.links[0]}" in output
+    settings = load_settings(env_file.read(work / ".env"))
+    assert (settings.github_app_id, settings.github_private_key.get_secret_value()) == (str(app.id), app.private_key)
+    assert settings.github_webhook_secret.get_secret_value() == app.webhook_secret
+    assert (settings.public_url, settings.port) == (URL, 8081)
+    assert (work / ".env").stat().st_mode & 0o777 == 0o600
+    assert (app.owner.login, app.webhook_url, app.setup_url) == ("guild", f"{URL}/webhook", f"{URL}/setup/installed")
+    assert "actions" not in app.permissions
+    assert app.private_key not in output
+
+
+@pytest.mark.process
+async def test_setup_prints_the_commands_of_a_platform_and_writes_nothing(
+    server: SandboxServer, tmp_path: Path
+) -> None:
+    """For those whose settings are not on this machine."""
+    work = tmp_path / "work"
+    work.mkdir()
+    arguments = ("--url", URL, "--print", "heroku", "--enterprise", server.url)
+    output, app, _ = await register(server, work, *arguments)
+    assert f"\nheroku config:set IMQ_GITHUB_APP_ID={app.id} IMQ_GITHUB_PRIVATE_KEY=" in output
+    assert f"IMQ_GITHUB_API_URL={server.url}/api/v3" in output
+    assert list(work.iterdir()) == []
+
+
+def invoke(*arguments: str, **environ: str | None) -> Result:
+    return CliRunner(env={"IMQ_PUBLIC_URL": None} | environ).invoke(main.main, ["setup", *arguments])
+
+
+@pytest.fixture(autouse=True)
+def _logging_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup, "configure", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "Where does GitHub reach IMQ?"),
+        (("--url", "http://imq.example.com"), "plain http"),
+        (("--url", URL, "--without", "contents"), "contents is no permission that IMQ can do without"),
+        (("--url", URL, "--env-file", "no/such/.env"), "There is no directory"),
+        (("--url", URL, "--enterprise", "ghe.example.com"), "must be a URL"),
+    ],
+)
+def test_setup_that_cannot_succeed_does_not_begin(arguments: tuple[str, ...], words: str) -> None:
+    """No App is made whose credentials would be lost, or that GitHub could not reach."""
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split())
+
+
+def test_setup_does_not_replace_credentials_unasked(tmp_path: Path) -> None:
+    """A running installation keeps its App."""
+    path = tmp_path / ".env"
+    path.write_text("IMQ_GITHUB_APP_ID=77\n")
+    result = invoke("--url", URL, "--env-file", str(path))
+    assert result.exit_code == 2
+    assert "has IMQ_GITHUB_APP_ID already. --force replaces them." in result.stderr
+    assert path.read_text() == "IMQ_GITHUB_APP_ID=77\n"
+
+
+def test_commands_read_the_file_of_their_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `imq setup`, `imq run` needs no further step; a file that is no text is reported in a sentence."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("IMQ_TRIGGER_LABEL=from the file\n")
+    assert setup.queue_settings().trigger_label == "from the file"
+    (tmp_path / ".env").write_bytes(b"\xff\xfe")
+    (tmp_path / "imq.yml").write_text("enabled: true\n")
+    result = CliRunner().invoke(main.main, ["validate", "imq.yml"])
+    assert result.exit_code == 1
+    assert ".env cannot be read" in result.stderr
