@@ -216,7 +216,7 @@ async def _waits_for(
     required = required_checks(rules, policy)
     reports = await github.check_reports(repository, pull.head_sha, required)
     verdict = judge(required, reports, policy.ignored_checks)
-    states = _states(reports, (*verdict.awaited, *verdict.ended))
+    states = _states(reports, (*verdict.pending_names, *verdict.completed_names))
     if states:
         condition = "every required check passes" if required else "every reported check passes, as none is required"
         steps.append(f"{condition}; now {', '.join(f'{name}: {state}' for name, state in states.items())}")

@@ -177,8 +177,8 @@ class _Pass:
                 return await self._land(entry, sha)
             case actions.Dequeue(reason, detail, checks):
                 return await self._dequeue(entry, reason, detail, checks)
-            case actions.Block(changed, reason, words):
-                await self._updates.block(entry, changed, reason, words)
+            case actions.Block(changed, reason, message):
+                await self._updates.block(entry, changed, reason, message)
                 return None
             case actions.Rerun(changed, failed):
                 return await self._rerun(await self._save(entry, changed), failed)
@@ -253,13 +253,13 @@ class _Pass:
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
         self._facts = Facts()
         try:
-            words = await github_requests.rerun(self._engine.github, entry, failed)
+            message = await github_requests.rerun(self._engine.github, entry, failed)
         except GitHubError as error:
             return await self._on_error(entry, error)
-        if words is not None:
-            _log.info("no_rerun", number=entry.number, message=words)
-        answered = rerun_answered(entry, failed, words, self._policy, self._engine.clock.now())
-        await self._save(entry, answered, announce=words is None)
+        if message is not None:
+            _log.info("rerun_refused", number=entry.number, message=message)
+        answered = rerun_answered(entry, failed, message, self._policy, self._engine.clock.now())
+        await self._save(entry, answered, announce=message is None)
         return None
 
     async def _land(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:

@@ -97,15 +97,15 @@ class EntryUpdates:
                 await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)
         return saved
 
-    async def block(self, entry: Entry, changed: Entry, reason: Reason, words: str) -> None:
+    async def block(self, entry: Entry, changed: Entry, reason: Reason, message: str) -> None:
         """Block the entry: it keeps its position in the order, its queue proceeds, and its comment names the reason."""
         check_transition(entry.status, changed.status)
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
-            blocker = Blocker(reason, words)
+            blocker = Blocker(reason, message)
             await announce_blockers(change.tx, saved, [blocker], self.policy, change.now, kind=NoticeKind.BLOCKED)
             # Without a head, since this event is no refusal of one.
-            data = {"detail": words}
+            data = {"detail": message}
             await change.record("blocked", saved, reason=reason, delivery=saved.delivery, data=data)
         _log.info("blocked", repository=saved.repository.full_name, number=saved.number, reason=reason.value)
 

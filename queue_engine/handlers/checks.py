@@ -19,15 +19,15 @@ class CheckReports:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._awaited = MicroBatch(self._are_awaited)
+        self._may_count = MicroBatch(self._lookup)
 
     async def drain(self) -> None:
         """Wait for lookups under way."""
-        await self._awaited.drain()
+        await self._may_count.drain()
 
-    async def ended(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def reported(self, repository: Repository, webhook: WebhookEvent) -> None:
         """Handle a check's report on a commit: an entry's candidate, a head to be bound, or a red base's tip."""
-        if webhook.head_sha is None or not await self._awaited((repository.id, webhook.head_sha)):
+        if webhook.head_sha is None or not await self._may_count((repository.id, webhook.head_sha)):
             return
         async with self._engine.change() as change:
             # One read: an entry whose head is bound between two reads would be missing in both.
@@ -43,7 +43,7 @@ class CheckReports:
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now)
 
-    async def _are_awaited(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
+    async def _lookup(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
         """Return for each repository and commit whether a report on it may count; most commits are not queued.
 
         Reports that arrive together share this read, which is all that a report on another commit costs.
@@ -69,21 +69,21 @@ async def _count(change: Change, entry: Entry, webhook: WebhookEvent, *, stalled
 
     While no check is known to be pending, each report may decide; the next poll finds the pending checks.
     """
-    awaited, name = set(entry.run.pending_checks), webhook.check_name
+    pending, name = set(entry.run.pending_checks), webhook.check_name
     if webhook.unapproved:
         # A workflow run awaits approval: the next poll counts as the first, which reads such runs.
         await change.tx.entries.save(replace(entry, run=replace(entry.run, polls=0, next_poll_at=change.now)))
         await change.tx.queues.wake(entry.queue_id, change.now)
         return
-    if awaited and name not in awaited and not stalled:
+    if pending and name not in pending and not stalled:
         return
     counted = entry
     # A failure before any check is known to be pending is not counted: the poll at once judges it alone.
-    if name is not None and (awaited or webhook.passed is not False):
+    if name is not None and (pending or webhook.passed is not False):
         reported = tuple(dict.fromkeys((*entry.run.completed_checks, name)))
         counted = replace(entry, run=replace(entry.run, completed_checks=reported[-_REPORTS_KEPT:]))
     # While no check is known to have started, every report may decide.
-    decides = stalled or webhook.passed is False or awaited <= set(counted.run.completed_checks)
+    decides = stalled or webhook.passed is False or pending <= set(counted.run.completed_checks)
     if decides:
         counted = replace(counted, run=replace(counted.run, next_poll_at=change.now))
     await change.tx.entries.save(counted)

@@ -182,7 +182,7 @@ class Inbox:
             case WebhookKind.REVIEW:
                 await reviewed(self._engine, repository, webhook)
             case WebhookKind.CHECK | WebhookKind.CHECKS:
-                await self._reports.ended(repository, webhook)
+                await self._reports.reported(repository, webhook)
             case WebhookKind.BASE_MOVED:
                 await self._branches.moved(repository, webhook)
             case WebhookKind.RULES:

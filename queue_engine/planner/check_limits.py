@@ -36,7 +36,7 @@ def check_deadline(entry: Entry, policy: Policy) -> datetime:
 def with_started(entry: Entry, verdict: CommitChecks, now: datetime) -> Entry:
     """Record which checks of the entry have started, and when the newest of these did."""
     running = tuple(report for report in verdict.pending if report.started)
-    new = {*verdict.ended, *(report.name for report in running)} - set(entry.run.started_checks)
+    new = {*verdict.completed_names, *(report.name for report in running)} - set(entry.run.started_checks)
     if not new:
         return entry
     at = now
@@ -58,25 +58,25 @@ def overdue(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, n
     filter skips both heads alike.
     """
     if any(report.started for report in verdict.pending):
-        return timed_out(entry, verdict.awaited, policy, verdict.pending)
+        return timed_out(entry, verdict.pending_names, policy, verdict.pending)
     given_up = entry.status_since + check_limit(entry, policy) + policy.stall_timeout
     if now >= given_up:
-        return timed_out(entry, verdict.awaited, policy, verdict.pending)
+        return timed_out(entry, verdict.pending_names, policy, verdict.pending)
     if verdict.pending:
         return _not_starting(entry, tuple(sorted({report.name for report in verdict.pending})), verdict, policy, now)
     if entry.run.started_checks or entry.head == entry.queued_head:
-        return timed_out(entry, verdict.awaited, policy)
+        return timed_out(entry, verdict.pending_names, policy)
     if entry.run.former_checks is None:
         if facts.former_reports is None:
             return ReadFact(FactKind.FORMER_REPORTS)
         return Save(replace(entry, run=replace(entry.run, former_checks=former_names(facts.former_reports))))
     known = {each.partition(":")[2] for each in entry.run.former_checks or ()}
-    if not known & set(verdict.awaited):
-        return timed_out(entry, verdict.awaited, policy)
+    if not known & set(verdict.pending_names):
+        return timed_out(entry, verdict.pending_names, policy)
     if facts.ci_active_at is not None and now >= facts.ci_active_at + policy.first_report:
         # The CI works, and starts no check on this head.
-        return timed_out(entry, verdict.awaited, policy)
-    return _not_starting(entry, verdict.awaited, verdict, policy, now, ci_active_at=facts.ci_active_at)
+        return timed_out(entry, verdict.pending_names, policy)
+    return _not_starting(entry, verdict.pending_names, verdict, policy, now, ci_active_at=facts.ci_active_at)
 
 
 def _not_starting(
@@ -98,8 +98,8 @@ def _not_starting(
             entry.run,
             polls=entry.run.polls + 1,
             next_poll_at=again,
-            pending_checks=verdict.awaited,
-            completed_checks=verdict.ended,
+            pending_checks=verdict.pending_names,
+            completed_checks=verdict.completed_names,
         ),
     )
     return Wait(waiting, again, verdict.pending, not_starting=names)
@@ -110,9 +110,9 @@ def waits_for_start(entry: Entry, head: str) -> bool:
     return entry.status is EntryStatus.CHECKING and entry.run.candidate == head and not entry.run.started_checks
 
 
-def timed_out(entry: Entry, awaited: tuple[str, ...], policy: Policy, pending: tuple[CheckReport, ...] = ()) -> Dequeue:
+def timed_out(entry: Entry, names: tuple[str, ...], policy: Policy, pending: tuple[CheckReport, ...] = ()) -> Dequeue:
     """Dequeue the entry, because these checks did not complete in time; `pending` are those that have started."""
-    detail = f"{few(awaited)} (limit: {_limit_explained(entry, policy)})"
+    detail = f"{few(names)} (limit: {_limit_explained(entry, policy)})"
     return Dequeue(Reason.CHECKS_TIMED_OUT, detail=detail, checks=pending)
 
 

@@ -115,7 +115,12 @@ def _keep_checking(entry: Entry, verdict: CommitChecks, policy: Policy, now: dat
     due = min(waiting.run.next_poll_at or now, deadline)
     waiting = replace(
         waiting,
-        run=replace(waiting.run, next_poll_at=due, pending_checks=verdict.awaited, completed_checks=verdict.ended),
+        run=replace(
+            waiting.run,
+            next_poll_at=due,
+            pending_checks=verdict.pending_names,
+            completed_checks=verdict.completed_names,
+        ),
     )
     return Wait(waiting, due, verdict.pending)
 
@@ -217,7 +222,7 @@ def _run_again(
         names = tuple(sorted({report.name for report in running}))
         waiting = after_poll(entry, policy.check_poll, now)
         due = min(waiting.run.next_poll_at or now, deadline)
-        ended = tuple(name for name in verdict.ended if name not in names)
+        ended = tuple(name for name in verdict.completed_names if name not in names)
         return Wait(
             replace(waiting, run=replace(waiting.run, next_poll_at=due, pending_checks=names, completed_checks=ended)),
             due,
@@ -237,8 +242,8 @@ def _run_again(
             checks_started_at=None,
             polls=0,
             next_poll_at=now,
-            pending_checks=tuple(sorted({*verdict.awaited, *again})),
-            completed_checks=tuple(name for name in verdict.ended if name not in again),
+            pending_checks=tuple(sorted({*verdict.pending_names, *again})),
+            completed_checks=tuple(name for name in verdict.completed_names if name not in again),
         ),
     )
     return Rerun(asked, verdict.failed)
@@ -261,16 +266,16 @@ def _rerun_in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -
 
 
 def rerun_answered(
-    entry: Entry, failed: Iterable[CheckReport], words: str | None, policy: Policy, now: datetime
+    entry: Entry, failed: Iterable[CheckReport], message: str | None, policy: Policy, now: datetime
 ) -> Entry:
-    """Record GitHub's answer to a rerun request: accepted if `words` is None, else the message of the refusal.
+    """Record GitHub's answer to a rerun request: accepted if `message` is None, else the message of the refusal.
 
     If GitHub refuses a rerun, the check's result counts, and no rerun is requested again. While the workflow still
     runs, IMQ waits: its other jobs have not ended, or this rerun has begun already.
     """
-    if words is None:
+    if message is None:
         return replace(entry, run=replace(entry.run, rerun_at=None, polls=0, next_poll_at=now + policy.check_poll.base))
-    if _UNDER_WAY in words.lower():
+    if _UNDER_WAY in message.lower():
         return after_poll(entry, policy.ask_again, now)
     refused = {run_key(check) for check in failed}
     kept = tuple(key for key in entry.run.rerun_checks if key not in refused)

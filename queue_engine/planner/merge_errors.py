@@ -17,7 +17,7 @@ from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts
 from queue_engine.planner.check_limits import check_limit, timed_out
 from queue_engine.rules.transitions import after_poll, blocked, enter, up_to_date, with_new_head
 
-WORDS: tuple[tuple[str, Reason], ...] = (
+PHRASES: tuple[tuple[str, Reason], ...] = (
     # Obstacles that only a maintainer or the operator can remove come first: an approval would not help.
     ("merge queue", Reason.NATIVE_QUEUE_REQUIRED),
     # An App lacks a permission (kong-operator #4536, auto-pull-request-merge #481), a token of a person a scope (mantid
@@ -65,20 +65,20 @@ _PASSING = (_BASE_MODIFIED, _HEAD_OUTDATED, _HEAD_MODIFIED, _STATUS_CHECK, *_AWA
 """Phrases of refusals that pass by themselves and have nothing to do with conflicts."""
 
 
-def named(words: str) -> Reason | None:
+def named(message: str) -> Reason | None:
     """Return the reason that GitHub's message stands for, None if unknown; names of checks and files do not count."""
-    small = _without_names(words)
-    return next((reason for phrase, reason in WORDS if phrase in small), None)
+    small = _without_names(message)
+    return next((reason for phrase, reason in PHRASES if phrase in small), None)
 
 
-def judge_refused_update(entry: Entry, words: str, facts: Facts, policy: Policy, now: datetime) -> Action:
+def judge_refused_update(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Find the cause of a refused update (422) by facts: a new head, nothing to update, a conflict, or a rule.
 
     GitHub refuses by its present data, but answers reads from replicas: a head that was pushed meanwhile (mergify #443)
     may show seconds later.
     """
     if facts.head_protected:
-        return Dequeue(Reason.HEAD_PROTECTED, detail=words)
+        return Dequeue(Reason.HEAD_PROTECTED, detail=message)
     if facts.pull is None:
         return ReadFact(FactKind.PULL)
     if facts.pull.head_sha != entry.head:
@@ -87,17 +87,17 @@ def judge_refused_update(entry: Entry, words: str, facts: Facts, policy: Policy,
         return ReadFact(FactKind.COMPARISON)
     if facts.comparison.behind == 0:
         return Save(up_to_date(entry, facts.comparison, now))
-    if named(words) is Reason.WORKFLOWS_PERMISSION:
-        return await_permission(entry, words, policy, now)
+    if named(message) is Reason.WORKFLOWS_PERMISSION:
+        return await_permission(entry, message, policy, now)
     if facts.update_forbidden:
-        return Dequeue(_why_forbidden(entry, facts.pull), detail=words)
-    if facts.pull.mergeable is False or "conflict" in _without_names(words):
+        return Dequeue(_why_forbidden(entry, facts.pull), detail=message)
+    if facts.pull.mergeable is False or "conflict" in _without_names(message):
         return Dequeue(Reason.CONFLICT)
-    unexplained = named(words) is None and entry.run.polls < policy.update_refusals
+    unexplained = named(message) is None and entry.run.polls < policy.update_refusals
     if facts.pull.mergeable is True and not unexplained:
-        return Dequeue(Reason.UPDATE_REFUSED, detail=words)
+        return Dequeue(Reason.UPDATE_REFUSED, detail=message)
     if now - entry.status_since >= policy.update_timeout:
-        return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=words)
+        return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=message)
     waiting = after_poll(entry, policy.ask_again, now)
     return Wait(waiting, waiting.run.next_poll_at or now)
 
@@ -108,31 +108,31 @@ def _why_forbidden(entry: Entry, pull: PullRequest) -> Reason:
     return Reason.UPDATE_REFUSED if pull.maintainer_can_modify else Reason.FORK_NOT_EDITABLE
 
 
-def judge_refused_merge(entry: Entry, words: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
+def judge_refused_merge(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
     """Judge a refused merge: 405 and 409 may pass or may be final. None: try again at once with fresh facts."""
-    if named(words) is Reason.WORKFLOWS_PERMISSION:
-        return await_permission(entry, words, policy, now)
+    if named(message) is Reason.WORKFLOWS_PERMISSION:
+        return await_permission(entry, message, policy, now)
     if facts.merge_denied is not None:
-        return Dequeue(named(words) or facts.merge_denied, detail=words)
+        return Dequeue(named(message) or facts.merge_denied, detail=message)
     if facts.pull is not None and facts.pull.mergeable is False:
         return Dequeue(Reason.CONFLICT)
-    if _HEAD_OUTDATED in words.lower() and _lacks_base(facts) is not False:
+    if _HEAD_OUTDATED in message.lower() and _lacks_base(facts) is not False:
         return None
-    known = named(words)
+    known = named(message)
     if known is Reason.METHOD_NOT_ALLOWED and facts.refused_methods:
         return None
     if known is not None:
-        return Dequeue(known, detail=words)
-    unexplained = not any(phrase in words.lower() for phrase in _PASSING) and not forbids_merge_commits(words)
+        return Dequeue(known, detail=message)
+    unexplained = not any(phrase in message.lower() for phrase in _PASSING) and not forbids_merge_commits(message)
     if facts.pull is not None and facts.pull.mergeable is None and unexplained:
         # GitHub refuses like this until it has computed whether there is a conflict, which may take minutes.
-        return _await_mergeable(entry, words, policy, now)
-    if awaits_check(words):
-        return _await_check(entry, words, _names(words), policy, now)
-    if forbids_merge_commits(words):
-        lasting = Dequeue(Reason.LINEAR_HISTORY_REQUIRED, detail=words)
+        return _await_mergeable(entry, message, policy, now)
+    if awaits_check(message):
+        return _await_check(entry, message, _names(message), policy, now)
+    if forbids_merge_commits(message):
+        lasting = Dequeue(Reason.LINEAR_HISTORY_REQUIRED, detail=message)
         return None if facts.refused_methods or entry.run.merge_refusals < policy.merge_refusals else lasting
-    return _await_workflow(entry, words, facts, policy, now) or _ask_again(entry, words, policy, now)
+    return _await_workflow(entry, message, facts, policy, now) or _ask_again(entry, message, policy, now)
 
 
 def _lacks_base(facts: Facts) -> bool | None:
@@ -142,13 +142,13 @@ def _lacks_base(facts: Facts) -> bool | None:
     return None if facts.snapshot is None or facts.snapshot.behind is None else facts.snapshot.behind > 0
 
 
-def _await_workflow(entry: Entry, words: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
+def _await_workflow(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
     """Wait for running checks where a ruleset requires workflows. None: there is no such rule, or no check runs.
 
     GitHub lists no checks for that rule. It says "Required workflow 'X' is not satisfied" (devantler-tech/platform
     #3136, of its own merge queue), whether X runs, failed or never started. So IMQ reads rules and checks.
     """
-    if any(phrase in words.lower() for phrase in _PASSING):
+    if any(phrase in message.lower() for phrase in _PASSING):
         return None
     if facts.rules is None:
         return ReadFact(FactKind.RULES)
@@ -157,10 +157,10 @@ def _await_workflow(entry: Entry, words: str, facts: Facts, policy: Policy, now:
     if facts.reports is None:
         return ReadFact(FactKind.CHECKS)
     under_way = sorted({report.name for report in facts.reports if report.state is CheckState.PENDING})
-    return _await_check(entry, words, tuple(under_way), policy, now) if under_way else None
+    return _await_check(entry, message, tuple(under_way), policy, now) if under_way else None
 
 
-def _ask_again(entry: Entry, words: str, policy: Policy, now: datetime) -> Action | None:
+def _ask_again(entry: Entry, message: str, policy: Policy, now: datetime) -> Action | None:
     """Retry until the time limit of refusals that may pass. IMQ also retries a final refusal that it does not know.
 
     GitHub may say "is expected" or "is in progress" for minutes after the check has passed (automerge-action #35, kargo
@@ -169,18 +169,18 @@ def _ask_again(entry: Entry, words: str, policy: Policy, now: datetime) -> Actio
     tried_enough = entry.run.merge_refusals >= policy.merge_refusals
     deadline = (entry.run.refused_since or now) + policy.refusal_timeout
     if now >= deadline and tried_enough:
-        return Dequeue(Reason.REFUSED_BY_RULES, detail=words)
-    if _BASE_MODIFIED in words.lower() and not tried_enough:
+        return Dequeue(Reason.REFUSED_BY_RULES, detail=message)
+    if _BASE_MODIFIED in message.lower() and not tried_enough:
         return None
     again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     if now < deadline:
         again = min(again, deadline)
-    if _STATUS_CHECK in words.lower():
+    if _STATUS_CHECK in message.lower():
         return _checked_again(entry, now, again, now)
     return Wait(replace(entry, run=replace(entry.run, next_poll_at=again)), again)
 
 
-def await_permission(entry: Entry, words: str, policy: Policy, now: datetime) -> Block | Dequeue:
+def await_permission(entry: Entry, message: str, policy: Policy, now: datetime) -> Block | Dequeue:
     """Block an entry until a maintainer grants IMQ the permission to change workflows; its queue proceeds (P5).
 
     A webhook reports the grant. In case that webhook is lost, IMQ retries, and doubles its wait each time. The entry is
@@ -188,25 +188,25 @@ def await_permission(entry: Entry, words: str, policy: Policy, now: datetime) ->
     """
     since = entry.blocked_since or now
     if now - since >= policy.hold_timeout:
-        return Dequeue(Reason.WORKFLOWS_PERMISSION, detail=words)
+        return Dequeue(Reason.WORKFLOWS_PERMISSION, detail=message)
     again = min(max(now - since, policy.permission_retry), policy.hold_timeout - (now - since))
-    return Block(blocked(entry, since, now + again, now), Reason.WORKFLOWS_PERMISSION, words)
+    return Block(blocked(entry, since, now + again, now), Reason.WORKFLOWS_PERMISSION, message)
 
 
-def awaits_check(words: str | None) -> bool:
+def awaits_check(message: str | None) -> bool:
     """Whether GitHub refuses a merge only because checks have not completed, or not started."""
-    small = (words or "").lower()
+    small = (message or "").lower()
     awaited = _STATUS_CHECK in small or any(phrase in small for phrase in _AWAITS_RESULTS)
     outcome = _without_names(_CHECK_NAMED.sub("", small))
     return awaited and not any(phrase in outcome for phrase in _ENDED_BADLY)
 
 
-def _names(words: str) -> tuple[str, ...]:
+def _names(message: str) -> tuple[str, ...]:
     """Return the missing checks and code scanning tools that GitHub's message names."""
-    return tuple(check or tool for check, tool in _CHECK_NAMED.findall(words))
+    return tuple(check or tool for check, tool in _CHECK_NAMED.findall(message))
 
 
-def _await_check(entry: Entry, words: str, names: tuple[str, ...], policy: Policy, now: datetime) -> Action:
+def _await_check(entry: Entry, message: str, names: tuple[str, ...], policy: Policy, now: datetime) -> Action:
     """Wait for a check that GitHub misses, within the time limit of checks, from the first refusal on.
 
     A few quick polls come first, in case that the check was rerun or became required just now. Then IMQ waits for its
@@ -214,7 +214,7 @@ def _await_check(entry: Entry, words: str, names: tuple[str, ...], policy: Polic
     """
     since = entry.run.refused_since or now
     if now - since >= check_limit(entry, policy) and entry.run.merge_refusals >= policy.merge_refusals:
-        return timed_out(entry, names or (words,), policy)
+        return timed_out(entry, names or (message,), policy)
     slow = entry.run.merge_refusals - policy.merge_refusals
     waiting = wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     if slow > 0:
@@ -229,35 +229,35 @@ def _checked_again(entry: Entry, since: datetime, again: datetime, now: datetime
     return Save(replace(checking, status_since=since, run=run))
 
 
-def _await_mergeable(entry: Entry, words: str, policy: Policy, now: datetime) -> Action:
+def _await_mergeable(entry: Entry, message: str, policy: Policy, now: datetime) -> Action:
     """Retry until the time limit for GitHub's computation ends, but at least as often as after any other refusal.
 
     The limit counts from the first refusal: a ready entry may have waited for hours before, at a freeze.
     """
     deadline = (entry.run.refused_since or now) + policy.update_timeout
     if now >= deadline and entry.run.merge_refusals >= policy.merge_refusals:
-        return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=words)
+        return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=message)
     again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     if now < deadline:
         again = min(again, deadline)
     return Wait(replace(entry, run=replace(entry.run, next_poll_at=again)), again)
 
 
-def refused_merge(words: str, method: MergeMethod, refused: frozenset[MergeMethod]) -> Facts:
+def refused_merge(message: str, method: MergeMethod, refused: frozenset[MergeMethod]) -> Facts:
     """Return the facts after a refused merge; `refused` are the methods that GitHub refused before in this pass.
 
     A refusal that names the method excludes the method: GitHub does not show an App which ones a repository allows.
     """
-    excludes = named(words) is Reason.METHOD_NOT_ALLOWED or (
-        method is MergeMethod.MERGE and forbids_merge_commits(words)
+    excludes = named(message) is Reason.METHOD_NOT_ALLOWED or (
+        method is MergeMethod.MERGE and forbids_merge_commits(message)
     )
-    return Facts(merge_refused=words, refused_methods=refused | {method} if excludes else refused)
+    return Facts(merge_refused=message, refused_methods=refused | {method} if excludes else refused)
 
 
-def forbids_merge_commits(words: str | None) -> bool:
+def forbids_merge_commits(message: str | None) -> bool:
     """Whether GitHub refuses merge commits. Without the right to read settings, only this refusal shows that rule."""
-    return words is not None and "merge commits" in _without_names(words)
+    return message is not None and "merge commits" in _without_names(message)
 
 
-def _without_names(words: str) -> str:
-    return _QUOTED.sub("", words.lower())
+def _without_names(message: str) -> str:
+    return _QUOTED.sub("", message.lower())

@@ -21,7 +21,7 @@ def unapproved_runs(facts: Facts, verdict: CommitChecks) -> Action | None:
     So such runs block no other entry (P5); the maintainer who approves them queues the pull request again. None: no
     missing check depends on an approval.
     """
-    absent = set(verdict.awaited) - {report.name for report in verdict.pending}
+    absent = set(verdict.pending_names) - {report.name for report in verdict.pending}
     if not absent and verdict.reported:
         return None
     if any(report.by_actions for report in verdict.pending):
@@ -61,7 +61,10 @@ def missing_where_nothing_is_required(
     waiting = after_poll(entry, policy.check_poll, now)
     due = min(waiting.run.next_poll_at or now, deadline)
     return Wait(
-        replace(waiting, run=replace(waiting.run, next_poll_at=due, pending_checks=(), completed_checks=verdict.ended)),
+        replace(
+            waiting,
+            run=replace(waiting.run, next_poll_at=due, pending_checks=(), completed_checks=verdict.completed_names),
+        ),
         due,
     )
 
@@ -83,7 +86,7 @@ def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> R
     asked = with_former(entry, facts)
     if not isinstance(asked, Save):
         return asked
-    expected = judge((), (), policy.ignored_checks, former_checks(asked.entry.run)).awaited
+    expected = judge((), (), policy.ignored_checks, former_checks(asked.entry.run)).pending_names
     if set(expected) <= set(entry.run.completed_checks):
         return asked
     again = now + wait(policy.check_poll, 0, random=no_jitter)
@@ -92,7 +95,7 @@ def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> R
 
 def not_repeated(verdict: CommitChecks) -> Dequeue:
     """Dequeue the entry, because these checks reported on the queued head, but not on IMQ's update of it."""
-    return Dequeue(Reason.CHECKS_NOT_REPEATED, detail=few(verdict.awaited), checks=verdict.pending)
+    return Dequeue(Reason.CHECKS_NOT_REPEATED, detail=few(verdict.pending_names), checks=verdict.pending)
 
 
 def _leave_unapproved(runs: tuple[WorkflowRun, ...], reports: tuple[CheckReport, ...]) -> Dequeue | None:

@@ -20,12 +20,12 @@ class CommitChecks:
     """The state of a commit's checks together, and the checks that cause it."""
 
     state: CheckState
-    awaited: tuple[str, ...]
+    pending_names: tuple[str, ...]
     """Names of pending and of absent checks, sorted."""
     pending: tuple[CheckReport, ...]
     """Reports of checks that have not completed."""
     failed: tuple[CheckReport, ...]
-    ended: tuple[str, ...]
+    completed_names: tuple[str, ...]
     """Names of completed checks that count, sorted."""
     reported: bool
     """Whether any check that counts has reported."""
@@ -57,16 +57,18 @@ def judge(
     absent = {q.name for q in wanted if not any(_matches(q, r) for r in reports)}
     failed = tuple(r for r in counted if r.state is CheckState.FAILED)
     pending = tuple(r for r in counted if r.state is CheckState.PENDING)
-    awaited = tuple(sorted(absent | {r.name for r in pending}))
-    ended = tuple(sorted({r.name for r in counted} - set(awaited)))
+    pending_names = tuple(sorted(absent | {r.name for r in pending}))
+    completed_names = tuple(sorted({r.name for r in counted} - set(pending_names)))
     if failed:
         state = CheckState.FAILED
-    elif awaited or not counted:
+    elif pending_names or not counted:
         state = CheckState.PENDING
     else:
         state = CheckState.PASSED
     completed = [r.completed_at for r in counted if r.completed_at is not None]
-    return CommitChecks(state, awaited, pending, failed, ended, bool(counted), max(completed, default=None))
+    return CommitChecks(
+        state, pending_names, pending, failed, completed_names, bool(counted), max(completed, default=None)
+    )
 
 
 def run_key(report: CheckReport) -> str:

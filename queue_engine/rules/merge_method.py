@@ -47,8 +47,8 @@ def commit_message(
     """Return title and body of the landed commit; None leaves them to GitHub. A rebase keeps the commits' messages."""
     if method is MergeMethod.REBASE:
         return None, None
-    words = merge_commit.commit_message(policy, pull, co_authors)
-    return words.title, words.body
+    message = merge_commit.commit_message(policy, pull, co_authors)
+    return message.title, message.body
 
 
 def _leaves(rules: BranchRules, method: MergeMethod) -> bool:

@@ -47,7 +47,7 @@ async def reported(scene: Setup, head: str, name: str, *, passed: bool = True) -
         check_name=name,
         passed=passed,
     )
-    await CheckReports(scene.engine).ended(REPOSITORY, hint)
+    await CheckReports(scene.engine).reported(REPOSITORY, hint)
 
 
 async def test_run_that_waits_for_approval_makes_imq_look_as_for_the_first_time(scene: Setup) -> None:
@@ -61,7 +61,7 @@ async def test_run_that_waits_for_approval_makes_imq_look_as_for_the_first_time(
         unapproved=True,
     )
     for head, recheck, due in (("head-0", 7, None), ("head-1", 0, NOW)):
-        await CheckReports(scene.engine).ended(REPOSITORY, parked.model_copy(update={"head_sha": head}))
+        await CheckReports(scene.engine).reported(REPOSITORY, parked.model_copy(update={"head_sha": head}))
         async with scene.store.reading() as tx:
             entry = await tx.entries.find(REPOSITORY.id, 1)
             assert entry is not None

@@ -113,7 +113,7 @@ def changes(side: Side) -> PullRequestChanges:
 def check_ended(head: str = UPDATED) -> Handler:
     async def follow(side: Side) -> None:
         reports = CheckReports(side.engine)
-        await reports.ended(REPOSITORY, hint(WebhookKind.CHECK, head_sha=head, check_name="ci", passed=True))
+        await reports.reported(REPOSITORY, hint(WebhookKind.CHECK, head_sha=head, check_name="ci", passed=True))
 
     return Handler("a check ended", follow, "head", lambda hub: hub.passed.add(head))
 

@@ -8,7 +8,7 @@ import pytest
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Block, Dequeue
-from queue_engine.planner.merge_errors import WORDS, awaits_check, judge_refused_merge, named, refused_merge
+from queue_engine.planner.merge_errors import PHRASES, awaits_check, judge_refused_merge, named, refused_merge
 from tests.unit.queue_engine.examples import NOW, PENDING, POLICY, READY, entry, pull, seen
 from tests.unit.queue_engine.planner.merge_error_cases import RULESET, WORKFLOWS
 
@@ -58,7 +58,7 @@ def test_refused_merge_leaves_for_what_githubs_words_name(words: str, reason: Re
 def test_refused_merge_words_are_all_heard() -> None:
     """No row of the table is there in vain: GitHub says each."""
     heard = [said.lower() for said in [*(said for said, _ in SAID), *METHODS, *WORKFLOWS, *STACKED]]
-    assert all(any(known in said for said in heard) for known, _ in WORDS)
+    assert all(any(known in said for said in heard) for known, _ in PHRASES)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_verdict_names_what_has_ended_and_is_not_awaited_again() -> None:
     """A check of one name that passed for one App and runs for another is still awaited."""
     reports = [report("a"), report("b"), report("b", CheckState.PENDING, app_id=11), report("other")]
     verdict = judge(rules("a", "b", "c").required_checks, reports)
-    assert (verdict.awaited, verdict.ended) == (("b", "c"), ("a",))
+    assert (verdict.pending_names, verdict.completed_names) == (("b", "c"), ("a",))
 
 
 def test_walk_keeps_the_count_over_a_look() -> None:

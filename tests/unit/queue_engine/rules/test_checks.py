@@ -28,7 +28,7 @@ def test_required_check_that_reported_decides(state: CheckState) -> None:
 def test_required_check_that_is_absent_is_awaited_by_name(reports: tuple[()]) -> None:
     """Absent means pending, whatever else has passed: "all known runs finished" is not green."""
     verdict = judge([CI], reports)
-    assert (verdict.state, verdict.awaited) == (PENDING, ("ci",))
+    assert (verdict.state, verdict.pending_names) == (PENDING, ("ci",))
     assert not verdict.reported
 
 
@@ -60,7 +60,7 @@ def test_status_of_anybody_says_nothing_of_a_check_that_is_bound_to_an_app(state
     """Anyone who may push may set a status of any name: it neither passes nor fails what an App has to report."""
     anybodys = report("ci", state, app_id=None)
     verdict = judge([CI_OF_10], [anybodys])
-    assert (verdict.state, verdict.awaited) == (PENDING, ("ci",))
+    assert (verdict.state, verdict.pending_names) == (PENDING, ("ci",))
     assert judge([CI_OF_10], [anybodys, report("ci", PASSED, app_id=10)]).state is PASSED
     assert judge([CI_OF_10], [anybodys, report("ci", FAILED, app_id=10)]).state is FAILED
 
@@ -69,7 +69,7 @@ def test_two_apps_bound_to_one_name_must_both_report() -> None:
     """One App's success is not the other's."""
     both = [CI_OF_10, RequiredCheck("ci", 11)]
     verdict = judge(both, [report("ci", app_id=10)])
-    assert (verdict.state, verdict.awaited) == (PENDING, ("ci",))
+    assert (verdict.state, verdict.pending_names) == (PENDING, ("ci",))
     assert judge(both, [report("ci", app_id=10), report("ci", app_id=11)]).state is PASSED
 
 
@@ -98,7 +98,7 @@ def test_awaited_checks_are_named_once_and_sorted() -> None:
     required = [RequiredCheck(name, None) for name in ("unit", "build", "lint")]
     reports = [report("unit", PENDING), report("unit", PENDING, app_id=None), report("lint")]
     verdict = judge(required, reports)
-    assert verdict.awaited == ("build", "unit")
+    assert verdict.pending_names == ("build", "unit")
     assert [check.name for check in verdict.pending] == ["unit", "unit"]
 
 
